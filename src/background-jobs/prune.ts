@@ -10,6 +10,7 @@ import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
+import { type Poller, startPoller } from '../poller.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
@@ -27,7 +28,6 @@ import { insertTask } from '../postgres/stores/tasks.ts';
 import { forgetOldWorkers } from '../postgres/stores/workers.ts';
 import { planEventPruning, pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
-import { type Poller, startPoller } from '../tasks/poller.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 
 /** What a pruning works with. */

@@ -7,12 +7,12 @@
 import { ConflictError, FinalFailure } from '../domain/errors.ts';
 import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, taskFields } from '../domain/task.ts';
+import { keepAlive } from '../poller.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/maintenance.ts';
 import { beginExport, completeExport, type ExportWork, recordProgress } from '../postgres/stores/exports.ts';
 import { nameTaskSession, taskSessionName } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { keepAlive } from '../tasks/poller.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
 import { recordExportEnd } from './end-export.ts';

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { FILE_SYNC_BYTES } from '../domain/limits.ts';
-import { type KeepAlive, keepAlive } from '../tasks/poller.ts';
+import { type KeepAlive, keepAlive } from '../poller.ts';
 import { ioError } from './disk.ts';
 import type { FileRef, FileWriter } from './file-store.ts';
 

@@ -1,7 +1,7 @@
 import { FILE_TOUCH_MS } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { WholeFile } from '../../formats/whole-file.ts';
-import { type KeepAlive, keepAlive } from '../../tasks/poller.ts';
+import { type KeepAlive, keepAlive } from '../../poller.ts';
 
 /** Where a file is received into; what is kept aside for the time being goes there too. */
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {

@@ -6,9 +6,9 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Interrupted } from '../../domain/errors.ts';
+import { type Poller, startPoller } from '../../poller.ts';
 import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { InboxLock } from '../../postgres/stores/inbox-lock.ts';
-import { type Poller, startPoller } from '../../tasks/poller.ts';
 import type { ClaimTools } from './claimed-file.ts';
 import { concludeFiles } from './conclude.ts';
 import { findFolder } from './folders.ts';

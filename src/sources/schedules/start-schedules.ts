@@ -5,6 +5,7 @@
  */
 
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
+import { startPoller } from '../../poller.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
 import {
@@ -23,7 +24,6 @@ import {
   scheduleKey,
   setPaused,
 } from '../../postgres/stores/schedules.ts';
-import { startPoller } from '../../tasks/poller.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
