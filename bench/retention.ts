@@ -13,7 +13,7 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
-import { type ExportFormat, exportFormats, isPackedInside } from '../src/domain/export.ts';
+import { type ExportFormat, exportFormatFacts, exportFormats } from '../src/domain/export-format.ts';
 import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
@@ -101,7 +101,7 @@ async function exportOnce(environmentId: number, format: ExportFormat, what: str
           userIds: [],
         },
         ...{ companyIds: [], segmentId: null, exclusions: [], format, escapeFormulas: true },
-        compression: isPackedInside(format) ? 'none' : 'gzip',
+        compression: exportFormatFacts[format].isPackedInside ? 'none' : 'gzip',
       },
     }),
   );

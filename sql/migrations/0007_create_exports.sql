@@ -29,7 +29,6 @@ create table sluice.exports (
   constraint exports_job_id_key unique (job_id),
   constraint exports_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint exports_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
-  constraint exports_format_check check (format in ('ndjson', 'csv', 'parquet', 'avro')),
   constraint exports_compression_check check (compression in ('gzip', 'none')),
   constraint exports_origin_check check (origin in ('api_key', 'schedule', 'inbox', 'command_line')),
   constraint exports_request_id_check check (length(request_id) <= 128),
@@ -40,6 +39,7 @@ create table sluice.exports (
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
 comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
+comment on column sluice.exports.format is 'One of src/domain/export-format.ts, which alone lists them.';
 comment on column sluice.exports.warnings is 'What of the request was ignored: [{"message", "details"}].';
 comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';
 comment on column sluice.exports.origin is 'Who or what started it; null: not said.';

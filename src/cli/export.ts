@@ -3,7 +3,8 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
-import { compressions, type Export, exportFormats, exportLayouts } from '../domain/export.ts';
+import { compressions, type Export, exportLayouts } from '../domain/export.ts';
+import { type ExportFormat, exportFormatFacts, exportFormats } from '../domain/export-format.ts';
 import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
 import { requestExport } from '../export/request-export.ts';
@@ -152,7 +153,7 @@ interface Wish {
   readonly segment: string | undefined;
   readonly exclude: readonly string[];
   readonly layout: string;
-  readonly format: string;
+  readonly format: ExportFormat;
   readonly compression: string | undefined;
   readonly escapeFormulas: boolean;
 }
@@ -160,7 +161,7 @@ interface Wish {
 /** @throws UsageError if something is left out, or would not come back as it is. */
 function requireAll({ layout, format, compression, escapeFormulas, ...filters }: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
-  if (!isFiltered && layout === 'datasets' && format !== 'csv') return;
+  if (!isFiltered && layout === 'datasets' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
     '--everything takes no filter, and neither CSV nor a stream: they say less than what is stored.',
   );

@@ -3,12 +3,13 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Fault } from '../domain/errors.ts';
 import {
+  formatOf,
   type ListedExport,
   type ListedFile,
   readListedExport,
-  readText,
   verifyExport,
 } from '../export/verify-export.ts';
+import { formatWriters } from '../export/write/formats.ts';
 import { manifestName } from '../export/write/manifest.ts';
 import { rowBlocks } from '../export/write/row-blocks.ts';
 import { countStoredEvents } from '../postgres/stores/events.ts';
@@ -164,7 +165,8 @@ async function bringBack(
 
 /** The rows of a file as JSON arrays, as many at a time as are read at once. */
 async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
-  for await (const { bytes } of rowBlocks(readText(path, file), 'ndjson')) {
+  const { readBack, text } = formatWriters[formatOf(file)];
+  for await (const { bytes } of rowBlocks(readBack(path), text)) {
     // A line end within a value would be escaped.
     yield `[${bytes.toString('utf8').trimEnd().replaceAll('\n', ',')}]`;
   }

@@ -1,3 +1,4 @@
+import { type ExportFormat, exportFormatFacts } from './export-format.ts';
 import type { LoadStatus } from './load.ts';
 
 /** The files of an export. */
@@ -11,16 +12,8 @@ export type ExportLayout = (typeof exportLayouts)[number];
 /** What the rows of one file are. */
 export type FileDataset = Dataset | 'stream';
 
-export const exportFormats = ['ndjson', 'csv', 'parquet', 'avro'] as const;
-export type ExportFormat = (typeof exportFormats)[number];
-
 export const compressions = ['gzip', 'none'] as const;
 export type Compression = (typeof compressions)[number];
-
-/** Formats that compress inside: their files are not packed once more. */
-export function isPackedInside(format: ExportFormat): boolean {
-  return format === 'parquet' || format === 'avro';
-}
 
 /** queued → processing → completed | failed | cancelled, as loads. */
 export type ExportStatus = LoadStatus;
@@ -145,7 +138,7 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     exclusions: exclusions.map(({ kind, pattern }) => `${kind}:${pattern}`).join(','),
     layout,
     format,
-    compression: isPackedInside(format) ? null : compression,
+    compression: exportFormatFacts[format].isPackedInside ? null : compression,
     escape_formulas: request.escapeFormulas ? null : false,
   };
   const saysNothing = (value: unknown): boolean =>

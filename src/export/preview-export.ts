@@ -2,12 +2,8 @@ import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { FinalFailure, inputError, TransientError } from '../domain/errors.ts';
-import {
-  type ExportRequest,
-  type ExportWarning,
-  type FileDataset,
-  isPackedInside,
-} from '../domain/export.ts';
+import type { ExportRequest, ExportWarning, FileDataset } from '../domain/export.ts';
+import { exportFormatFacts } from '../domain/export-format.ts';
 import {
   EXPORT_COUNT_MS,
   MAX_PAGE_BYTES,
@@ -100,7 +96,8 @@ async function previewFile(
     isExact &&= counted.isExact;
   }
   const sample = await readSample(client, plan, signal);
-  const ratio = isPackedInside(request.format) || request.compression === 'gzip' ? sample.ratio : 1;
+  const ratio =
+    exportFormatFacts[request.format].isPackedInside || request.compression === 'gzip' ? sample.ratio : 1;
   const bytes = (plan.header.length + (sample.rows === 0 ? 0 : (sample.bytes / sample.rows) * rows)) * ratio;
   return {
     dataset: plan.dataset,

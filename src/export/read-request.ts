@@ -6,11 +6,10 @@ import {
   type ExportRequest,
   type ExportWarning,
   exclusionKinds,
-  exportFormats,
   exportLayouts,
-  isPackedInside,
   selectEvents,
 } from '../domain/export.ts';
+import { exportFormatFacts, exportFormats } from '../domain/export-format.ts';
 import { type RangeEnd, readRangeEnd } from '../domain/instant.ts';
 import {
   MAX_EVENT_NAME_BYTES,
@@ -162,8 +161,9 @@ export function readRequest(body: Readonly<Record<string, unknown>>, now = new D
   const fields = withoutWrong(given, problems);
   const eventTypes = distinct(fields.event_type);
   const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
-  const { layout = 'datasets', compression = isPackedInside(format) ? 'none' : 'gzip' } = fields;
-  if (isPackedInside(format) && compression === 'gzip') {
+  const { isPackedInside } = exportFormatFacts[format];
+  const { layout = 'datasets', compression = isPackedInside ? 'none' : 'gzip' } = fields;
+  if (isPackedInside && compression === 'gzip') {
     problems.push(wrong(`Files of ${format} are compressed inside; leave compression out`, 'compression'));
   }
   const request: ExportRequest = {

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { lstat, open, readdir, readFile } from 'node:fs/promises';
+import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { inputError } from '../domain/errors.ts';
+import { Fault, inputError } from '../domain/errors.ts';
+import { type ExportFormat, exportFormats, isExportFormat } from '../domain/export-format.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import { avroToNdjson } from '../formats/avro.ts';
-import { gunzip } from '../formats/decompress.ts';
-import { parquetToNdjson } from '../formats/parquet.ts';
 import { isObject, type JsonObject } from '../mapping/json-object.ts';
+import { formatWriters } from './write/formats.ts';
 import { manifestName, type SetupFile, setupNames } from './write/manifest.ts';
-import { ContentHash, type RowBlock, rowBlocks, type TextFormat } from './write/row-blocks.ts';
+import { ContentHash, ndjsonText, type RowBlock, type RowText, rowBlocks } from './write/row-blocks.ts';
 
 /** Something that is not as the manifest says. */
 export interface Difference {
@@ -153,7 +152,7 @@ export interface ListedExport {
 }
 
 /** Names that we give, and nothing that leads to another directory. */
-const ourNames = /^[a-z]+(-\d{4,})?\.(ndjson|csv|parquet|avro)(\.gz)?$/;
+const ourNames = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
 const digest = /^[0-9a-f]{64}$/;
 
 /** @throws InputError if the file is missing, is no manifest of ours, or names files that cannot be of an export. */
@@ -228,48 +227,30 @@ function refused(details: string): Error {
   return inputError('invalid_field', 'This is no manifest of an export', details);
 }
 
-/** How many rows a file has, the header of a CSV aside. `dataset` is told of them. */
+/** Returns how many rows a file has, its header aside. `dataset` is told of them. */
 async function readRows(path: string, file: ListedFile, dataset: DatasetCheck | null): Promise<number> {
-  const format = /\.csv(\.gz)?$/.test(file.filename) ? 'csv' : 'ndjson';
-  const text = readText(path, file);
+  const { text, readBack } = formatWriters[formatOf(file)];
   let rows = 0;
   let isFirst = true;
-  for await (const block of rowBlocks(text, format)) {
-    const found = isFirst && format === 'csv' ? withoutHeader(block, dataset) : block;
+  for await (const block of rowBlocks(readBack(path), text)) {
+    const found = isFirst && text.hasHeader ? withoutHeader(block, text, dataset) : block;
     isFirst = false;
     rows += found.ends.length;
-    dataset?.rows(found, format);
+    dataset?.rows(found, text);
   }
   return rows;
 }
 
-/** CSV as it is; all others as NDJSON. */
-export function readText(path: string, { filename }: Pick<ListedFile, 'filename'>): AsyncIterable<Buffer> {
-  if (filename.endsWith('.parquet')) return readParquet(path);
-  const stored: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: READ_BYTES });
-  if (filename.endsWith('.avro')) return avroToNdjson(stored);
-  return filename.endsWith('.gz') ? gunzip(stored, () => undefined) : stored;
+/** Returns the format that the name of a file says. */
+export function formatOf({ filename }: Pick<ListedFile, 'filename'>): ExportFormat {
+  const name = ourNames.exec(filename)?.[1] ?? '';
+  if (!isExportFormat(name)) throw new Fault(`${filename} is no name of an exported file`);
+  return name;
 }
 
-async function* readParquet(path: string): AsyncGenerator<Buffer> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    yield* parquetToNdjson({
-      bytes: size,
-      read: async (start, end) => {
-        const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
-        return buffer.subarray(0, bytesRead);
-      },
-    });
-  } finally {
-    await file.close();
-  }
-}
-
-function withoutHeader({ bytes, ends }: RowBlock, dataset: DatasetCheck | null): RowBlock {
+function withoutHeader({ bytes, ends }: RowBlock, text: RowText, dataset: DatasetCheck | null): RowBlock {
   const [end = 0, ...rest] = ends;
-  dataset?.header(bytes.subarray(0, end));
+  dataset?.header(bytes.subarray(0, end), text);
   return { bytes: bytes.subarray(end), ends: rest.map((each) => each - end) };
 }
 
@@ -284,14 +265,14 @@ class DatasetCheck {
     this.#listed = listed;
   }
 
-  /** The header line of a CSV file, the same in all of them. */
-  header(header: Buffer): void {
-    if (this.#content === null) this.#hash('csv')?.addCsvHeader(header);
+  /** Takes the header of a file, the same in all of them. */
+  header(header: Buffer, text: RowText): void {
+    if (this.#content === null) this.#hash(text)?.addHeader(header);
   }
 
-  rows(block: RowBlock, format: TextFormat): void {
+  rows(block: RowBlock, text: RowText): void {
     this.#rows += block.ends.length;
-    this.#hash(format)?.add(block);
+    this.#hash(text)?.add(block);
   }
 
   /** A file of it could not be read; that has been said, and the rest follows from it. */
@@ -305,14 +286,14 @@ class DatasetCheck {
     const problems: string[] = [];
     if (this.#rows !== rows) problems.push(`${dataset}: the files have ${this.#rows} rows, not ${rows}`);
     if (contentSha256 === null) return problems;
-    const found = this.#content?.digest() ?? new ContentHash(dataset, 'ndjson').digest();
+    const found = this.#content?.digest() ?? new ContentHash(dataset, ndjsonText).digest();
     if (found !== contentSha256) problems.push(`${dataset}: the content has another content_sha256`);
     return problems;
   }
 
-  #hash(format: TextFormat): ContentHash | null {
+  #hash(text: RowText): ContentHash | null {
     if (this.#listed.contentSha256 === null) return null;
-    this.#content ??= new ContentHash(this.#listed.dataset, format);
+    this.#content ??= new ContentHash(this.#listed.dataset, text);
     return this.#content;
   }
 }

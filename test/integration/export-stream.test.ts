@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { parquetReadObjects } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ExportFormat } from '../../src/domain/export.ts';
+import { exportFormats } from '../../src/domain/export-format.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   type ExportOptions,
@@ -127,7 +127,7 @@ describe('a stream', () => {
     );
   });
 
-  test.each(['ndjson', 'csv', 'parquet', 'avro'] as const satisfies readonly ExportFormat[])(
+  test.each(exportFormats)(
     'leaves nothing aside in the store, and passes the verification: %s',
     async (format) => {
       const before = await t.storedFiles();

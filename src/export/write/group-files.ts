@@ -1,7 +1,6 @@
 import type { FileDataset } from '../../domain/export.ts';
+import type { ExportFormat } from '../../domain/export-format.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
-import { AvroFile } from './avro.ts';
-import { ParquetFile } from './parquet.ts';
 import type { RowBlock } from './row-blocks.ts';
 import { type DatasetSink, filenameOf } from './split-files.ts';
 
@@ -9,11 +8,7 @@ import { type DatasetSink, filenameOf } from './split-files.ts';
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
-/** Formats in which a file is groups of rows: row groups of Parquet, blocks of Avro. */
-const groupFiles = { parquet: ParquetFile, avro: AvroFile } as const;
-export type GroupFormat = keyof typeof groupFiles;
-
-/** A file of groups of rows. */
+/** A file of groups of rows: row groups of Parquet, blocks of Avro. */
 export interface GroupFile {
   /** A row as COPY sent it, line end and all. */
   addRow(bytes: Buffer, start: number, end: number): void;
@@ -21,6 +16,19 @@ export interface GroupFile {
   endGroup(): Promise<void>;
   /** To be called once, after the last group; there may be none. */
   end(): Promise<void>;
+}
+
+export type GroupFileClass = new (
+  dataset: FileDataset,
+  stored: StoredFileWriter,
+  groupRows: number,
+) => GroupFile;
+
+interface GroupOptions {
+  readonly format: ExportFormat;
+  readonly file: GroupFileClass;
+  readonly dataset: FileDataset;
+  readonly splitBytes: number;
 }
 
 interface OpenFile {
@@ -33,9 +41,7 @@ interface OpenFile {
 export class GroupFiles implements DatasetSink {
   readonly takesValues = true;
   readonly #files: AttemptFiles;
-  readonly #format: GroupFormat;
-  readonly #dataset: FileDataset;
-  readonly #splitBytes: number;
+  readonly #options: GroupOptions;
   /** Before it is encoded. */
   readonly #groupBytes: number;
   #rows = 0;
@@ -44,12 +50,10 @@ export class GroupFiles implements DatasetSink {
   #finished = 0;
   #finishedBytes = 0;
 
-  constructor(files: AttemptFiles, format: GroupFormat, dataset: FileDataset, splitBytes: number) {
+  constructor(files: AttemptFiles, options: GroupOptions) {
     this.#files = files;
-    this.#format = format;
-    this.#dataset = dataset;
-    this.#splitBytes = splitBytes;
-    this.#groupBytes = Math.min(maxGroupBytes, splitBytes);
+    this.#options = options;
+    this.#groupBytes = Math.min(maxGroupBytes, options.splitBytes);
   }
 
   get bytes(): number {
@@ -79,20 +83,20 @@ export class GroupFiles implements DatasetSink {
     open.rows += this.#rows;
     this.#rows = 0;
     this.#bytes = 0;
-    if (open.stored.bytes >= this.#splitBytes) await this.#finish(open);
+    if (open.stored.bytes >= this.#options.splitBytes) await this.#finish(open);
   }
 
   async #current(): Promise<OpenFile> {
     if (this.#file !== null) return this.#file;
     const stored = await this.#files.create('none');
-    const file = new groupFiles[this.#format](this.#dataset, stored, groupRows);
+    const file = new this.#options.file(this.#options.dataset, stored, groupRows);
     this.#file = { stored, file, rows: 0 };
     return this.#file;
   }
 
   async #finish({ stored, file, rows }: OpenFile): Promise<void> {
     await file.end();
-    const [dataset, format] = [this.#dataset, this.#format];
+    const { dataset, format } = this.#options;
     const filename = filenameOf({ dataset, format, compression: 'none' }, ++this.#finished);
     const { bytes } = await this.#files.finish(stored, { filename, dataset, rows });
     this.#finishedBytes += bytes;

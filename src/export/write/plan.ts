@@ -1,16 +1,14 @@
 import type pg from 'pg';
-import { type Dataset, datasets, type ExportFormat, type FileDataset } from '../../domain/export.ts';
+import { type Dataset, datasets, type FileDataset } from '../../domain/export.ts';
+import type { ExportFormat } from '../../domain/export-format.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
-import { columnsOf, selectValues } from './columns.ts';
 import { type CopyFormat, type CopySelect, compileForCopy, copyOut } from './copy-out.ts';
-import { planCsv } from './csv.ts';
-import { selectNdjson } from './page.ts';
-import { hasContentHash, type RowBlock, rowBlocks, type TextFormat } from './row-blocks.ts';
-import { ndjsonWriter } from './row-values.ts';
-import { csvOf, selectStreamEvents, selectStreamProfiles, streamBlocks, streamCsvHeader } from './stream.ts';
+import { formatWriters } from './formats.ts';
+import { hasContentHash, type RowBlock, type RowText, rowBlocks } from './row-blocks.ts';
+import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 /** What is to be read by COPY. */
 export interface Reading {
@@ -35,7 +33,7 @@ export interface FilePlan {
   /** Where those are values: what makes text of them. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
   /** The text of which there is a content hash; null: there is none. */
-  readonly content: TextFormat | null;
+  readonly content: RowText | null;
 }
 
 /** What is to be read, in the order of the files. The client must be in the transaction that reads it. */
@@ -60,33 +58,27 @@ async function planDataset(
   filter: Filter,
 ): Promise<FilePlan> {
   const { format } = filter.request;
-  if (format !== 'csv') {
-    const selectOf = format === 'ndjson' ? selectNdjson : selectValues;
-    const select = (of: Filter) => compileForCopy(selectOf(dataset, of));
-    return planRows(dataset, format, await planReading(client, files, dataset, filter, select));
-  }
-  const { header, selectFrom } = await planCsv(databaseOn(client), dataset, filter);
-  const select = (of: Filter) => compileForCopy(selectFrom(of));
+  const { header, selectFrom } = await formatWriters[format].selectDataset(
+    databaseOn(client),
+    dataset,
+    filter,
+  );
+  const select = (from: Filter) => compileForCopy(selectFrom(from));
   return { ...planRows(dataset, format, await planReading(client, files, dataset, filter, select)), header };
 }
 
-/** Rows of one dataset, as one reading brings them. */
+/** Returns the plan of one dataset whose rows one reading brings. */
 export function planRows(dataset: Dataset, format: ExportFormat, reading: Reading): FilePlan {
-  const isCsv = format === 'csv';
-  const isText = isCsv || format === 'ndjson';
-  const columns = columnsOf(dataset);
+  const { copied, text, toText } = formatWriters[format];
   return {
     dataset,
     format,
     header: Buffer.alloc(0),
     readings: [reading],
     blocks: (client, signal, most) =>
-      rowBlocks(
-        copyAll(client, firstOf(reading, most), isCsv ? 'csv' : 'lines', signal),
-        isCsv ? 'csv' : 'ndjson',
-      ),
-    toText: isText ? null : ndjsonWriter(columns),
-    content: hasContentHash(dataset) ? (isCsv ? 'csv' : 'ndjson') : null,
+      rowBlocks(copyAll(client, firstOf(reading, most), copied, signal), text),
+    toText: toText(dataset),
+    content: hasContentHash(dataset) ? text : null,
   };
 }
 
@@ -97,12 +89,11 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
   const events = request.datasets.includes('events')
     ? await planReading(client, files, 'events', filter, selectStreamEvents)
     : null;
-  const { format, escapeFormulas } = request;
-  const columns = columnsOf('stream');
+  const writer = formatWriters[request.format];
   return {
     dataset: 'stream',
-    format,
-    header: format === 'csv' ? streamCsvHeader(escapeFormulas) : Buffer.alloc(0),
+    format: request.format,
+    header: writer.streamHeader(request),
     readings: [about, events].filter((reading) => reading !== null),
     blocks: (copying, signal, most) =>
       streamBlocks(
@@ -110,7 +101,7 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
         about && copyAll(copying, firstOf(about, most), 'lines', signal),
         events && copyAll(copying, firstOf(events, most), 'lines', signal),
       ),
-    toText: format === 'csv' ? (block) => csvOf(block, escapeFormulas) : ndjsonWriter(columns),
+    toText: writer.streamToText(request),
     content: null,
   };
 }

@@ -1,11 +1,38 @@
 import { createHash } from 'node:crypto';
-import type { ExportFormat } from '../../domain/export.ts';
 
 const LF = 0x0a;
 
-/** Formats whose files are lines of text. */
-const textFormats = ['ndjson', 'csv'] as const satisfies readonly ExportFormat[];
-export type TextFormat = (typeof textFormats)[number];
+/**
+ * Two times end each row of a profile, which a load does not bring back. They have one length, so that they can be cut off
+ * unread.
+ */
+const sampleTime = '2026-01-01T00:00:00.000000Z';
+
+/** Rows as text: where one ends, and what of it is not content. */
+export interface RowText {
+  /** Returns a function that finds the ends of rows in one piece after another. */
+  findEnds(): (piece: Buffer) => number[];
+  /** Every file begins with a line that names the columns. */
+  readonly hasHeader: boolean;
+  /** A row of a profile ends with as many bytes of times. */
+  readonly profileTail: number;
+  /** The header of profiles ends with as many bytes that name these times. */
+  readonly profileHeaderTail: number;
+}
+
+export const ndjsonText: RowText = {
+  findEnds: () => lineEnds,
+  hasHeader: false,
+  profileTail: `,"first_seen_at":"${sampleTime}","last_seen_at":"${sampleTime}"}\n`.length,
+  profileHeaderTail: 0,
+};
+
+export const csvText: RowText = {
+  findEnds: csvEnds,
+  hasHeader: true,
+  profileTail: `,${sampleTime},${sampleTime}\n`.length,
+  profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
+};
 
 /**
  * The hash of what the files of a dataset say: all rows as text, those of profiles without their last two values, which
@@ -14,19 +41,19 @@ export type TextFormat = (typeof textFormats)[number];
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
-  readonly #dataset: string;
   readonly #tail: number;
+  readonly #headerTail: number;
   #scratch = Buffer.alloc(0);
 
-  constructor(dataset: string, format: TextFormat) {
-    this.#dataset = dataset;
-    this.#tail = isOfProfiles(dataset) ? tails[format].length : '\n'.length;
+  constructor(dataset: string, text: RowText) {
+    const isOfProfiles = dataset === 'users' || dataset === 'companies';
+    this.#tail = isOfProfiles ? text.profileTail : '\n'.length;
+    this.#headerTail = isOfProfiles ? text.profileHeaderTail : '\n'.length;
   }
 
-  /** Once, however many files repeat it. */
-  addCsvHeader(header: Buffer): void {
-    const tail = isOfProfiles(this.#dataset) ? csvHeaderTail : '\n';
-    this.#hash.update(header.subarray(0, Math.max(0, header.length - tail.length)));
+  /** Adds the header; call once, however many files repeat it. */
+  addHeader(header: Buffer): void {
+    this.#hash.update(header.subarray(0, Math.max(0, header.length - this.#headerTail)));
     this.#hash.update('\n');
   }
 
@@ -50,23 +77,6 @@ export class ContentHash {
   }
 }
 
-function isOfProfiles(dataset: string): boolean {
-  return dataset === 'users' || dataset === 'companies';
-}
-
-/**
- * What each row of a profile ends in: the two times that a load does not bring back. They have one length, so that they
- * can be cut off unread.
- */
-const sampleTime = '2026-01-01T00:00:00.000000Z';
-const tails: Readonly<Record<TextFormat, string>> = {
-  ndjson: `,"first_seen_at":"${sampleTime}","last_seen_at":"${sampleTime}"}\n`,
-  csv: `,${sampleTime},${sampleTime}\n`,
-};
-
-/** What the header of a CSV of profiles ends in. */
-const csvHeaderTail = ',first_seen_at,last_seen_at\n';
-
 /** The rows of a stream are ordered by when profiles changed, which a load does not bring back. */
 export function hasContentHash(dataset: string): boolean {
   return dataset !== 'stream';
@@ -84,9 +94,9 @@ export interface RowBlock {
 /** Finds the rows in what comes from COPY, or from a file it was written to. */
 export async function* rowBlocks<T>(
   source: AsyncIterable<Buffer, T>,
-  format: TextFormat,
+  { findEnds: endsFinder }: RowText,
 ): AsyncGenerator<RowBlock, T> {
-  const findEnds = format === 'csv' ? csvEnds() : lineEnds;
+  const findEnds = endsFinder();
   const iterator = source[Symbol.asyncIterator]();
   let rest: Buffer[] = [];
   try {

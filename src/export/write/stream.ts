@@ -1,3 +1,4 @@
+import type { ExportRequest } from '../../domain/export.ts';
 import { defuse } from '../../domain/formula.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
@@ -7,7 +8,7 @@ import { columnsOf, rewriteRows, selectValuesFrom } from './columns.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
 import { mergeByTime } from './merge-by-time.ts';
 import { pageOf, profilesByTime } from './page.ts';
-import { type RowBlock, rowBlocks } from './row-blocks.ts';
+import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
 
 /*
  * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what
@@ -38,12 +39,12 @@ export async function* streamBlocks(
 ): AsyncGenerator<RowBlock, number> {
   if (profiles === null || events === null) {
     const only = profiles ?? events;
-    return only === null ? 0 : yield* rowBlocks(only, 'ndjson');
+    return only === null ? 0 : yield* rowBlocks(only, ndjsonText);
   }
   const aside = await keepAside(files, profiles);
   try {
-    const kept = rowBlocks(readAside(files, aside), 'ndjson');
-    return yield* mergeByTime(kept, rowBlocks(events, 'ndjson'));
+    const kept = rowBlocks(readAside(files, aside), ndjsonText);
+    return yield* mergeByTime(kept, rowBlocks(events, ndjsonText));
   } finally {
     await files.remove(aside.ref);
   }
@@ -79,16 +80,16 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
   return rows;
 }
 
-/** The header of a CSV. */
-export function streamCsvHeader(escapeFormulas: boolean): Buffer {
+/** Returns the header of a stream as CSV. */
+export function streamCsvHeader({ escapeFormulas }: ExportRequest): Buffer {
   const names = columns.map(({ name }) => name);
   return Buffer.from(`${exportHeader(names, escapeFormulas)}\n`);
 }
 
-/** The same rows as CSV, metadata as one cell of JSON. */
-export function csvOf(block: RowBlock, escapeFormulas: boolean): RowBlock {
+/** Makes the rows of a stream CSV, metadata as one cell of JSON. */
+export function streamCsv({ escapeFormulas }: ExportRequest): (block: RowBlock) => RowBlock {
   const cellOf = escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;
-  return rewriteRows(block, (values) => {
+  const rowOf = (values: readonly string[]): string => {
     const cells = columns.map((column, index) => {
       const value = values[index] ?? '';
       if (value === '' || (column.kind === 'json' && value === '{}')) return '';
@@ -96,7 +97,8 @@ export function csvOf(block: RowBlock, escapeFormulas: boolean): RowBlock {
       return column.kind === 'json' ? quoteCell(value) : cellOf(JSON.parse(value) as string);
     });
     return `${cells.join(',')}\n`;
-  });
+  };
+  return (block) => rewriteRows(block, rowOf);
 }
 
 /** As COPY would. */

@@ -1,7 +1,7 @@
 /*
  * Writing an export: all its rows from one snapshot, by COPY, split into files with a manifest. `filter.ts`
- * beside this folder says which rows; `csv.ts`, `page.ts` (NDJSON) and `columns.ts` (Parquet, Avro) what they look
- * like, and `stream.ts` how rows of all kinds become one file. Memory stays flat however many rows there are.
+ * beside this folder says which rows; `formats.ts` what they look
+ * like in each format, and `stream.ts` how rows of all kinds become one file. Memory stays flat however many rows there are.
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -11,7 +11,7 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { Filter } from '../filter.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { estimateRows } from './copy-out.ts';
-import { GroupFiles } from './group-files.ts';
+import { formatWriters } from './formats.ts';
 import {
   createManifest,
   type DatasetSummary,
@@ -22,7 +22,6 @@ import {
 import { type FilePlan, planFiles } from './plan.ts';
 import { ContentHash } from './row-blocks.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';
-import { type DatasetSink, SplitFiles } from './split-files.ts';
 
 export interface WriteExportContext {
   readonly pool: pg.Pool;
@@ -149,9 +148,9 @@ export async function writeFiles(
   options: WriteOptions,
 ): Promise<DatasetSummary> {
   const { dataset, header, toText } = plan;
-  const sink = createSink(files, plan, options);
+  const sink = formatWriters[plan.format].createSink(files, { ...options, dataset, header });
   const content = plan.content === null ? null : new ContentHash(dataset, plan.content);
-  if (header.length > 0) content?.addCsvHeader(header);
+  if (header.length > 0) content?.addHeader(header);
   const blocks = plan.blocks(snapshot.client, options.signal);
   let rows = 0;
   let next = await blocks.next();
@@ -171,13 +170,4 @@ export async function writeFiles(
   await sink.end();
   options.onProgress(rows, sink.bytes);
   return { dataset, rows, contentSha256: content?.digest() ?? null };
-}
-
-function createSink(
-  files: AttemptFiles,
-  { dataset, format, header }: FilePlan,
-  { request, splitBytes }: WriteOptions,
-): DatasetSink {
-  if (format === 'parquet' || format === 'avro') return new GroupFiles(files, format, dataset, splitBytes);
-  return new SplitFiles(files, { dataset, format, compression: request.compression, header, splitBytes });
 }

@@ -2,12 +2,12 @@ import { type Selectable, sql } from 'kysely';
 import type {
   Export,
   ExportFile,
-  ExportFormat,
   ExportRequest,
   ExportStatus,
   ExportWarning,
   FileDataset,
 } from '../../domain/export.ts';
+import type { ExportFormat } from '../../domain/export-format.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 import type { ExportFiles } from '../schema.ts';

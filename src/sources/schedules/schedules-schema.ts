@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
-import { exportFormats, exportLayouts } from '../../domain/export.ts';
+import { exportLayouts } from '../../domain/export.ts';
+import { exportFormats } from '../../domain/export-format.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/notification.ts';
 import { isTimeZone } from '../../domain/time-zone.ts';

@@ -1,12 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
+import { exportFormatFacts, exportFormats } from '../../../domain/export-format.ts';
 import { api } from '../lib/api.ts';
 import { plural, timeZone, visibleText } from '../lib/format.ts';
 import { useData } from '../lib/use-data.ts';
 import { Field } from '../ui/field.tsx';
 import { Section } from '../ui/page.tsx';
 import { Problems } from '../ui/problems.tsx';
-import { exportFormats, isPackedInside, listOf, type Wish } from './export-wish.ts';
+import { formatOf, listOf, type Wish } from './export-wish.ts';
 import { type SegmentItem, segmentsPath, words } from './profile-record.ts';
 
 type Change = Partial<Readonly<Record<keyof Wish, string>>>;
@@ -157,13 +158,14 @@ function Whom({ wish, onChange }: Part): VNode {
 
 function Layout({ wish, onChange }: Part): VNode {
   const format = wish.format === '' ? 'ndjson' : wish.format;
+  const { isPackedInside, isForSpreadsheets } = formatOf(wish);
   return (
     <>
       <div class="row row-fields">
         <Choice
           label="Format"
           value={format}
-          options={exportFormats.map((each) => [each, each === 'ndjson' ? 'NDJSON' : nameOf(each)])}
+          options={exportFormats.map((each) => [each, exportFormatFacts[each].label])}
           onChange={(value) => onChange({ format: value === 'ndjson' ? '' : value })}
         />
         <Choice
@@ -175,7 +177,7 @@ function Layout({ wish, onChange }: Part): VNode {
           ]}
           onChange={(value) => onChange({ layout: value === 'datasets' ? '' : value })}
         />
-        {isPackedInside(format) ? null : (
+        {isPackedInside ? null : (
           <Choice
             label="Compression"
             value={wish.compression === 'none' ? 'none' : 'gzip'}
@@ -187,7 +189,7 @@ function Layout({ wish, onChange }: Part): VNode {
           />
         )}
       </div>
-      {format === 'csv' ? (
+      {isForSpreadsheets ? (
         <label class="check">
           <input
             type="checkbox"
@@ -199,10 +201,6 @@ function Layout({ wish, onChange }: Part): VNode {
       ) : null}
     </>
   );
-}
-
-function nameOf(format: string): string {
-  return format === 'csv' ? 'CSV' : format === 'parquet' ? 'Parquet' : 'Avro';
 }
 
 /** Properties beyond these are named in the field below. */

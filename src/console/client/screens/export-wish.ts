@@ -1,7 +1,6 @@
 /* What an export is asked for: the form as it stands in the address, and the same as body, command line and schedule. */
+import { exportFormatFacts, isExportFormat } from '../../../domain/export-format.ts';
 import { shellWord } from '../ui/copy.tsx';
-
-export const exportFormats = ['ndjson', 'csv', 'parquet', 'avro'] as const;
 
 /** Every field by its name in the address; '' for what is not given. */
 export interface Wish {
@@ -53,14 +52,15 @@ export function bodyOf(wish: Wish): Body {
   put('exclusions', left.join(','));
   put('layout', wish.layout);
   put('format', wish.format);
-  put('compression', isPackedInside(wish.format) ? '' : wish.compression);
+  put('compression', formatOf(wish).isPackedInside ? '' : wish.compression);
   if (wish.formulas === 'keep') body['escape_formulas'] = false;
   put('emails', listOf(wish.emails));
   return body;
 }
 
-export function isPackedInside(format: string): boolean {
-  return format === 'parquet' || format === 'avro';
+/** Returns the facts of the chosen format; an address may name one that does not exist. */
+export function formatOf({ format }: Wish) {
+  return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
 /** A day of UTC as it is; one of the reader's zone as the instant at which it begins, or at which the next one does. */

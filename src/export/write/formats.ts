@@ -1,0 +1,148 @@
+/*
+ * The formats of exported files, a `FormatWriter` each: how PostgreSQL writes the rows, what text they are, which files
+ * they become, and how these are read back. `src/domain/export-format.ts` lists the formats.
+ */
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { Dataset, ExportRequest, FileDataset } from '../../domain/export.ts';
+import type { ExportFormat } from '../../domain/export-format.ts';
+import { READ_BYTES } from '../../domain/limits.ts';
+import { avroToNdjson } from '../../formats/avro.ts';
+import { gunzip } from '../../formats/decompress.ts';
+import { parquetToNdjson } from '../../formats/parquet.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { Filter } from '../filter.ts';
+import type { AttemptFiles } from './attempt-files.ts';
+import { AvroFile } from './avro.ts';
+import { columnsOf, selectValues } from './columns.ts';
+import type { Compilable, CopyFormat } from './copy-out.ts';
+import { planCsv } from './csv.ts';
+import { type GroupFileClass, GroupFiles } from './group-files.ts';
+import { selectNdjson } from './page.ts';
+import { ParquetFile } from './parquet.ts';
+import { csvText, ndjsonText, type RowBlock, type RowText } from './row-blocks.ts';
+import { ndjsonWriter } from './row-values.ts';
+import { type DatasetSink, SplitFiles } from './split-files.ts';
+import { streamCsv, streamCsvHeader } from './stream.ts';
+
+type ToText = (block: RowBlock) => RowBlock;
+
+/** The rows of a dataset, to be read with COPY. */
+export interface DatasetSelect {
+  /** Begins every file. */
+  readonly header: Buffer;
+  /** Returns the select of a filter that differs only in where events are read from. */
+  selectFrom(filter: Filter): Compilable;
+}
+
+export interface SinkOptions {
+  readonly dataset: FileDataset;
+  readonly header: Buffer;
+  readonly request: ExportRequest;
+  readonly splitBytes: number;
+}
+
+/** A format of exported files. */
+export interface FormatWriter {
+  /** COPY writes rows that end where those of `text` end. */
+  readonly copied: CopyFormat;
+  selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
+  /** Returns what makes text of a dataset's rows; `null` if COPY writes that text. */
+  toText(dataset: Dataset): ToText | null;
+  /** Returns what makes text of a stream's rows, which always come as values. */
+  streamToText(request: ExportRequest): ToText;
+  /** Returns what begins every file of a stream. */
+  streamHeader(request: ExportRequest): Buffer;
+  /** The text that rows are counted in and hashed as. */
+  readonly text: RowText;
+  createSink(files: AttemptFiles, options: SinkOptions): DatasetSink;
+  /** Reads a file that was written, as `text`. */
+  readBack(path: string): AsyncIterable<Buffer>;
+}
+
+const noHeader = Buffer.alloc(0);
+
+const ndjson: FormatWriter = {
+  copied: 'lines',
+  selectDataset: async (_db, dataset) => ({
+    header: noHeader,
+    selectFrom: (filter) => selectNdjson(dataset, filter),
+  }),
+  toText: () => null,
+  streamToText: () => ndjsonWriter(columnsOf('stream')),
+  streamHeader: () => noHeader,
+  text: ndjsonText,
+  createSink: splitInto('ndjson'),
+  readBack: readPlain,
+};
+
+const csv: FormatWriter = {
+  copied: 'csv',
+  selectDataset: planCsv,
+  toText: () => null,
+  streamToText: streamCsv,
+  streamHeader: streamCsvHeader,
+  text: csvText,
+  createSink: splitInto('csv'),
+  readBack: readPlain,
+};
+
+/** Formats with typed columns get values from PostgreSQL. Their text is NDJSON, so the three formats have one hash. */
+const typed = {
+  copied: 'lines',
+  selectDataset: async (_db, dataset) => ({
+    header: noHeader,
+    selectFrom: (filter) => selectValues(dataset, filter),
+  }),
+  toText: (dataset) => ndjsonWriter(columnsOf(dataset)),
+  streamToText: () => ndjsonWriter(columnsOf('stream')),
+  streamHeader: () => noHeader,
+  text: ndjsonText,
+} satisfies Partial<FormatWriter>;
+
+const parquet: FormatWriter = {
+  ...typed,
+  createSink: groupInto('parquet', ParquetFile),
+  readBack: readParquet,
+};
+
+const avro: FormatWriter = {
+  ...typed,
+  createSink: groupInto('avro', AvroFile),
+  readBack: (path) => avroToNdjson(openFile(path)),
+};
+
+export const formatWriters: Readonly<Record<ExportFormat, FormatWriter>> = { ndjson, csv, parquet, avro };
+
+function splitInto(format: ExportFormat): FormatWriter['createSink'] {
+  return (files, { request, ...options }) =>
+    new SplitFiles(files, { ...options, format, compression: request.compression });
+}
+
+function groupInto(format: ExportFormat, file: GroupFileClass): FormatWriter['createSink'] {
+  return (files, options) => new GroupFiles(files, { ...options, format, file });
+}
+
+function openFile(path: string): AsyncIterable<Buffer> {
+  return createReadStream(path, { highWaterMark: READ_BYTES });
+}
+
+function readPlain(path: string): AsyncIterable<Buffer> {
+  return path.endsWith('.gz') ? gunzip(openFile(path), () => undefined) : openFile(path);
+}
+
+async function* readParquet(path: string): AsyncGenerator<Buffer> {
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    yield* parquetToNdjson({
+      bytes: size,
+      read: async (start, end) => {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
+        return buffer.subarray(0, bytesRead);
+      },
+    });
+  } finally {
+    await file.close();
+  }
+}
