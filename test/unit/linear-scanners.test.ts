@@ -10,6 +10,9 @@ import { documentToNdjson } from '../../src/formats/json-document.ts';
 import { plainLinesOf } from '../../src/formats/json-lines.ts';
 import { sequenceToNdjson } from '../../src/formats/json-sequence.ts';
 import { toUtf8 } from '../../src/formats/text-encoding.ts';
+import { CsvReadings, type Mend } from '../../src/load/causes/mend.ts';
+import { mends } from '../../src/load/causes/mends.ts';
+import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
 import { planColumns } from '../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../src/mapping/csv-rows.ts';
@@ -175,6 +178,72 @@ const ndjsonRows = (input: Buffer): void => {
 const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)}"`);
 const matchIds = createIdMatcher(ids);
 const stars = createGlob(`${'*a'.repeat(100)}*!`);
+
+/** Worst inputs of mends and causes: refused records of about so many bytes. */
+const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
+  (bytes) => Buffer.from(`x${' '.repeat(bytes)}x`),
+  ...[
+    ' \u200b',
+    ',',
+    '"a,',
+    "'a',",
+    '\\"',
+    '1',
+    '1,',
+    '1/',
+    'aB',
+    '{[(',
+    '[, \n',
+    '"\n',
+    ' (',
+    '-',
+    '\0',
+  ].map((text) => repeated(text)),
+  bytesOf(0xc3, 0xe9),
+];
+/** A refused record is kept up to 64 KiB: it is so many of them that make up the bytes. */
+const refusedRecords = 256;
+
+const readings = new CsvReadings({ delimiter: ',', columns: ['user_id', 'a', 'b'] });
+const mend = ({ value, json, cells, text, object, bytes }: Mend, raw: Buffer): void => {
+  const written = raw.toString('utf8');
+  value?.(written);
+  json?.(written);
+  cells?.(raw, readings, 1);
+  text?.(written);
+  object?.({ [written]: 1 }, 'user_id', {});
+  bytes?.(raw);
+};
+
+const causes = {
+  csv: new RejectCauses({ header: { delimiter: ',', columns: ['user_id', 'a'] }, columnMap: {} }),
+  json: new RejectCauses({ header: null, columnMap: {} }),
+};
+const codes = [
+  'wrong_field_count',
+  'invalid_json',
+  'missing_id',
+  'unknown_event_type',
+  'invalid_date',
+] as const;
+const cause = (raw: Buffer): void => {
+  for (const code of codes) {
+    const reject = { code, raw, column: 'a', row: 1, line: 1, byteOffset: 0, message: '' };
+    causes.csv.of(reject);
+    causes.json.of(reject);
+  }
+};
+
+const ofRefused = (name: string, run: (raw: Buffer) => unknown): Scanner => ({
+  name,
+  generate: (bytes) => Buffer.alloc(bytes),
+  run: ({ length }) => {
+    for (const generate of refusedTexts) {
+      const raw = generate(length / refusedRecords);
+      for (let record = 0; record < refusedRecords / refusedTexts.length; record++) run(raw);
+    }
+  },
+});
 
 const columnNames = (count: number) => Array.from({ length: count }, (_, column) => `c${column}`);
 
@@ -375,6 +444,8 @@ const scanners: readonly Scanner[] = [
     generate: (bytes) => Buffer.from(colliding.slice(0, Math.floor(bytes / keyBytes)).join('')),
     run: enterKeys,
   },
+  ...mends.map((each) => ofRefused(`the mend ${each.name}`, (raw) => mend(each, raw))),
+  ofRefused('the causes of refused records', cause),
 ];
 
 /** In pieces below what counts as cut. */

@@ -3,8 +3,16 @@ import { undoDefuse } from '../../domain/formula.ts';
 import type { Mend } from './mend.ts';
 import { likelyKind } from './refused-values.ts';
 
-/** White space at both ends, and characters that nobody sees. */
-const ends = /^[\s\u200b-\u200f\u2060\ufeff]+|[\s\u200b-\u200f\u2060\ufeff]+$/g;
+/** White space, and characters that nobody sees. */
+const unseen = /[\s\u200b-\u200f\u2060\ufeff]/;
+
+/** Removes unseen characters at both ends, from the outside in: an expression that ends with `+$` starts again at every blank inside. */
+function trimUnseen(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && unseen.test(text.charAt(start))) start++;
+  while (start < end && unseen.test(text.charAt(end - 1))) end--;
+  return text.slice(start, end);
+}
 
 export const mendsOfWords: readonly Mend[] = [
   {
@@ -12,7 +20,7 @@ export const mendsOfWords: readonly Mend[] = [
     sentence: 'read without the blanks around it',
     codes: ['invalid_date', 'unknown_event_type', 'unexpected_event_row'],
     value: (text) => {
-      const trimmed = text.replace(ends, '');
+      const trimmed = trimUnseen(text);
       return trimmed === text || trimmed === '' ? null : trimmed;
     },
   },
