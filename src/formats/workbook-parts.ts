@@ -4,7 +4,7 @@ import type { InflateGuard } from './decompress.ts';
 import { SharedText } from './shared-text.ts';
 import { unescapeText, WorkbookDamage } from './sheet-cells.ts';
 import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
-import { readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
+import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import type { ZipArchive, ZipMember } from './zip.ts';
 
 /* The parts of a workbook beside its sheets. A part names another by an id, which a third part translates to a path. */
@@ -87,16 +87,16 @@ export async function readWorkbookPart(file: WorkbookFile, part: ZipMember): Pro
   let root = '';
   let from1904 = false;
   let isUncalculated = false;
-  const open = (name: string, attributes: XmlAttributes) => {
+  const open = (name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf) => {
     root ||= name;
-    if (name === 'workbookPr') from1904 = isTrue(attributes['date1904']);
-    else if (name === 'calcPr') isUncalculated = isTrue(attributes['fullCalcOnLoad']);
+    if (name === 'workbookPr') from1904 ||= isTrue(attributes['date1904']);
+    else if (name === 'calcPr') isUncalculated ||= isTrue(attributes['fullCalcOnLoad']);
     else if (name === 'sheet') {
       if (sheets.length === MAX_SHEETS) throw new WorkbookDamage(`it has more than ${MAX_SHEETS} sheets`);
       const isHidden = (attributes['state'] ?? 'visible') !== 'visible';
       const { name: title = '' } = attributes;
       if (title.length > MAX_SHEET_NAME_CHARS) throw new WorkbookDamage(`a sheet has the name ${title}`);
-      sheets.push({ name: title, relation: relationOf(attributes), isHidden });
+      sheets.push({ name: title, relation: relationOf(attributes, namespaceOf), isHidden });
     }
   };
   await readPart(file, part, { open });
@@ -108,9 +108,11 @@ function isTrue(value: string | undefined): boolean {
   return value === '1' || value === 'true';
 }
 
-/** `r:id`, whatever the prefix is. */
-function relationOf(attributes: XmlAttributes): string {
-  const found = Object.entries(attributes).find(([name]) => name.endsWith(':id'));
+/** Returns `r:id`, whatever the prefix is. A strict workbook has another namespace for it, which ends in the same word. */
+function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
+  const found = Object.entries(attributes).find(
+    ([name]) => name.endsWith(':id') && /\/relationships$/.test(namespaceOf(name.slice(0, -':id'.length))),
+  );
   return found?.[1] ?? '';
 }
 

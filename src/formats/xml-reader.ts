@@ -12,9 +12,15 @@ const maxXmlDepth = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
-/** Names without their prefix. Text comes as it is between two tags, CDATA apart. */
+/** Returns the namespace that a prefix is bound to. */
+export type NamespaceOf = (prefix: string) => string;
+
+/**
+ * A handler is told of the elements of the root's namespace, by their local names, and of the text in them. It never hears of
+ * an element of another namespace, nor of anything within one: `<x15:workbookPr>` in `extLst` is not the workbook's own.
+ */
 export interface XmlHandler {
-  open(name: string, attributes: XmlAttributes): void;
+  open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close(name: string): void;
   text(text: string): void;
   /** Whether what came of it should be taken away before there is more. */
@@ -45,9 +51,13 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
+  // Its own namespaces (`xmlns: true`) take twice the time.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
+  readonly #namespaces = new Namespaces();
   #decoder: TextDecoder | null = null;
   #depth = 0;
+  /** Depth of the element of another namespace that is passed over; 0 outside of any. */
+  #foreignDepth = 0;
   /** Characters since the last tag or text. */
   #itemChars = 0;
 
@@ -62,18 +72,25 @@ class XmlReader {
     parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
       if (!/^(utf-?8|utf-?16|us-ascii)$/i.test(encoding)) throw new XmlDamage(`it is encoded as ${encoding}`);
     });
+    parser.on('attribute', ({ name, value }) => {
+      if (/^xmlns(?::|$)/.test(name)) this.#namespaces.declare(name.slice('xmlns:'.length), value);
+    });
     parser.on('opentag', ({ name, attributes }) => {
       if (++this.#depth > maxXmlDepth) throw new XmlDamage('its elements are nested too deeply');
       this.#itemChars = 0;
-      handler.open(localName(name), attributes);
+      this.#namespaces.enter(this.#depth);
+      if (this.#foreignDepth > 0) return;
+      if (!this.#namespaces.isOwn(name)) this.#foreignDepth = this.#depth;
+      else handler.open(localName(name), attributes, this.#namespaces.of);
     });
     parser.on('closetag', ({ name }) => {
-      this.#depth--;
-      handler.close(localName(name));
+      if (this.#foreignDepth === 0) handler.close(localName(name));
+      if (this.#foreignDepth === this.#depth) this.#foreignDepth = 0;
+      this.#namespaces.leave(this.#depth--);
     });
     const text = (value: string) => {
       this.#itemChars = 0;
-      handler.text(value);
+      if (this.#foreignDepth === 0) handler.text(value);
     };
     parser.on('text', text);
     parser.on('cdata', text);
@@ -93,6 +110,50 @@ class XmlReader {
   end(): void {
     if (this.#decoder !== null) decodeWith(this.#decoder, null);
     this.#parser.close();
+  }
+}
+
+/** The bindings that an element declares; those of the elements around it stand behind them. */
+interface Scope {
+  readonly depth: number;
+  readonly bound: ReadonlyMap<string, string>;
+  readonly around: Scope | null;
+}
+
+class Namespaces {
+  #scope: Scope | null = null;
+  #declared = new Map<string, string>();
+  /** The namespace of the root. */
+  #own: string | null = null;
+
+  /** Binds a prefix, empty for the default, on the element that is being opened. */
+  declare(prefix: string, namespace: string): void {
+    this.#declared.set(prefix, namespace);
+  }
+
+  enter(depth: number): void {
+    if (this.#declared.size === 0) return;
+    this.#scope = { depth, bound: this.#declared, around: this.#scope };
+    this.#declared = new Map();
+  }
+
+  leave(depth: number): void {
+    if (this.#scope?.depth === depth) this.#scope = this.#scope.around;
+  }
+
+  /** The prefix itself where it is bound to nothing. */
+  readonly of: NamespaceOf = (prefix) => {
+    for (let scope = this.#scope; scope !== null; scope = scope.around) {
+      const namespace = scope.bound.get(prefix);
+      if (namespace !== undefined) return namespace;
+    }
+    return prefix;
+  };
+
+  isOwn(name: string): boolean {
+    const namespace = this.of(name.slice(0, Math.max(0, name.indexOf(':'))));
+    this.#own ??= namespace;
+    return namespace === this.#own;
   }
 }
 

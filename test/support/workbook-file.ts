@@ -18,6 +18,7 @@ export interface WorkbookOfTest {
   /** Format codes of the styles, which are numbered from 1; a number: one of the built-in formats. */
   readonly formats?: readonly (string | number)[];
   readonly from1904?: boolean;
+  /** What follows the list of sheets in the part of the workbook. */
   readonly calculation?: string;
   /** Parts that stand in for ours, or beside them. */
   readonly parts?: Readonly<Record<string, string | Buffer>>;

@@ -207,6 +207,39 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     });
   });
 
+  it('has nothing from elements of another namespace, such as those in which later versions of Excel say more', async () => {
+    const later = `<extLst><ext xmlns:x15="http://schemas.microsoft.com/office/spreadsheetml/2010/11/main" uri="{1}">
+      <x15:workbookPr chartTrackingRefBase="1"/><x15:calcPr fullCalcOnLoad="1"/>
+      <x15:sheets><x15:sheet name="Ghost" sheetId="9" r:id="rId9"/></x15:sheets></ext></extLst>`;
+    const from1904 = { formats: [14], from1904: true, calculation: later };
+    expect(await cell('<c r="A1" s="1"><f>A2</f><v>43951</v></c>', from1904)).toBe('2024-05-01');
+    const again = '<calcPr fullCalcOnLoad="1"/><workbookPr/><calcPr/>';
+    expect(await cell('<c r="A1" s="1"><v>43951</v></c>', { ...from1904, calculation: again })).toBe(
+      '2024-05-01',
+    );
+    expect(
+      await refusal(ofRows('<row r="1"><c r="A1"><f>1</f><v>0</v></c></row>', { calculation: again })),
+    ).toContain('whose result is not in the file');
+    const sheet = `<w:worksheet xmlns:w="http://purl.oclc.org/ooxml/spreadsheetml/main" xmlns:x="y"><w:sheetData>
+      <w:row r="1"><w:c r="A1"><x:v>6</x:v><w:v>5</w:v></w:c><x:c r="B1"><w:v>7</w:v></x:c>
+      <c r="C1"><v>8</v></c><s:c xmlns:s="http://purl.oclc.org/ooxml/spreadsheetml/main" r="D1"><s:v>9</s:v></s:c></w:row></w:sheetData>
+      <x:alternate><w:mergeCell ref="A1:B1"/></x:alternate></w:worksheet>`;
+    expect(await read(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': sheet } }))).toMatchObject({
+      text: '5,,,9\n',
+      notes: [],
+    });
+  });
+
+  it('in the strict form of the standard is read as well', async () => {
+    const parts = {
+      'xl/workbook.xml': `<workbook xmlns="http://purl.oclc.org/ooxml/spreadsheetml/main" xmlns:r="http://purl.oclc.org/ooxml/officeDocument/relationships">
+        <workbookPr date1904="true"/><sheets><sheet name="Data" sheetId="1" xmlns:o="other" o:id="rId7" r:id="rId1"/></sheets></workbook>`,
+      'xl/worksheets/sheet1.xml':
+        '<worksheet xmlns="http://purl.oclc.org/ooxml/spreadsheetml/main"><sheetData><row><c s="1"><v>43951</v></c></row></sheetData></worksheet>',
+    };
+    expect((await read(ofRows('', { parts, formats: [14] }))).text).toBe('2024-05-01\n');
+  });
+
   it('is read with prefixes and in UTF-16 too', async () => {
     const sheet =
       '<x:worksheet xmlns:x="y"><x:sheetData><x:row r="1"><x:c r="A1"><x:v>5</x:v></x:c></x:row></x:sheetData></x:worksheet>';
