@@ -100,7 +100,7 @@ ${preloads.join('\n')}
 <script type="module" src="${at(script)}"></script>
 </head>
 <body>
-<div id="app"></div>
+<div id="app"><main class="sign-in"><p>Loading the console …</p></main></div>
 <noscript>The console needs JavaScript. Everything it shows is in the API: <a href="${prefix}/docs">${prefix}/docs</a>.</noscript>
 </body>
 </html>

@@ -1,5 +1,10 @@
+import Fastify from 'fastify';
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
+import { readConfig } from '../../src/config.ts';
+import { addLoadShedding } from '../../src/http/plugins/load-shedding.ts';
+import { showConsole } from '../../src/http/routes/show-console.ts';
 import {
   consoleStage,
   desktop,
@@ -10,6 +15,7 @@ import {
   themes,
 } from '../support/console.ts';
 import { form } from '../support/http.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage();
 
@@ -33,13 +39,59 @@ test('the page to sign in can be read by everybody, says what is wrong with a ke
   }
 });
 
-test('a one-time link signs in, and leaves no token in the address', async () => {
+test('a one-time link signs in, and leaves no token in the address; used again, the page says so and how to get another', async () => {
   const token = await createSignInLink(stage.t.system.db, stage.t.environment.environmentId);
   const page = await stage.openSignedOut(`/jobs#link=${token}`);
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();
   expect(page.url()).not.toContain(token);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Key').waitFor();
+  const again = await stage.openSignedOut(`/jobs#link=${token}`, { width: phone });
+  await again.getByRole('alert').getByText('This link was used already, or has expired').waitFor();
+  expect(await again.getByRole('alert').innerText()).toContain('sluice console link');
+  expect(again.url()).not.toContain(token);
+  await expectAccessible(again);
+});
+
+test('until the server says who is signed in the page says what it waits for; of an overloaded server it says so, and asks again', async () => {
+  const page = await stage.open('/jobs');
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  await page.route('**/v1/console/session', async (route) => {
+    if (asked++ > 0) return route.continue();
+    await held;
+    await route.fulfill({
+      status: 503,
+      json: { errors: [{ error_code: 'unavailable', message: 'The service is overloaded', details: '' }] },
+    });
+  });
+  await page.reload();
+  await page.getByText('Checking your session').waitFor();
+  await expectAccessible(page);
+  await page.getByRole('alert').getByText('The server has not answered yet').waitFor();
+  release();
+  await page.getByRole('alert').getByText('The service is overloaded').waitFor();
+  await page.getByRole('heading', { name: 'Jobs' }).waitFor();
+});
+
+test('an overloaded server still sends the page and its files', async () => {
+  const app = Fastify();
+  const config = readConfig({});
+  addLoadShedding(app, { config, log: pino({ level: 'silent' }) }, 1);
+  app.get('/other', () => 'served');
+  showConsole(app, stage.t.system);
+  try {
+    await waitFor('a refusal', async () => (await app.inject('/other')).statusCode === 503);
+    const page = await app.inject('/console/jobs');
+    expect([page.statusCode, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    for (const [, file = ''] of page.body.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g))
+      expect([file, (await app.inject(file)).statusCode]).toEqual([file, 200]);
+  } finally {
+    await app.close();
+  }
 });
 
 test('from signing in to the page of a job by keyboard alone', async () => {

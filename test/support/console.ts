@@ -80,7 +80,7 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       });
       expect(signedIn.status()).toBe(200);
       await page.goto(new URL(`/console${path}`, origin).href);
-      await page.locator('h1').first().waitFor();
+      await page.locator('#main h1').first().waitFor();
       return page;
     },
   };

@@ -10,29 +10,12 @@ import { Page } from '../ui/page.tsx';
 import { Empty, Loading, Problems } from '../ui/problems.tsx';
 import { Time } from '../ui/time.tsx';
 import { Keys } from './keys.tsx';
-import { Nav } from './nav.tsx';
+import { Mark, Nav } from './nav.tsx';
 import { screens } from './screens.ts';
 import { SignIn } from './sign-in.tsx';
 
 export function App(): VNode {
-  const [error, setError] = useState<ApiError | null>(null);
-  const begin = (): void => {
-    setError(null);
-    resumeSession().catch((thrown: unknown) => {
-      if (!(thrown instanceof ApiError)) throw thrown;
-      setError(thrown);
-    });
-  };
-  useEffect(begin, []);
-  if (error !== null) {
-    return (
-      <main class="sign-in">
-        <Problems error={error} onRetry={begin} />
-      </main>
-    );
-  }
-  // The first answer takes a moment; nothing is shown that would be taken away again.
-  if (session.value === undefined) return <main class="sign-in" aria-busy="true" />;
+  if (session.value === undefined) return <Opening />;
   if (session.value === null) return <SignIn />;
   return (
     <LocationProvider scope={consoleRoot}>
@@ -48,6 +31,51 @@ export function App(): VNode {
       </div>
       <Keys />
     </LocationProvider>
+  );
+}
+
+/** Without an answer for so long the page says so, and goes on waiting. */
+const lateMs = 8_000;
+/** A server that cannot answer now is asked again after this time. */
+const retryMs = 5_000;
+const late = new ApiError(
+  0,
+  [{ error_code: '', message: 'The server has not answered yet', details: '' }],
+  null,
+);
+
+/** Stands where the page will be until it is known who is signed in. */
+function Opening(): VNode {
+  const [error, setError] = useState<ApiError | null>(null);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const controller = new AbortController();
+    let timer = setTimeout(() => setError(late), lateMs);
+    resumeSession(controller.signal).catch((thrown: unknown) => {
+      clearTimeout(timer);
+      if (controller.signal.aborted) return;
+      if (!(thrown instanceof ApiError)) throw thrown;
+      setError(thrown);
+      if (thrown.isPassing) timer = setTimeout(() => setTurn(turn + 1), retryMs);
+    });
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [turn]);
+  return (
+    <main class="sign-in" aria-busy={error === null}>
+      <div class="sign-in-form">
+        <h1>
+          <Mark />
+          sluice
+        </h1>
+        <Problems error={error} onRetry={() => setTurn(turn + 1)} />
+        <p class="muted" role="status">
+          {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
+        </p>
+      </div>
+    </main>
   );
 }
 

@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { signIn } from '../lib/session.ts';
+import { isLinkSpent, signIn } from '../lib/session.ts';
 import { useAction } from '../lib/use-data.ts';
 import { Field } from '../ui/field.tsx';
+import { Icon } from '../ui/icons.tsx';
 import { Problems } from '../ui/problems.tsx';
 import { Mark } from './nav.tsx';
 
@@ -27,6 +28,15 @@ export function SignIn(): VNode {
           <Mark />
           sluice
         </h1>
+        {isLinkSpent.value ? (
+          <p class="notice" role="alert">
+            <Icon name="warning" />
+            <span>
+              This link was used already, or has expired: it signs in once, within 15 minutes. For a new one,
+              run <code>sluice console link</code> on the machine of the service.
+            </span>
+          </p>
+        ) : null}
         <p class="muted">Sign in with an API key. The page may do what the key may.</p>
         <Problems error={action.error} />
         <Field

@@ -27,6 +27,11 @@ export class ApiError extends Error {
     this.problems = problems;
     this.requestId = requestId;
   }
+
+  /** True if the same request may succeed later: no answer came, or the server is overloaded or starting. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
 }
 
 export type Scope = 'ingest' | 'import' | 'export' | 'read' | 'delete';

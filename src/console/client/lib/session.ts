@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals';
 import { ApiError, api, type Session, session } from './api.ts';
 
 const others = new BroadcastChannel('sluice-session');
@@ -5,29 +6,49 @@ const others = new BroadcastChannel('sluice-session');
 /** Other tabs of this browser look at another environment, or at nothing: this one follows. */
 others.addEventListener('message', () => location.reload());
 
-/** Asks who is signed in. A one-time link in the address is used up first, and taken out of the address. */
-export async function resumeSession(): Promise<void> {
-  const link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
+/** A one-time link was refused: the sign-in form says so. */
+export const isLinkSpent = signal(false);
+
+/** The token of a one-time link, until the server has answered. It leaves the address, and so the history, at once. */
+let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
+if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
+
+/** Asks who is signed in; a one-time link that the page was opened with is used up first. Throws `ApiError`. */
+export async function resumeSession(aborted: AbortSignal): Promise<void> {
   if (link !== undefined) {
-    history.replaceState(null, '', location.pathname + location.search);
-    await signIn({ link }).catch(() => undefined);
-    if (session.peek() != null) return;
+    const isTaken = await orRefused(signIn({ link }, aborted));
+    link = undefined;
+    if (isTaken) return;
+    isLinkSpent.value = true;
   }
+  const ask = async (): Promise<void> => {
+    session.value = await api<Session>('/v1/console/session', { signal: aborted });
+  };
+  if (!(await orRefused(ask()))) session.value = null;
+}
+
+/** Resolves to false if the server answers that the caller is not known. */
+async function orRefused(asked: Promise<void>): Promise<boolean> {
   try {
-    session.value = await api<Session>('/v1/console/session');
+    await asked;
+    return true;
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) session.value = null;
-    else throw error;
+    if (error instanceof ApiError && error.status === 401) return false;
+    throw error;
   }
 }
 
 /** Throws `ApiError`. */
-export async function signIn(wish: {
-  readonly key?: string;
-  readonly link?: string;
-  readonly environment?: string;
-}): Promise<void> {
-  session.value = await api<Session>('/v1/console/sign_in', { method: 'POST', body: wish });
+export async function signIn(
+  wish: { readonly key?: string; readonly link?: string; readonly environment?: string },
+  aborted?: AbortSignal,
+): Promise<void> {
+  const options = {
+    method: 'POST',
+    body: wish,
+    ...(aborted === undefined ? {} : { signal: aborted }),
+  } as const;
+  session.value = await api<Session>('/v1/console/sign_in', options);
 }
 
 export async function signOut(): Promise<void> {
