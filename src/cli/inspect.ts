@@ -154,7 +154,7 @@ function printInspection(
   { found, saved, mapping }: OfferedInspection,
   given: Inspection['map'],
 ): void {
-  const { readAs, records, isWhole, entity, columns, map, problem, refused, rows } = found;
+  const { readAs, records, isWhole, entity, columns, map, preset, problem, refused, rows } = found;
   const line = (title: string, text: string): void => terminal.print(`${title.padEnd(10)}  ${text}`);
   const size = input.bytes === null ? '' : `, ${formatBytes(input.bytes)}`;
   line('file', `${printable(input.name, 80)}${size}`);
@@ -206,8 +206,11 @@ function printInspection(
   if (isOffered) terminal.inform(`Shown is what --mapping ${mapping} comes to.`);
   if (problem === null || isOffered) return;
   const proposed = Object.entries(map).filter(([name]) => !Object.hasOwn(given, name));
-  if (proposed.length === 0) return;
-  const flags = proposed.map(([name, ours]) => `--map ${JSON.stringify(`${name}=${ours}`)}`);
+  const flags = [
+    ...proposed.map(([name, ours]) => `--map ${JSON.stringify(`${name}=${ours}`)}`),
+    ...(preset === null ? [] : [`--preset ${preset}`]),
+  ];
+  if (flags.length === 0) return;
   terminal.inform(`Shown is what ${flags.join(' ')} would come to.`);
 }
 

@@ -2,6 +2,8 @@ import { recordKinds } from '../domain/event.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { likelyEncodings } from '../formats/likely-encodings.ts';
+import { foreignColumns, foreignRecord } from '../mapping/foreign-events.ts';
+import { parseObject } from './inspect/file-values.ts';
 
 /** What is known of a load whose records were all refused. */
 export interface Refusals {
@@ -25,7 +27,9 @@ export function explainRefusals({ header, byCode, sample }: Refusals): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
   const all = count === 1 ? 'the only record was refused' : `all ${count} records were refused`;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
-  const likely = header === null ? ofNdjson(sample) : ofCsv(header, sample);
+  // A record that the preset given does not know names no column.
+  const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
+  const likely = isPreset ? null : header === null ? ofNdjson(sample) : ofCsv(header, sample);
   return `${all} (${shares.join(', ')}): ${likely ?? `the first, in line ${sample.line}: ${sample.message}`}`;
 }
 
@@ -41,7 +45,9 @@ function ofNdjson(sample: Reject): string | null {
     case 'not_an_object':
       return 'each line is to be an object such as {"user_id":"a","metadata":{}}';
     case 'missing_id':
-      return lacksId(namesOf(text));
+      return foreignAdvice(text) ?? lacksId(namesOf(text));
+    case 'unknown_event_type':
+      return foreignAdvice(text) ?? ofAnyFormat(sample);
     default:
       return ofAnyFormat(sample);
   }
@@ -53,7 +59,12 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
   }
   switch (sample.code) {
     case 'missing_id':
-      return `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
+      return (
+        foreignColumns(header.columns)?.advice ??
+        `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`
+      );
+    case 'unknown_event_type':
+      return foreignColumns(header.columns)?.advice ?? ofAnyFormat(sample);
     case 'wrong_field_count':
       return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one? The options header and delimiter say otherwise; ragged=pad takes records that are too short`;
     case 'invalid_quote':
@@ -97,12 +108,12 @@ function shorten(name: string): string {
 
 /** None if the record is no object, or was kept only in part. */
 function namesOf(text: string): string[] {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? Object.keys(value) : [];
-  } catch {
-    return [];
-  }
+  return Object.keys(parseObject(text) ?? {});
+}
+
+function foreignAdvice(text: string): string | null {
+  const record = parseObject(text);
+  return record === null ? null : (foreignRecord(record)?.advice ?? null);
 }
 
 function textOf({ raw }: Reject): string {

@@ -1,9 +1,10 @@
 import { type Entity, idColumn, isAutomaticProperty, type LoadEntity, recordKeys } from '../domain/entity.ts';
-import { inputError } from '../domain/errors.ts';
+import { type InputError, inputError } from '../domain/errors.ts';
 import { isDefused, undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import { foreignColumns } from './foreign-events.ts';
 
 /**
  * What becomes of one CSV column of profiles. `ignored`: the map says so, or it says why the record was refused, in a file of
@@ -83,11 +84,7 @@ export function planColumns(
   const resolved = entity === 'auto' ? entityOf(names) : entity;
   const key = resolved === null ? undefined : idColumn[resolved];
   if (resolved === null || key === undefined || !names.includes(key)) {
-    throw inputError(
-      'unrecognised_columns',
-      `the header names no ${key ?? 'user_id or company_id'} column; name one, or map one with map=Their Header=${key ?? 'user_id'}; if no record names the columns, say header=none and map=1=${key ?? 'user_id'}`,
-      `columns seen: ${listed(columns)}`,
-    );
+    throw withoutId(key === undefined ? Object.values(idColumn) : [key], names, columns);
   }
   const roles = names.map((name, index) =>
     isPassedOver(map, columns[index]) ? 'ignored' : roleOf(name, resolved),
@@ -126,11 +123,7 @@ function planEventFile(
   const names = namesOf(columns, map, defused);
   const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
   if (!ids.some((id) => names.includes(id))) {
-    throw inputError(
-      'unrecognised_columns',
-      `the header names no ${ids.join(' or ')} column; name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`,
-      `columns seen: ${listed(columns)}`,
-    );
+    throw withoutId(ids, names, columns);
   }
   const roles = names.map((name, index) => {
     if (isPassedOver(map, columns[index])) return 'ignored';
@@ -141,6 +134,15 @@ function planEventFile(
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
   return { entity, roles, names: properties };
+}
+
+/** For events of another product the remedy is no id: it would make profiles of them. */
+function withoutId(ids: readonly string[], names: readonly string[], columns: readonly string[]): InputError {
+  const lacking = `the header names no ${ids.join(' or ')} column`;
+  const remedy =
+    foreignColumns(names)?.advice ??
+    `name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`;
+  return inputError('unrecognised_columns', `${lacking}; ${remedy}`, `columns seen: ${listed(columns)}`);
 }
 
 function isPassedOver(map: Readonly<Record<string, string>>, column = ''): boolean {

@@ -6,11 +6,13 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import { errorCodes, InputError } from '../../domain/errors.ts';
 import { recordKinds } from '../../domain/event.ts';
 import { SNIFF_BYTES } from '../../domain/limits.ts';
+import { type Preset, presets } from '../../domain/load.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import type { Mapped } from '../../domain/saved-mapping.ts';
 import { receivingStore } from '../../load/accept-load.ts';
 import { SHOWN_FREQUENT, SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
-import { INSPECTED_RECORDS, inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
+import { INSPECTED_RECORDS } from '../../load/inspect/file-values.ts';
+import { inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
 import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
 import { findOffered, inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
@@ -114,6 +116,7 @@ const example = {
   ],
   column_names: ['Customer No', 'Name'],
   map: { 'Customer No': 'user_id' },
+  preset: null,
   mapping: null,
   saved_mappings: [],
   problem: {
@@ -148,7 +151,7 @@ export const inspection = component(
         enum: ['users', 'companies', 'auto', null],
         description: 'What the records are; `auto`: each says it; null: nothing says it.',
       }),
-      records: count(`Records that were looked at: at most ${INSPECTED_RECORDS}.`),
+      records: count(`Records that were looked at: at most ${INSPECTED_RECORDS}, of a wide file fewer.`),
       whole_file: Type.Boolean({ description: 'All records of the file were looked at.' }),
       columns: Type.Array(column, { description: 'In the order of the file.' }),
       column_names: Type.Unsafe<string[] | null>({
@@ -165,6 +168,11 @@ export const inspection = component(
             'What `map` may be given as: what was given, and where an id is missing, or a mapping is saved for files with this header, a proposal.',
         },
       ),
+      preset: Type.Unsafe<Preset | null>({
+        type: ['string', 'null'],
+        enum: [...presets, null],
+        description: 'The preset that was given, or is proposed for the export file of another product.',
+      }),
       mapping: orNull(
         Type.String({
           description: 'The saved mapping that was named, or is proposed.',

@@ -1,3 +1,4 @@
+import { foreignRecord } from '../../mapping/foreign-events.ts';
 import { isObject } from '../../mapping/json-object.ts';
 import type { Mend } from './mend.ts';
 import { otherName } from './refused-values.ts';
@@ -45,6 +46,8 @@ export const mendsOfJson: readonly Mend[] = [
     sentence: 'read with that key as the one that is missing',
     codes: ['missing_id', 'missing_event_name'],
     object: (record, column) => {
+      // An id would make a profile of an event.
+      if (foreignRecord(record) !== null) return false;
       const other = otherName(record, column);
       if (other === null || (record[other.ours] ?? null) !== null) return false;
       record[other.ours] = record[other.theirs];

@@ -39,7 +39,7 @@ export class ColumnValues {
     if (type === null) return;
     this.#filled++;
     this.#type = this.#type === null || this.#type === type ? type : 'mixed';
-    const text = JSON.stringify(value);
+    const text = typeof value === 'string' ? `"${value}` : JSON.stringify(value);
     const count = this.#counts.get(text) ?? 0;
     this.#counts.set(text, count + 1);
     if (count === 0 && this.#samples.length < SHOWN_SAMPLES) this.#samples.push(value);
@@ -49,10 +49,15 @@ export class ColumnValues {
     const frequent = [...this.#counts]
       .sort(([, a], [, b]) => b - a)
       .slice(0, SHOWN_FREQUENT)
-      .map(([text, count]) => ({ value: JSON.parse(text) as unknown, count }));
+      .map(([text, count]) => ({ value: readKey(text), count }));
     const distinct = this.#counts.size;
     return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent };
   }
+}
+
+/** A text is kept behind a quote, any other value as JSON. */
+function readKey(text: string): unknown {
+  return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
 
 function typeOf(value: unknown): ValueType | null {

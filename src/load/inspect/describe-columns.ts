@@ -18,6 +18,9 @@ interface Values {
   summaryOf(name: string): ValuesSummary;
 }
 
+/** What stands in the file, by the names that it has there. */
+type OwnValues = Pick<Values, 'summaryOf'>;
+
 /** Why a column becomes what it becomes. */
 interface Why {
   /** What the caller says of columns. */
@@ -29,19 +32,25 @@ interface Why {
 
 const isProperty = 'every other column is a property';
 
-/** The columns of a CSV, in its order; then the properties that a column of JSON brings. */
+/**
+ * The columns of a CSV, in its order; then the properties that a column of JSON brings. A column that becomes nothing, or more than one
+ * thing, is described by its cells.
+ */
 export function describeColumns(
   { roles, names }: ColumnPlan | EventFilePlan,
   columns: readonly string[],
   values: Values,
+  cells: OwnValues,
   { given, mapSays, reasons }: Why,
 ): InspectedColumn[] {
+  const stored = new Set(values.names);
   const described = columns.map((name, index): InspectedColumn => {
     const role = roles[index] ?? 'ignored';
     const own = names[index] ?? name;
     const becomes = role === 'ignored' ? null : fieldOf(role, own);
     const reason = Object.hasOwn(given, name) ? mapSays : (reasons.get(name) ?? reasonOf(role, own));
-    return { name, becomes, reason, ...values.summaryOf(becomes ?? '') };
+    const isStored = becomes !== null && stored.has(becomes);
+    return { name, becomes, reason, ...(isStored ? values.summaryOf(becomes) : cells.summaryOf(name)) };
   });
   const shown = new Set(described.map(({ becomes }) => becomes));
   const others = values.names.filter((name) => name.startsWith('metadata.') && !shown.has(name));
@@ -76,22 +85,19 @@ const member = (name: string, values: Values): InspectedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** What the records of a file without columns have; where none could be read, its keys. */
+/** The columns of a file of which nothing can be stored, or its keys, as they stand in it. */
+export function describeUnread(names: readonly string[], cells: OwnValues): InspectedColumn[] {
+  const reason = 'no record can be stored without an id';
+  return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
+}
+
+/** What the records of a file without columns have. */
 export function describeKeys(
-  keys: readonly string[],
   values: Values,
   map: ColumnMap,
   { mapSays, reasons }: Omit<Why, 'given'>,
 ): InspectedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
-  if (values.names.length === 0) {
-    return keys.map((name) => ({
-      name,
-      becomes: null,
-      reason: 'no record could be read',
-      ...values.summaryOf(''),
-    }));
-  }
   return values.names.map((becomes) => {
     const own = becomes.replace(/^metadata\./, '');
     const name = theirs.get(own) ?? own;

@@ -4,28 +4,38 @@
  */
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { InputError } from '../../domain/errors.ts';
+import type { InputError } from '../../domain/errors.ts';
 import { SNIFF_BYTES } from '../../domain/limits.ts';
-import type { LoadOptions } from '../../domain/load.ts';
+import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { ReadAs } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { type ColumnPlan, type EventFilePlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
+import type { JsonObject } from '../../mapping/json-object.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { createChunkReader } from '../read-chunk.ts';
 import type { ReceivingStore } from '../receive/asides.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
-import { ColumnValues, type ValuesSummary } from './column-values.ts';
-import { describeColumns, describeKeys, type InspectedColumn } from './describe-columns.ts';
-import { proposeMap } from './propose-map.ts';
+import {
+  asGiven,
+  type Chosen,
+  chooseByValues,
+  chooseColumns,
+  chooseKeys,
+  explainUnstored,
+  isProposed,
+  lacksId,
+} from './choose.ts';
+import { describeColumns, describeKeys, describeUnread, type InspectedColumn } from './describe-columns.ts';
+import { FileValues, NamedValues, parseObject, readValues, recordsWithin } from './file-values.ts';
 import { type StoredRecord, storedRecords } from './stored-records.ts';
 
-/** What an inspection looks at: so many bytes of text, and of these so many records; and how many records and rejects it shows. */
+/** What an inspection looks at, so many bytes of text; and how many records and rejects it shows. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
-export const INSPECTED_RECORDS = 10_000;
 export const SHOWN_RECORDS = 20;
+/** Where the keys of the first records of JSON are looked for. */
+const FIRST_BYTES = 64 * 1024;
 
 export interface Inspection {
   readonly readAs: ReadAs;
@@ -42,6 +52,8 @@ export interface Inspection {
   readonly columnNames: readonly string[] | null;
   /** What `map` may be given as: what was given, and what is proposed. */
   readonly map: ColumnMap;
+  /** The product whose export file it is: what was given, or is proposed. */
+  readonly preset: Preset | null;
   /** Why the file could not be loaded with the options that were given. */
   readonly problem: InputError | null;
   readonly refused: {
@@ -59,7 +71,7 @@ interface InspectedRow extends Omit<StoredRecord, 'record'> {
 }
 
 /**
- * Looks at the beginning of a file: INSPECTED_BYTES of its text, and of these INSPECTED_RECORDS. Leaves nothing in the store.
+ * Looks at the beginning of a file: INSPECTED_BYTES of its text, and of these as many records as `recordsWithin` allows. Leaves nothing in the store.
  * @throws InputError where it cannot be read as a file of records at all; what `receive` throws.
  */
 export async function inspectFile(
@@ -85,28 +97,53 @@ interface Options extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
 
 async function look(store: ReceivingStore, received: ReceivedFile, options: Options): Promise<Inspection> {
   const { header, readAs } = received;
-  const columns = header?.columns ?? (await keysOf(store, received));
+  const first = header === null ? await firstObjects(store, received) : [];
+  const columns = header?.columns ?? [...new Set(first.flatMap((record) => Object.keys(record)))];
   const hasHeader = readAs.csv?.headerLine !== null;
   const given = resolveMap(options.map, columns, hasHeader);
   const said = { ...options, map: given };
-  let chosen = header === null ? asGiven(given) : chooseColumns(header, said);
-  let sample = await readSample(store, received, said, chosen);
-  // Each record says by its keys what it is: only where none can be stored is it asked whether the keys have other names.
-  if (header === null && options.preset === null && sample.rows.length === 0) {
-    chosen = chooseKeys(columns, said);
-    if (chosen.reasons.size > 0) sample = await readSample(store, received, said, chosen);
-  }
-  const { map, reasons, plan, problem } = chosen;
+  const most = recordsWithin(columns.length, SHOWN_RECORDS);
+  let chosen = header === null ? asGiven(said) : chooseColumns(header, said);
+  let sample = await readSample(store, received, said, chosen, most);
+  if (header !== null && chosen.plan !== null && sample.rows.length === 0)
+    chosen = explainUnstored(header, chosen);
+  // Each record of JSON says by its keys what it is: only where none can be stored is it asked whether they have other names.
+  const isUnread = header === null && options.preset === null && sample.rows.length === 0;
+  if (isUnread) chosen = chooseKeys(first, columns, said);
+  const values = header === null && !isUnread ? new FileValues() : await readValues(store, received, most);
+  if (lacksId(chosen)) chosen = chooseByValues(header, columns, values, chosen, said);
+  if (isProposed(chosen) && sample.rows.length === 0)
+    sample = await readSample(store, received, said, chosen, most);
+  const { map, preset, problem } = chosen;
   const { records, refused, rows } = sample;
-  const { mapSays = 'map says so' } = options;
+  return {
+    readAs,
+    head: await headOf(store, received),
+    isWhole: received.isWhole && records === received.totalRows,
+    records,
+    entity: entityOf(header, said, chosen),
+    columns: describe(header, columns, sample, values, chosen, { ...said, given }),
+    columnNames: hasHeader && header !== null ? header.columns : null,
+    map,
+    preset,
+    problem,
+    refused,
+    rows,
+  };
+}
+
+function describe(
+  header: CsvHeader | null,
+  columns: readonly string[],
+  { values: stored }: Sample,
+  cells: FileValues,
+  { map, plan, reasons }: Chosen,
+  { mapSays = 'map says so', given }: Options & { readonly given: ColumnMap },
+): InspectedColumn[] {
   const why = { given, mapSays, reasons };
-  const described =
-    plan === null ? describeKeys(columns, sample, map, why) : describeColumns(plan, columns, sample, why);
-  const isWhole = received.isWhole && records === received.totalRows;
-  const entity = entityOf(header, said, chosen);
-  const columnNames = hasHeader && header !== null ? header.columns : null;
-  const shown = { columns: described, columnNames, map, problem, refused, rows };
-  return { readAs, head: await headOf(store, received), isWhole, records, entity, ...shown };
+  if (plan !== null) return describeColumns(plan, columns, stored, cells, why);
+  const isUnread = header !== null || stored.names.length === 0;
+  return isUnread ? describeUnread(columns, cells) : describeKeys(stored, map, why);
 }
 
 async function headOf(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<string> {
@@ -125,14 +162,16 @@ async function readSample(
   received: ReceivedFile,
   options: Options,
   chosen: Chosen,
+  most: number,
 ): Promise<Sample> {
   const { header, chunks, isWhole } = received;
-  const sample = new Sample();
+  const sample = new Sample(most);
   const entity = entityOf(header, options, chosen);
   if (entity === null) return sample;
-  const reader = createChunkReader(sourceOf(received, { ...options, map: chosen.map, entity }), store);
+  const { map, preset } = chosen;
+  const reader = createChunkReader(sourceOf(received, { map, preset, entity }), store);
   for (const chunk of chunks) {
-    if (sample.records >= INSPECTED_RECORDS) break;
+    if (sample.records >= most) break;
     const rows = await reader.read(chunk);
     // Of a beginning, the last record may be cut.
     const isCut = !isWhole && chunk === chunks.at(-1);
@@ -141,74 +180,15 @@ async function readSample(
   return sample;
 }
 
-interface Chosen {
-  readonly map: ColumnMap;
-  /** Why a column is proposed to be what it is. */
-  readonly reasons: ReadonlyMap<string, string>;
-  /** Null unless the file is a CSV with an id. */
-  readonly plan: ColumnPlan | EventFilePlan | null;
-  readonly problem: InputError | null;
-}
-
-function asGiven(map: ColumnMap, plan: Chosen['plan'] = null): Chosen {
-  return { map, reasons: new Map(), plan, problem: null };
-}
-
-/** The plan that a load would follow with the map given; where it names no id, with one that is proposed. */
-function chooseColumns(header: CsvHeader, { map, entity }: Options): Chosen {
-  try {
-    return asGiven(map, planFile(header, map, entity));
-  } catch (error) {
-    const proposal = propose(error, header.columns, { map, entity });
-    return { ...proposal, plan: proposal.reasons.size > 0 ? planOrNull(header, proposal.map, entity) : null };
-  }
-}
-
-/** The same of records without columns, whose keys are `keys`. */
-function chooseKeys(keys: readonly string[], { map, entity }: Options): Chosen {
-  try {
-    requireRecord({ keys, arrays: [] }, map);
-    return asGiven(map);
-  } catch (error) {
-    return propose(error, keys, { map, entity });
-  }
-}
-
-/** Of a file that cannot be loaded: why, and where an id is missing, which column may be one. */
-function propose(error: unknown, names: readonly string[], { map, entity }: Omit<Options, 'preset'>): Chosen {
-  if (!(error instanceof InputError)) throw error;
-  const isMissing = error.problems[0].code === 'unrecognised_columns';
-  const proposal = isMissing ? proposeMap(names, map, entity) : null;
-  return { ...asGiven(map), ...proposal, problem: error };
-}
-
-function planOrNull(header: CsvHeader, map: ColumnMap, entity: LoadEntity): Chosen['plan'] {
-  try {
-    return planFile(header, map, entity);
-  } catch (error) {
-    if (error instanceof InputError) return null;
-    throw error;
-  }
-}
-
-/** The keys of the first records of a file that has no columns. */
-async function keysOf(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<string[]> {
+/** The first records of a file that has no columns. */
+async function firstObjects(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<JsonObject[]> {
   const [chunk] = chunks;
   if (chunk === undefined) return [];
-  const end = Math.min(chunk.byteEnd, chunk.byteStart + SNIFF_BYTES);
+  const end = Math.min(chunk.byteEnd, chunk.byteStart + FIRST_BYTES);
   const lines = (await store.readRange(ref, chunk.byteStart, end))
     .toString('utf8')
     .split('\n', SHOWN_RECORDS);
-  return [...new Set(lines.flatMap(keysOfLine))];
-}
-
-function keysOfLine(line: string): string[] {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : [];
-  } catch {
-    return [];
-  }
+  return lines.map(parseObject).filter((record) => record !== null);
 }
 
 /** As if the file were loaded; of no environment. */
@@ -237,19 +217,24 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: Options): Loa
 class Sample {
   records = 0;
   readonly rows: InspectedRow[] = [];
-  readonly #values = new Map<string, ColumnValues>();
+  /** Fields, and properties as `metadata.<name>`. */
+  readonly values = new NamedValues();
+  readonly #most: number;
   readonly #byCode: Record<string, number> = {};
   readonly #rejects: Reject[] = [];
   #refused = 0;
 
+  constructor(most: number) {
+    this.#most = most;
+  }
+
   /** The first `count` records of a chunk. */
   add(rows: Rows, firstRow: number, count: number): void {
-    const taken = Math.min(count, INSPECTED_RECORDS - this.records);
-    for (const { record, ...stored } of storedRecords(rows)) {
-      if (record >= taken) continue;
+    const taken = Math.min(count, this.#most - this.records);
+    for (const { record, ...stored } of storedRecords(rows, taken)) {
       if (this.rows.length < SHOWN_RECORDS) this.rows.push({ row: firstRow + record, ...stored });
-      for (const [name, value] of Object.entries(stored.fields)) this.#add(name, value);
-      for (const [name, value] of Object.entries(stored.metadata)) this.#add(`metadata.${name}`, value);
+      for (const [name, value] of Object.entries(stored.fields)) this.values.add(name, value);
+      for (const [name, value] of Object.entries(stored.metadata)) this.values.add(`metadata.${name}`, value);
     }
     for (const reject of rows.rejects) {
       if (reject.row - firstRow >= taken) continue;
@@ -262,20 +247,5 @@ class Sample {
 
   get refused(): Inspection['refused'] {
     return { count: this.#refused, byCode: this.#byCode, samples: this.#rejects };
-  }
-
-  /** What records have: fields, and properties as `metadata.<name>`. */
-  get names(): readonly string[] {
-    return [...this.#values.keys()];
-  }
-
-  summaryOf(name: string): ValuesSummary {
-    return (this.#values.get(name) ?? new ColumnValues()).summary();
-  }
-
-  #add(name: string, value: unknown): void {
-    const values = this.#values.get(name) ?? new ColumnValues();
-    this.#values.set(name, values);
-    values.add(value);
   }
 }

@@ -1,5 +1,6 @@
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { idColumn, type LoadEntity } from '../../domain/entity.ts';
+import type { FileValues } from './file-values.ts';
 
 /** Names that ids go by, without case, blanks and signs; those that say it best first. */
 const userNames: readonly string[] = [
@@ -50,10 +51,14 @@ export interface Proposal {
 }
 
 /**
- * Which of the columns may be the id that a file must have, by their names; null if none of them looks like one. It is a guess that a
+ * Names the columns that may be the id that a file must have, by their names; null if none of them looks like one. It is a guess that a
  * person is shown: no load follows it unasked.
  */
-export function proposeMap(columns: readonly string[], map: ColumnMap, entity: LoadEntity): Proposal | null {
+export function proposeByName(
+  columns: readonly string[],
+  map: ColumnMap,
+  entity: LoadEntity,
+): Proposal | null {
   const free = columns.filter((column) => !Object.hasOwn(map, column));
   const user = entity === 'companies' ? undefined : find(free, userNames);
   const company = find(free, entity === 'companies' ? ownCompanyNames : companyNames);
@@ -66,6 +71,28 @@ export function proposeMap(columns: readonly string[], map: ColumnMap, entity: L
     map: { ...map, ...Object.fromEntries(found) },
     reasons: new Map(found.map(([column, ours]) => [column, `its name looks like that of a ${ours}`])),
   };
+}
+
+/** Of fewer records, nearly every column has a different value in each. */
+const leastRecords = 3;
+
+/** Names the first column that has a value in every record, each a different one; null if there is none. As much a guess. */
+export function proposeByValues(
+  columns: readonly string[],
+  values: FileValues,
+  map: ColumnMap,
+  entity: LoadEntity,
+): Proposal | null {
+  if (values.records < leastRecords) return null;
+  const column = columns.find((name) => {
+    if (Object.hasOwn(map, name)) return false;
+    const { filled, distinct } = values.summaryOf(name);
+    return filled === values.records && distinct === filled;
+  });
+  if (column === undefined) return null;
+  const ours = idColumn[entity === 'companies' ? entity : 'users'];
+  const reason = `the first column with a value in each of the ${values.records} records looked at, and no value twice`;
+  return { map: { ...map, [column]: ours }, reasons: new Map([[column, reason]]) };
 }
 
 function find(columns: readonly string[], names: readonly string[]): string | undefined {

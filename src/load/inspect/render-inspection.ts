@@ -5,7 +5,20 @@ import type { OfferedInspection } from '../saved-mappings.ts';
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
 export function renderInspection({ found, saved, mapping }: OfferedInspection) {
-  const { readAs, head, isWhole, records, entity, columns, columnNames, map, problem, refused, rows } = found;
+  const {
+    readAs,
+    head,
+    isWhole,
+    records,
+    entity,
+    columns,
+    columnNames,
+    map,
+    preset,
+    problem,
+    refused,
+    rows,
+  } = found;
   const { count, byCode, samples } = refused;
   return {
     read_as: renderReadAs(readAs),
@@ -20,6 +33,7 @@ export function renderInspection({ found, saved, mapping }: OfferedInspection) {
     })),
     column_names: columnNames === null ? null : [...columnNames],
     map: { ...map },
+    preset,
     mapping,
     saved_mappings: [...saved],
     problem: problem === null ? null : renderProblem(problem),
@@ -47,6 +61,7 @@ export function renderUnreadable(problem: InputError, mapping: string | null) {
     columns: [],
     column_names: null,
     map: {},
+    preset: null,
     mapping,
     saved_mappings: [],
     problem: renderProblem(problem),

@@ -16,26 +16,29 @@ export interface StoredRecord {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** The records that a chunk's rows stand for, in the order of the file: read from the very text that COPY would get. */
-export function storedRecords(rows: Rows): StoredRecord[] {
-  const profiles = rows.dated.rows > 0 ? datedRecords(rows) : profileRecords(rows);
-  return [...profiles, ...eventRecords(rows)].sort((a, b) => a.record - b.record);
+/**
+ * The first `count` records that a chunk's rows stand for, in the order of the file: read from the very text that COPY would get.
+ */
+export function storedRecords(rows: Rows, count: number): StoredRecord[] {
+  const profiles = rows.dated.rows > 0 ? datedRecords(rows, count) : profileRecords(rows, count);
+  return [...profiles, ...eventRecords(rows, count)].sort((a, b) => a.record - b.record);
 }
 
-function profileRecords(rows: Rows): StoredRecord[] {
+function profileRecords(rows: Rows, count: number): StoredRecord[] {
   return entities.flatMap((entity) => {
     const buffer = rows[entity];
-    return numbersBelow(buffer.rows).flatMap((row) => {
+    return rowsBelow(count, buffer).flatMap((row) => {
       const [key, properties, company, , flags] = cellsOf(buffer.text([[row]]));
       return profile(entity, { record: buffer.recordOf(row), key, properties, company, flags });
     });
   });
 }
 
-function datedRecords({ dated }: Rows): StoredRecord[] {
+function datedRecords({ dated }: Rows, count: number): StoredRecord[] {
   return entities.flatMap((entity) =>
     splitLines(dated[entity].text()).flatMap((line) => {
       const [key, record, at, properties, company, flags] = cellsOf(line);
+      if (Number(record) >= count) return [];
       return profile(entity, { record: Number(record), key, at, properties, company, flags });
     }),
   );
@@ -64,8 +67,8 @@ function profile(entity: Entity, cells: ProfileCells): StoredRecord[] {
   return [{ record, kind: kindOfEntity[entity], fields, metadata: metadataOf(properties) }];
 }
 
-function eventRecords({ events }: Rows): StoredRecord[] {
-  return numbersBelow(events.rows).map((row) => {
+function eventRecords({ events }: Rows, count: number): StoredRecord[] {
+  return rowsBelow(count, events).map((row) => {
     const [, user_id, event_id, , event_name, company_id, source, inserted_at, properties] = cellsOf(
       events.line(row),
     );
@@ -102,6 +105,11 @@ function splitLines(text: Buffer): Buffer[] {
   return lines;
 }
 
-function numbersBelow(count: number): number[] {
-  return Array.from({ length: count }, (_, number) => number);
+/** The rows of the first `count` records. */
+function rowsBelow(
+  count: number,
+  buffer: { readonly rows: number; recordOf(row: number): number },
+): number[] {
+  const all = Array.from({ length: buffer.rows }, (_, row) => row);
+  return all.filter((row) => buffer.recordOf(row) < count);
 }

@@ -175,6 +175,12 @@ describe('records of JSON', () => {
       ['json-in-text 1: {"a":1}'],
     ],
     ['whose id has another name', '{"userId":"u1","a":1}', '{userId}', ['renamed 1: {"a":1,"user_id":"u1"}']],
+    [
+      'that is an event of another product: an id would make a profile of it',
+      '{"type":"track","event":"x","userId":"u1","timestamp":"2026-01-01T00:00:00Z"}',
+      '{userId}',
+      [],
+    ],
     ['that may have two ids', '{"userId":"u1","uid":"u2"}', 'missing', []],
     ['that were cut off', '{"user_id":"u1","na', '{"…a', []],
   ])('%s', async (_, record, shape, mends) => {

@@ -3,33 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
+import { INSPECTED_RECORDS } from '../../../../src/load/inspect/file-values.ts';
 import {
   INSPECTED_BYTES,
-  INSPECTED_RECORDS,
   type Inspection,
   inspectFile,
   SHOWN_RECORDS,
 } from '../../../../src/load/inspect/inspect-file.ts';
-import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
+import { inspectText as inspect } from './inspect-text.ts';
 
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'inspect-'));
 });
 afterAll(() => rm(folder, { recursive: true }));
-
-const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
-
-type Said = Pick<ReceiveHints, 'map' | 'source' | 'format'>;
-
-async function inspect(text: string, { map = {}, ...hints }: Said = {}): Promise<Inspection> {
-  async function* source() {
-    yield Buffer.from(text);
-  }
-  const options = { entity: 'auto', map, preset: null } as const;
-  const { signal } = new AbortController();
-  return inspectFile(createFileSystemStore(folder), source(), { map, ...hints }, options, limits, signal);
-}
 
 const column = ({ columns }: Inspection, name: string) => columns.find((each) => each.name === name);
 
@@ -95,11 +82,11 @@ describe('the inspection of a file', () => {
         name: 'first_seen_at',
         becomes: null,
         reason: 'it is kept for every profile, and nobody can set it',
-        type: null,
-        filled: 0,
-        distinct: 0,
-        samples: [],
-        frequent: [],
+        type: 'string',
+        filled: 2,
+        distinct: 1,
+        samples: ['x'],
+        frequent: [{ value: 'x', count: 2 }],
       },
     ]);
   });
@@ -199,12 +186,20 @@ describe('the inspection of a file', () => {
     },
   );
 
-  test('proposes nothing where no name looks like one, and shows the columns all the same', async () => {
-    const found = await inspect('colour,size\nred,3\n');
-    expect(found.problem).not.toBeNull();
-    expect(found).toMatchObject({ map: {}, records: 0, rows: [] });
-    expect(found.columns.map(({ name }) => name)).toEqual(['colour', 'size']);
-  });
+  test.each([
+    ['one record says nothing of its columns', 'colour,size\nred,3\n'],
+    ['no column is full and without repetition', 'colour,size\nred,3\n,4\nblue,3\n'],
+  ])(
+    'proposes nothing where no name looks like an id and %s, and shows the columns all the same',
+    async (_, text) => {
+      const found = await inspect(text);
+      expect(found.problem).not.toBeNull();
+      expect(found).toMatchObject({ map: {}, records: 0, rows: [] });
+      expect(found.columns.map(({ name }) => name)).toEqual(['colour', 'size']);
+      expect(column(found, 'colour')).toMatchObject({ becomes: null, type: 'string' });
+      expect(column(found, 'colour')?.samples[0]).toBe('red');
+    },
+  );
 
   test('proposes nothing for a mistake in the map, and says what it is', async () => {
     const found = await inspect('Customer ID,name\n17,Anna\n', { map: { Costumer: 'user_id' } });
@@ -239,6 +234,7 @@ describe('the inspection of a file', () => {
       }
     }
     const options = { entity: 'auto', map: {}, preset: null } as const;
+    const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
     const { signal } = new AbortController();
     const store = createFileSystemStore(folder);
     const found = await inspectFile(store, source(), {}, options, limits, signal);

@@ -1,0 +1,126 @@
+/* How an inspection reads a file: as the caller says, and where that does not name an id, as it proposes. */
+import type { ColumnMap } from '../../domain/column-map.ts';
+import type { LoadEntity } from '../../domain/entity.ts';
+import { InputError, inputError } from '../../domain/errors.ts';
+import { MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
+import type { LoadOptions, Preset } from '../../domain/load.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { type ColumnPlan, type EventFilePlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
+import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
+import type { JsonObject } from '../../mapping/json-object.ts';
+import type { FileValues } from './file-values.ts';
+import { type Proposal, proposeByName, proposeByValues } from './propose-map.ts';
+
+type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
+
+/** How the file is read. */
+export interface Chosen {
+  readonly map: ColumnMap;
+  readonly preset: Preset | null;
+  /** Column → why it is proposed to be what it is. */
+  readonly reasons: ReadonlyMap<string, string>;
+  /** Null unless the file is a CSV with an id. */
+  readonly plan: ColumnPlan | EventFilePlan | null;
+  readonly problem: InputError | null;
+  /** Its records are events of another product: no column of theirs is proposed as an id. */
+  readonly isForeign: boolean;
+}
+
+export function asGiven({ map, preset }: Said): Chosen {
+  return { map, preset, reasons: new Map(), plan: null, problem: null, isForeign: false };
+}
+
+/** Tells whether a column or a preset is proposed. */
+export function isProposed({ reasons, problem, preset }: Chosen): boolean {
+  return reasons.size > 0 || (problem !== null && preset !== null);
+}
+
+/** Tells whether nothing is known, or proposed, by which the records could be stored. */
+export function lacksId(chosen: Chosen): boolean {
+  return (
+    chosen.problem?.problems[0].code === 'unrecognised_columns' && !isProposed(chosen) && !chosen.isForeign
+  );
+}
+
+/** The plan that a load would follow with the map given; where it names no id, with one that a name suggests. */
+export function chooseColumns(header: CsvHeader, said: Said): Chosen {
+  const given = asGiven(said);
+  const { map, entity } = said;
+  try {
+    return { ...given, plan: planFile(header, map, entity) };
+  } catch (problem) {
+    if (!(problem instanceof InputError)) throw problem;
+    const chosen = { ...given, problem, isForeign: foreignColumns(mappedNames(header, map)) !== null };
+    return lacksId(chosen)
+      ? withProposal(chosen, proposeByName(header.columns, map, entity), header, entity)
+      : chosen;
+  }
+}
+
+/** The same for a file whose columns name an id, and of which no record can be stored: it may hold events of another product. */
+export function explainUnstored(header: CsvHeader, chosen: Chosen): Chosen {
+  const foreign = foreignColumns(mappedNames(header, chosen.map));
+  return foreign === null
+    ? chosen
+    : { ...chosen, problem: foreignProblem(foreign, header.columns), isForeign: true };
+}
+
+function mappedNames({ columns }: CsvHeader, map: ColumnMap): string[] {
+  return columns.map((name) => (Object.hasOwn(map, name) ? (map[name] ?? name) : name));
+}
+
+function foreignProblem({ advice }: ForeignEvents, names: readonly string[]): InputError {
+  const seen = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
+  return inputError('unrecognised_columns', `no record can be stored: ${advice}`, `names seen: ${seen}`);
+}
+
+/** The same of records of JSON, the first of which these are: `keys` are theirs. */
+export function chooseKeys(records: readonly JsonObject[], keys: readonly string[], said: Said): Chosen {
+  const given = asGiven(said);
+  const { map, entity } = said;
+  const foreign = records.map(foreignRecord).find((each) => each !== null);
+  if (foreign !== undefined) {
+    const problem = foreignProblem(foreign, keys);
+    // A preset has no map beside it.
+    const preset = Object.keys(map).length === 0 ? foreign.preset : null;
+    return { ...given, preset, problem, isForeign: true };
+  }
+  try {
+    requireRecord({ keys, arrays: [] }, map);
+    return given;
+  } catch (problem) {
+    if (!(problem instanceof InputError)) throw problem;
+    const chosen = { ...given, problem };
+    return lacksId(chosen) ? withProposal(chosen, proposeByName(keys, map, entity), null, entity) : chosen;
+  }
+}
+
+/** With the column as an id whose values suggest that it is one. */
+export function chooseByValues(
+  header: CsvHeader | null,
+  columns: readonly string[],
+  values: FileValues,
+  chosen: Chosen,
+  { map, entity }: Said,
+): Chosen {
+  return withProposal(chosen, proposeByValues(columns, values, map, entity), header, entity);
+}
+
+function withProposal(
+  chosen: Chosen,
+  proposal: Proposal | null,
+  header: CsvHeader | null,
+  entity: LoadEntity,
+): Chosen {
+  if (proposal === null) return chosen;
+  return { ...chosen, ...proposal, plan: header === null ? null : planOrNull(header, proposal.map, entity) };
+}
+
+function planOrNull(header: CsvHeader, map: ColumnMap, entity: LoadEntity): Chosen['plan'] {
+  try {
+    return planFile(header, map, entity);
+  } catch (error) {
+    if (error instanceof InputError) return null;
+    throw error;
+  }
+}

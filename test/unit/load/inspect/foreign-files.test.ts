@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest';
+import { readColumnMap } from '../../../../src/domain/column-map.ts';
+import type { Preset } from '../../../../src/domain/load.ts';
+import { explainRefusals } from '../../../../src/load/explain-refusals.ts';
+import { inspectText as inspect } from './inspect-text.ts';
+
+const at = '2026-03-04T05:06:07Z';
+type Members = Readonly<Record<string, unknown>>;
+
+/** Two records of each product, as its files have them. */
+const products: readonly (readonly [string, readonly [Members, Members]])[] = [
+  [
+    'Segment',
+    [
+      { type: 'track', event: 'Paid', userId: 'ada', messageId: 'm1', timestamp: at, properties: { n: 1 } },
+      { type: 'page', name: 'Home', userId: 'eve', messageId: 'm2', originalTimestamp: at, properties: {} },
+    ],
+  ],
+  [
+    'RudderStack',
+    [
+      { type: 'track', event: 'Paid', userId: 'ada', anonymousId: 'a', originalTimestamp: at, context: {} },
+      { type: 'track', event: 'Left', userId: 'eve', anonymousId: 'b', originalTimestamp: at, context: {} },
+    ],
+  ],
+  [
+    'PostHog',
+    [
+      { uuid: 'p1', event: 'paid', distinct_id: 'ada', timestamp: at, properties: { n: 1 } },
+      { uuid: 'p2', event: '$pageview', distinct_id: 'eve', timestamp: at, properties: {} },
+    ],
+  ],
+  [
+    'Amplitude',
+    [
+      { event_type: 'Paid', user_id: 'ada', event_time: at, uuid: 'a1', event_properties: { n: 1 } },
+      { event_type: 'Left', user_id: 'eve', event_time: at, uuid: 'a2', event_properties: {} },
+    ],
+  ],
+  [
+    'Mixpanel',
+    [
+      { event: 'Paid', properties: { time: 1772600767, distinct_id: 'ada', $insert_id: 'x1' } },
+      { event: 'Left', properties: { time: 1772600768, distinct_id: 'eve', $insert_id: 'x2' } },
+    ],
+  ],
+  [
+    'GA4',
+    [
+      { event_date: '20260304', event_timestamp: at, event_name: 'paid', user_pseudo_id: 'ada', id: '1' },
+      { event_date: '20260304', event_timestamp: at, event_name: 'left', user_pseudo_id: 'eve', id: '2' },
+    ],
+  ],
+  [
+    'a tracker of one’s own',
+    [
+      { id: 1, 'Event Name': 'paid', createdAt: at, customerId: 'ada' },
+      { id: 2, 'Event Name': 'left', createdAt: at, customerId: 'eve' },
+    ],
+  ],
+  [
+    'a queue that wraps each event',
+    [
+      { id: 1, payload: { event: 'paid', timestamp: at, user: 'ada' } },
+      { id: 2, payload: { event: 'left', timestamp: at, user: 'eve' } },
+    ],
+  ],
+];
+
+const kinds = ['CSV', 'NDJSON'] as const;
+const files = products.flatMap(([name, records]) => kinds.map((kind) => [name, kind, records] as const));
+
+function write(records: readonly Members[], kind: (typeof kinds)[number]): string {
+  if (kind === 'NDJSON') return records.map((record) => `${JSON.stringify(record)}\n`).join('');
+  const flat = records.map((record) => Object.fromEntries(flatten(record)));
+  const columns = [...new Set(flat.flatMap((record) => Object.keys(record)))];
+  const lines = flat.map((record) => columns.map((name) => quoted(record[name])).join(','));
+  return [columns.map(quoted).join(','), ...lines, ''].join('\n');
+}
+
+function flatten(record: Members, within = ''): [string, unknown][] {
+  return Object.entries(record).flatMap(([name, value]) =>
+    typeof value === 'object' && value !== null
+      ? flatten(value as Members, `${within}${name}.`)
+      : [[within + name, value] as [string, unknown]],
+  );
+}
+
+function quoted(value: unknown): string {
+  return `"${String(value ?? '').replaceAll('"', '""')}"`;
+}
+
+/** Does what a sentence says: a preset, or a column more and a map. */
+function follow(advice: string, records: readonly Members[], kind: (typeof kinds)[number]) {
+  const preset = /load them with preset=(\w+)/.exec(advice)?.[1] as Preset | undefined;
+  if (preset !== undefined) return { text: write(records, kind), said: { preset } };
+  const added = /add a (?:column|key) "(\w+)" that says "track"/.exec(advice)?.[1];
+  const map = /map=(\{[^}]*\})/.exec(advice)?.[1];
+  if (added === undefined || map === undefined) return null;
+  const pairs = readColumnMap([map]);
+  if (typeof pairs === 'string') throw new Error(pairs);
+  return {
+    text: write(
+      records.map((record) => ({ [added]: 'track', ...record })),
+      kind,
+    ),
+    said: { map: pairs },
+  };
+}
+
+describe('the file of another product', () => {
+  test.each(files)(
+    'of %s as %s: no id is proposed for its events, and what is advised loads them as events',
+    async (_, kind, records) => {
+      const text = write(records, kind);
+      const found = await inspect(text);
+      expect(Object.values(found.map)).toEqual([]);
+      expect(found.rows.map((row) => row.kind)).not.toContain('identify_user');
+      expect(found.problem?.problems[0].code).toBe('unrecognised_columns');
+      const followed = follow(found.problem?.problems[0].message ?? '', records, kind);
+      // A map does not reach into a record: what to write in its place is said.
+      if (followed === null) {
+        expect(found.problem?.problems[0].message).toContain('write event_type=track');
+        return;
+      }
+      const loaded = await inspect(followed.text, followed.said);
+      expect(loaded.problem).toBeNull();
+      expect(loaded.rows.length).toBeGreaterThan(0);
+      for (const row of loaded.rows) expect(row.kind).toMatch(/^(track|page_view)$/);
+      if (found.preset !== null) expect(found.rows).toEqual(loaded.rows);
+    },
+  );
+
+  test.each(products)(
+    'of %s, every record of which is refused: the reason of the failure says the same',
+    async (_, records) => {
+      const { problem } = await inspect(write(records, 'NDJSON'));
+      const advice = problem?.problems[0].message.slice(problem.problems[0].message.indexOf('the records'));
+      const raw = Buffer.from(JSON.stringify(records[0]));
+      const isAmplitude = records[0]['user_id'] !== undefined;
+      const code = isAmplitude ? 'unknown_event_type' : 'missing_id';
+      const column = isAmplitude ? 'event_type' : null;
+      const sample = { row: 1, line: 1, byteOffset: 0, message: '', code, column, raw } as const;
+      expect(explainRefusals({ header: null, byCode: { [code]: 2 }, sample })).toContain(advice);
+    },
+  );
+
+  test.each([
+    ['users of ours', '{"userId":"ada","type":"admin","name":"Ada"}\n', { userId: 'user_id' }],
+    ['events of ours in CSV', 'event_type,event_name,uid\ntrack,x,ada\n', { uid: 'user_id' }],
+  ])('is not what %s are: the id is proposed', async (_, text, map) => {
+    const found = await inspect(text);
+    expect(found).toMatchObject({ map, preset: null });
+    expect(found.rows).toHaveLength(1);
+  });
+});

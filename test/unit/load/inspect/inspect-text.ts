@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Preset } from '../../../../src/domain/load.ts';
+import { createFileSystemStore } from '../../../../src/files/file-system.ts';
+import { type Inspection, inspectFile } from '../../../../src/load/inspect/inspect-file.ts';
+import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
+
+const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
+
+export type Said = Pick<ReceiveHints, 'map' | 'source' | 'format'> & { readonly preset?: Preset | null };
+
+/** Inspects a file of this text, or these bytes, with nothing but what is said of it. */
+export async function inspectText(text: string | Buffer, said: Said = {}): Promise<Inspection> {
+  async function* source() {
+    yield Buffer.from(text);
+  }
+  return inspectSource(source(), said);
+}
+
+export async function inspectSource(
+  source: AsyncIterable<Buffer>,
+  { map = {}, preset = null, ...hints }: Said = {},
+): Promise<Inspection> {
+  const folder = await mkdtemp(join(tmpdir(), 'inspect-'));
+  try {
+    const options = { entity: 'auto', map, preset } as const;
+    const { signal } = new AbortController();
+    return await inspectFile(
+      createFileSystemStore(folder),
+      source,
+      { map, ...hints },
+      options,
+      limits,
+      signal,
+    );
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
