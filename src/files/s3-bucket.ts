@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { Agent } from 'node:http';
+import { Agent as TlsAgent } from 'node:https';
 import type { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
@@ -24,6 +26,7 @@ import {
   S3_CONNECT_MS,
   S3_STALL_MS,
 } from '../domain/limits.ts';
+import { guardAgent } from '../net/guarded-agent.ts';
 import { MissingFileError, type PresignedLink } from './file-store.ts';
 import { nameOf, type S3Location, s3Error } from './s3-location.ts';
 
@@ -206,7 +209,7 @@ export class S3Bucket {
 }
 
 function openClient({ endpoint, region, pathStyle, credentials }: S3Location, stallMs: number): S3Client {
-  const agent = { keepAlive: true, maxSockets: MAX_S3_CONNECTIONS };
+  const connections = { keepAlive: true, maxSockets: MAX_S3_CONNECTIONS };
   return new S3Client({
     ...(endpoint === null ? {} : { endpoint }),
     ...(region === null ? {} : { region }),
@@ -221,8 +224,8 @@ function openClient({ endpoint, region, pathStyle, credentials }: S3Location, st
     requestHandler: {
       connectionTimeout: S3_CONNECT_MS,
       socketTimeout: stallMs,
-      httpAgent: agent,
-      httpsAgent: agent,
+      httpAgent: guardAgent(new Agent(connections)),
+      httpsAgent: guardAgent(new TlsAgent(connections)),
     },
   });
 }

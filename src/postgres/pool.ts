@@ -49,6 +49,8 @@ export function createPool(options: PoolOptions): pg.Pool {
   // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
   // neither pg nor Kysely listens then, and an error event without a listener ends the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
+  // One that is lost while it is idle is the pool's to report, and is replaced; who wants to know listens too.
+  pool.on('error', () => undefined);
   return pool;
 }
 

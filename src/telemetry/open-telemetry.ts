@@ -10,6 +10,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http';
 import {
   defaultResource,
   detectResources,
@@ -20,6 +21,7 @@ import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@ope
 import type { Logger } from 'pino';
 import { TRACE_FLUSH_MS } from '../domain/limits.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
+import { guardAgent } from '../net/guarded-agent.ts';
 import { readPackage } from '../package-root.ts';
 import { withDeadline } from '../with-deadline.ts';
 import { traceStatements } from './traced-statements.ts';
@@ -44,10 +46,18 @@ export function startTracing(spans: ActiveSpans, role: string, log: Logger): Tra
     resource: defaultResource()
       .merge(own)
       .merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [new BatchSpanProcessor(reporting(new OTLPTraceExporter(), log))],
+    spanProcessors: [new BatchSpanProcessor(reporting(openExporter(), log))],
   });
   const tracer = provider.getTracer('sluice', version);
   return openTraces(spans, tracer, () => flush(provider, log));
+}
+
+/** The exporter as its variables say (certificates too), on a guarded agent. */
+function openExporter(): OTLPTraceExporter {
+  const { agentFactory } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {});
+  return new OTLPTraceExporter({
+    httpAgentOptions: async (protocol) => guardAgent(await agentFactory(protocol)),
+  });
 }
 
 function openTraces(spans: ActiveSpans, tracer: Tracer, close: () => Promise<void>): Tracing {

@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -63,6 +65,11 @@ function s3Location(): S3Location {
   const { storage } = readConfig(s3.variables);
   if (storage.kind !== 's3') throw new Error('no bucket');
   return storage;
+}
+
+/** The part of a socket of Node's that its types do not have. */
+interface Handled {
+  readonly _handle: { readStop(): void };
 }
 
 /** Bytes that differ from place to place, so that a shift shows. */
@@ -260,6 +267,42 @@ describe('a bucket', () => {
     const error = await impatient.readRange(ref, 0, 3).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(TransientError);
     s3.mend();
+  });
+
+  test('that refuses a part it has not read and then resets the connection ends that request, not the process', async () => {
+    const uncaught: unknown[] = [];
+    const note = (error: unknown) => void uncaught.push(error);
+    const ours: Socket[] = [];
+    const keep = (message: unknown) => void ours.push((message as { readonly socket: Socket }).socket);
+    const theirs: Socket[] = [];
+    const body = '<Error><Code>AccessDenied</Code></Error>';
+    const server = createServer((socket) => {
+      theirs.push(socket.on('error', () => undefined));
+      // Reads the head and no more, so that the rest of the body waits on our side.
+      socket.once('data', () => {
+        socket.pause();
+        socket.write(`HTTP/1.1 403 Forbidden\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = new URL(s3.url);
+    url.searchParams.set('endpoint', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const refusing = openStore({ ...s3.variables, STORAGE_URL: url.href });
+    process.on('uncaughtExceptionMonitor', note);
+    subscribe('net.client.socket', keep);
+    try {
+      await expect(save(refusing, pattern(8 * MiB - 1))).rejects.toThrow(/access to bucket files is denied/);
+      // Otherwise it is up to the system whether a read or a write learns of the reset first.
+      for (const socket of ours) (socket as unknown as Handled)._handle.readStop();
+      for (const socket of theirs) socket.resetAndDestroy();
+      await waitFor('the connections to end', () => ours.every(({ closed }) => closed));
+      expect(uncaught).toEqual([]);
+    } finally {
+      unsubscribe('net.client.socket', keep);
+      process.off('uncaughtExceptionMonitor', note);
+      for (const socket of theirs) socket.destroy();
+      server.close();
+    }
   });
 
   test('is swept of uploads that nobody goes on with', async () => {

@@ -212,6 +212,22 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
   });
 });
 
+test('a connection that is lost while it is idle ends no process, whether or not anybody listens to its pool', async () => {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown) => void uncaught.push(error);
+  process.on('uncaughtExceptionMonitor', note);
+  const { url } = await createTestDatabase();
+  const pool = createPool({ url, max: 1, applicationName: 'test' });
+  cleanups.push(() => pool.end());
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const direct = await connect(url);
+  await direct.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
+  await waitFor('the pool to notice', () => pool.totalCount === 0);
+  expect((await pool.query('select 1')).rowCount).toBe(1);
+  process.off('uncaughtExceptionMonitor', note);
+  expect(uncaught).toEqual([]);
+});
+
 test('what a server had under way when it died does not overwrite what was acknowledged later', async () => {
   const { t, proxy, system: dying } = await openBehindProxy();
   const { environmentId } = t.environment;
@@ -342,7 +358,6 @@ async function openPool(start: () => Promise<string>) {
   cleanups.push(() => proxy.close());
   const monitor = new ConnectionMonitor({ url: proxy.url, log: pino({ level: 'silent' }) });
   const pool = createPool({ url: proxy.url, max: 4, applicationName: 'test', monitor });
-  pool.on('error', () => undefined);
   cleanups.push(async () => {
     await pool.end();
     monitor.close();

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../../src/domain/limits.ts';
@@ -215,4 +216,72 @@ test('refusals by the thousand fill no log: of each kind some are logged, of the
   expect(refused.filter((line) => line['error_code'] === 'invalid_api_key')).toHaveLength(1);
   const counts = lines.filter(({ msg }) => msg === 'requests refused: more than are logged');
   expect(counts.map((line) => line['suppressed'])).toEqual([40]);
+});
+
+describe('a connection that is reset', () => {
+  const gzipForm = Buffer.concat([
+    Buffer.from('--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'),
+    Buffer.from('user_id\nu1\n'.repeat(10_000)),
+  ]);
+
+  test('in any phase of a request or its answer ends nothing else', async () => {
+    const { system, server } = await start();
+    const uncaught: unknown[] = [];
+    const note = (error: unknown) => void uncaught.push(error);
+    process.on('uncaughtExceptionMonitor', note);
+    cleanups.push(() => process.off('uncaughtExceptionMonitor', note));
+    const key = `authorization: Token ${system.key}`;
+    const json = 'content-type: application/json';
+    /** A head and bytes of a body; the connection is reset when `until` has come, or else at once. */
+    const phases: readonly { head: readonly string[]; body?: string | Uint8Array; until?: RegExp }[] = [
+      { head: ['GET /v1/background_jobs HTTP/1.1\r\nhost'] },
+      { head: ['NONSENSE'], until: /^HTTP\/1.1 400/ },
+      { head: ['GET /v1/background_jobs HTTP/1.1', 'host: x', key] },
+      {
+        head: ['GET /v1/background_jobs HTTP/1.1', 'host: x', 'authorization: Token slk_no'],
+        until: / 401 /,
+      },
+      { head: ['GET /openapi.json HTTP/1.1', 'host: x'], until: / 200 / },
+      { head: ['GET /v1/stream?topics=jobs HTTP/1.1', 'host: x', key], until: / 200 / },
+      { head: ['POST /v1/track HTTP/1.1', 'host: x', key, json, 'content-length: 90'], body: '{"user_id":' },
+      {
+        head: ['POST /v1/imports HTTP/1.1', 'host: x', 'content-type: text/csv', 'content-length: 99999999'],
+        body: 'x'.repeat(MiB),
+        until: / 401 /,
+      },
+      {
+        head: [
+          'POST /v1/imports HTTP/1.1',
+          'host: x',
+          key,
+          'content-type: text/csv',
+          'content-length: 9999999',
+        ],
+        body: 'user_id\nu1\n',
+      },
+      {
+        head: [
+          'POST /v1/imports HTTP/1.1',
+          ...['host: x', key, 'content-type: multipart/form-data; boundary=b', 'content-encoding: gzip'],
+          'content-length: 9999999',
+        ],
+        body: gzipSync(gzipForm).subarray(0, -20),
+      },
+      {
+        head: ['POST /v1/imports HTTP/1.1', 'host: x', key, 'expect: 100-continue', 'content-length: 9'],
+        until: / 100 | 415 /,
+      },
+      { head: ['GET / HTTP/1.1', 'host: x', 'connection: upgrade', 'upgrade: websocket'], until: /HTTP/ },
+      { head: ['CONNECT x:1 HTTP/1.1', 'host: x:1'] },
+    ];
+    for (const { head, body, until } of [...phases, ...phases]) {
+      const connection = await server.connect();
+      connection.head(...head);
+      if (body !== undefined) await connection.write(body);
+      if (until !== undefined) await connection.until(until);
+      connection.reset();
+      expect((await server.fetch('/health/live')).status).toBe(200);
+    }
+    expect(uncaught).toEqual([]);
+  });
 });
