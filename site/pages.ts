@@ -38,6 +38,7 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/operations.md',
     'docs/how-to/three-machines.md',
     'docs/scaling.md',
+    'docs/hosted-postgres.md',
     'docs/storage.md',
     'docs/moving.md',
     'docs/notifications.md',

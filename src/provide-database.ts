@@ -9,6 +9,7 @@ import { ConfigError } from './domain/errors.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { migrate } from './postgres/migrate.ts';
+import { requireOwnSession } from './postgres/pooler.ts';
 import { isBeingMoved } from './postgres/stores/moves.ts';
 import { migrateQueue } from './queue/backend.ts';
 
@@ -64,6 +65,7 @@ export async function prepareDatabase(url: string, queueInPostgres: boolean, log
   client.on('error', (error) => log.warn({ err: error }, 'connection lost while migrating'));
   await client.connect();
   try {
+    await requireOwnSession(client, url);
     await monitor.watch(client);
     if (await isBeingMoved(client)) {
       throw new ConfigError(

@@ -106,6 +106,20 @@ export function url(name: string, protocols: readonly string[], meaning: string)
   return { name, fallback: '', meaning, schema, parse: orNull };
 }
 
+/**
+ * null: it is empty. The driver means by these modes what it means by `verify-full`, and prints at every start that a later
+ * version will mean less.
+ */
+export function postgresUrl(name: string, meaning: string) {
+  const parse = (text: string) =>
+    orNull(
+      text.includes('uselibpqcompat=')
+        ? text
+        : text.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full'),
+    );
+  return { ...url(name, ['postgres', 'postgresql'], meaning), parse };
+}
+
 /** null: it is empty. */
 export function secretKey(name: string, meaning: string) {
   const schema = Type.Union([Type.Null(), Type.String({ pattern: '^[\\x21-\\x7e]{20,200}$' })], {

@@ -18,6 +18,7 @@ import {
   oneOf,
   optionalPath,
   optionalText,
+  postgresUrl,
   secretKey,
   text,
   url,
@@ -44,11 +45,7 @@ export const settings = {
     ),
     parse: (path: string) => resolve(path),
   },
-  databaseUrl: url(
-    'DATABASE_URL',
-    ['postgres', 'postgresql'],
-    'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.',
-  ),
+  databaseUrl: postgresUrl('DATABASE_URL', 'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.'),
   redisUrl: optionalText(
     'REDIS_URL',
     'Redis for the queue: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss… for TLS); empty: the queue lives in PostgreSQL.',

@@ -96,8 +96,11 @@ export function explainError(error: unknown): Explanation {
   if (code === 'EACCES' || code === 'EPERM') return failed(notAllowed(error));
   const known = knownCodes[code];
   if (known !== undefined) return failed(known);
-  if (isTransient(error))
-    return failed('The database went away. Is its server still running? Then try again.');
+  if (isTransient(error)) {
+    // A server or a pooler that still answers says why it takes no connection.
+    const said = code === '' ? '' : ` (${messageOf(error)})`;
+    return failed(`The database went away${said}. Is its server still running? Then try again.`);
+  }
   return { message: messageOf(error), exitCode: exitCodes.failed, unforeseen: true };
 }
 

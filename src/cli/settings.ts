@@ -1,7 +1,9 @@
 import { format } from 'node:util';
 import type { Command } from 'commander';
+import { distance } from 'fastest-levenshtein';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
+import { settings } from '../settings.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { openActiveSpans, openTracing } from '../telemetry/open-tracing.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
@@ -115,4 +117,26 @@ export function logConsole(log: Logger): void {
     if (!logged.has(sentence)) log.warn(sentence);
     logged.add(sentence);
   };
+}
+
+/** Says of each variable that looks like a misspelt setting which one is meant; a worker leaves it to its parent. */
+export function warnOfMisspelt({ processEnv, fromDotEnv, terminal }: Omit<Cli, 'entry'>): void {
+  if (process.connected !== undefined) return;
+  for (const name of Object.keys(processEnv)) {
+    const meant = findMeant(name, fromDotEnv.has(name));
+    if (meant !== undefined) terminal.inform(`${name} is no setting of sluice. Did you mean ${meant}?`);
+  }
+}
+
+const known = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
+/** Below so many letters the names of other programs come too near; .env is written for us. */
+const leastLetters = 8;
+const leastLettersInDotEnv = 4;
+
+function findMeant(name: string, isInDotEnv: boolean): string | undefined {
+  if (known.has(name) || name.length < (isInDotEnv ? leastLettersInDotEnv : leastLetters)) return undefined;
+  const mostEdits = name.length > leastLetters ? 2 : 1;
+  const edits = (setting: string): number => distance(name.toUpperCase(), setting);
+  const [nearest] = [...known].sort((a, b) => edits(a) - edits(b));
+  return nearest !== undefined && edits(nearest) <= mostEdits ? nearest : undefined;
 }

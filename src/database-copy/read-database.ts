@@ -24,6 +24,7 @@ import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { COPY_LOCK_MS } from '../domain/limits.ts';
+import { readSession } from '../postgres/session.ts';
 
 /** What a database holds, without the rows. */
 export interface DatabaseShape {
@@ -107,13 +108,11 @@ export async function connectForCopy(url: string): Promise<pg.Client> {
     application_name: 'sluice copy',
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
   });
   // Whoever waits for an answer hears of a lost connection; this is for the time between.
   client.on('error', () => undefined);
   await client.connect();
+  await readSession(client, settings);
   return client;
 }
 

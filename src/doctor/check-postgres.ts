@@ -1,6 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
 import { readMigrationState } from '../postgres/migrate.ts';
+import { isPooled, pooling } from '../postgres/pooler.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { type Check, type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
@@ -22,6 +23,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
   client.on('error', () => undefined);
   await client.connect();
   try {
+    if (await isPooled(client, url)) return [failed('postgres sessions', pooling.found, pooling.advice)];
     const looks: Readonly<Record<string, () => Promise<Finding[]>>> = {
       'postgres version': () => checkVersion(client),
       'postgres privileges': () => checkPrivileges(client, config.redisUrl === null),

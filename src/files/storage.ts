@@ -34,7 +34,9 @@ export function readStorage(settings: StorageSettings, dataDir: string): Storage
   if (storageUrl === '') return { kind: 'folder', directory: resolve(dataDir, 'files') };
   if (storageUrl.startsWith('file://'))
     return { kind: 'folder', directory: resolve(new URL(storageUrl).pathname) };
-  if (!/^[a-z0-9]+:\/\//i.test(storageUrl)) return { kind: 'folder', directory: resolve(storageUrl) };
+  // A scheme, also where a slash is missing, and not the drive of a path.
+  if (!/^[a-z0-9]+(?:[a-z0-9]:|\/\/)/i.test(storageUrl))
+    return { kind: 'folder', directory: resolve(storageUrl) };
   if (storageUrl.startsWith('s3://')) return { kind: 's3', ...readLocation(settings) };
   throw wrong('a folder, a file:// URL or s3://bucket/prefix is wanted');
 }

@@ -1,7 +1,13 @@
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { KEEP_ALIVE_IDLE_MS, type PostgresSession, readSession, SessionReader } from './session.ts';
+import {
+  KEEP_ALIVE_IDLE_MS,
+  type PostgresSession,
+  readSession,
+  SessionReader,
+  type SessionSettings,
+} from './session.ts';
 
 /*
  * A connection can go silent without being closed: an address moves to another machine, a firewall forgets it, a pooler
@@ -49,6 +55,12 @@ export interface ConnectionMonitorOptions {
   readonly log: Logger | null;
 }
 
+export interface WatchOptions {
+  /** Asks it for a sign of life while nobody uses it, too. */
+  readonly listens?: boolean;
+  readonly settings?: SessionSettings;
+}
+
 /** Finds the connections of one system that went silent, and ends them. */
 export class ConnectionMonitor {
   readonly #log: Logger | null;
@@ -65,8 +77,8 @@ export class ConnectionMonitor {
     this.#reader = new SessionReader(url);
   }
 
-  /** Watches a connected client until it ends. `listens`: it is also asked for a sign of life while nobody uses it. */
-  async watch(client: pg.ClientBase, { listens = false } = {}): Promise<void> {
+  /** Sets up the session of a connected client, and watches it until it ends. */
+  async watch(client: pg.ClientBase, { listens = false, settings }: WatchOptions = {}): Promise<void> {
     if (this.#connections.has(client)) return;
     const now = performance.now();
     const connection: Connection = {
@@ -88,7 +100,7 @@ export class ConnectionMonitor {
     socketOf(client).setKeepAlive(true, KEEP_ALIVE_IDLE_MS);
     this.#start();
     try {
-      connection.session = await readSession(client);
+      connection.session = await readSession(client, settings);
     } catch (error) {
       this.#connections.delete(client);
       throw error;

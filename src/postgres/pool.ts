@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { Fault } from '../domain/errors.ts';
 import type { ConnectionMonitor } from './connection-monitor.ts';
+import { readSession, type SessionSettings } from './session.ts';
 
 const INT8 = 20;
 const INT8_ARRAY = 1016;
@@ -41,9 +42,8 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectionTimeoutMillis: options.connectionTimeoutMs ?? connectionTimeoutMillis,
     idleTimeoutMillis,
     keepAlive: true,
-    options: sessionOptions(options.statementTimeoutMs),
     types: { getTypeParser },
-    onConnect: (client) => monitor?.watch(client),
+    onConnect: sessionSetUp(sessionSettings(options.statementTimeoutMs), monitor),
   });
   monitor?.watchPool(pool);
   // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
@@ -54,10 +54,27 @@ export function createPool(options: PoolOptions): pg.Pool {
   return pool;
 }
 
-function sessionOptions(statementTimeoutMs: number | undefined): string {
-  const always =
-    '-c search_path=sluice,pg_catalog -c timezone=UTC -c idle_in_transaction_session_timeout=15s';
-  return statementTimeoutMs === undefined ? always : `${always} -c statement_timeout=${statementTimeoutMs}`;
+/**
+ * Returns the `onConnect` of a pool: it sets up each new session, and has it watched if anybody watches. Settings in the
+ * `options` of a connection would say the same for nothing, but poolers refuse a connection that brings them.
+ */
+export function sessionSetUp(
+  settings: SessionSettings,
+  monitor: ConnectionMonitor | undefined,
+): (client: pg.ClientBase) => Promise<void> {
+  return async (client) => {
+    if (monitor === undefined) await readSession(client, settings);
+    else await monitor.watch(client, { settings });
+  };
+}
+
+function sessionSettings(statementTimeoutMs: number | undefined): SessionSettings {
+  return {
+    search_path: 'sluice,pg_catalog',
+    timezone: 'UTC',
+    idle_in_transaction_session_timeout: '15s',
+    ...(statementTimeoutMs !== undefined && { statement_timeout: String(statementTimeoutMs) }),
+  };
 }
 
 const getTypeParser = ((oid: number, format?: 'text' | 'binary') => {

@@ -1,5 +1,8 @@
 import pg from 'pg';
 
+/** Values of PostgreSQL's settings, by name. */
+export type SessionSettings = Readonly<Record<string, string>>;
+
 /** After so long without a byte the other end is asked for a sign of life, by our system and by the server's. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
@@ -8,7 +11,7 @@ export const KEEP_ALIVE_IDLE_MS = 5_000;
  * whether the connection is still there: so nothing that a killed process had under way is committed much later. Of a
  * machine that vanished without a word it learns by its own keep-alive, after 5 + 3 · 3 seconds.
  */
-const settings: Readonly<Record<string, string>> = {
+const keepAlive: SessionSettings = {
   tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
   tcp_keepalives_interval: '3',
   tcp_keepalives_count: '3',
@@ -29,20 +32,21 @@ export interface PostgresSession {
   readonly startedAt: string;
 }
 
-/** Sets up a new session, and says which it is. */
-export async function readSession(client: pg.ClientBase): Promise<PostgresSession> {
+/** Sets up a new session, also with `settings`, and says which it is. */
+export async function readSession(
+  client: pg.ClientBase,
+  settings: SessionSettings = {},
+): Promise<PostgresSession> {
+  const wanted = { ...keepAlive, ...settings };
   try {
-    return await setUp(client, { ...settings, ...checkInterval });
+    return await setUp(client, { ...wanted, ...checkInterval });
   } catch (error) {
     if (!isRefusedSetting(error)) throw error;
-    return setUp(client, settings);
+    return setUp(client, wanted);
   }
 }
 
-async function setUp(
-  client: pg.ClientBase,
-  wanted: Readonly<Record<string, string>>,
-): Promise<PostgresSession> {
+async function setUp(client: pg.ClientBase, wanted: SessionSettings): Promise<PostgresSession> {
   const { rows } = await client.query<PostgresSession>(
     `select pid, extract(epoch from backend_start)::text as "startedAt", s.*
      from pg_stat_get_activity(pg_backend_pid()),

@@ -15,6 +15,7 @@ import {
 import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
 import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
+import { sessionSetUp } from '../postgres/pool.ts';
 import { readRedisUrl } from '../redis-url.ts';
 import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from './redis.ts';
 
@@ -62,7 +63,7 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     max: 2,
     keepAlive: true,
     connectionTimeoutMillis,
-    onConnect: (client: pg.ClientBase) => monitor?.watch(client),
+    onConnect: sessionSetUp({ search_path: 'bullmq' }, monitor),
   };
   const createBackend = reconnectingBackend(monitor);
   return {
@@ -128,6 +129,11 @@ function reconnectingBackend(
     );
 }
 
+/** BullMQ does not publish it. */
+interface Internals {
+  readonly listenClientConfig: pg.ClientConfig;
+}
+
 /** Tries again when asked again. */
 class ForgivingConnection extends PostgresConnection {
   readonly #monitor: ConnectionMonitor | undefined;
@@ -137,6 +143,12 @@ class ForgivingConnection extends PostgresConnection {
     super(connection);
     this.#monitor = monitor;
     const pool = this.pool as unknown as pg.Pool;
+    // BullMQ sets the search path by `options`, which poolers refuse: `onConnect` sets it, and `listen` needs none.
+    const configs: readonly pg.ClientConfig[] = [
+      pool.options,
+      (this as unknown as Internals).listenClientConfig,
+    ];
+    for (const config of configs) delete config.options;
     // A connection lost while it is lent tells its query, and emits an error that ends the process if nobody listens.
     pool.on('connect', (client) => client.on('error', ignore));
     monitor?.watchPool(pool);

@@ -4,7 +4,8 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { query } from './service.ts';
 
 describe('in a folder without data', () => {
@@ -53,6 +54,34 @@ describe('settings', () => {
     const table = await runCli(['config'], { cwd });
     expect(table.stdout).toMatch(/^API_KEY +\.env +\*{3}$/m);
     expect(table.stderr).toContain(`${join(cwd, '.env')} is read`);
+  });
+
+  test('a misspelt setting is named with the one that is meant, wherever it stands; other variables are let be', async () => {
+    const cwd = await temporaryFolder();
+    const others = 'PGHOST=a\nAPP_NAME=b\nOTEL_SERVICE_NAME=c\n';
+    await writeFile(join(cwd, '.env'), `DATABSE_URL=postgres://x\nPORTS=1\nWORKER=2\n${others}`);
+    const env = {
+      STORAGE_ULR: 's3://bucket',
+      REDIS_URL_FILES: '/x',
+      APP_KEY: 'd',
+      HTTP_URL: 'e',
+      POSTS: 'f',
+      ...{ XDG_DATA_DIRS: '/usr', DATABASE_NAME: 'g', MOVE_TO: 'h' },
+    };
+    const lines = [
+      ['DATABSE_URL', 'DATABASE_URL'],
+      ['PORTS', 'PORT'],
+      ['REDIS_URL_FILES', 'REDIS_URL_FILE'],
+      ['STORAGE_ULR', 'STORAGE_URL'],
+      ['WORKER', 'WORKERS'],
+    ].map(([given, meant]) => `${given} is no setting of sluice. Did you mean ${meant}?`);
+    for (const command of ['config', 'doctor', 'status', 'work']) {
+      const running = startCli([command], { cwd, env: { ...env, LOG_LEVEL: 'silent' } });
+      await waitFor('what it says', () => running.stderr.includes('WORKERS?'));
+      running.signal('SIGTERM');
+      const said = (await running.finished).stderr.split('\n').filter((line) => line.includes('no setting'));
+      expect(said.sort(), command).toEqual(lines);
+    }
   });
 
   test('everything that is wrong is said at once', async () => {

@@ -2,9 +2,11 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
+import { createCertificates } from '../support/certificates.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
 import { runOn } from '../support/postgres-server.ts';
-import { redisAvailable, startRedis } from '../support/redis.ts';
+import { redisAvailable } from '../support/redis.ts';
+import { startTlsRedis } from '../support/redis-fleet.ts';
 import { startS3 } from '../support/s3.ts';
 import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -40,10 +42,10 @@ test('a service moves to a PostgreSQL of its own, its files to S3 and its queue 
   const s3 = await startS3();
   cleanups.push(s3.stop);
   const { STORAGE_URL: bucket = '', ...s3Keys } = s3.variables;
-  const queue: Readonly<Record<string, string>> = await queueOnRedis();
+  const queue = await queueOnRedis();
   const toTarget = {
     ...{ ...env, ...s3Keys, MOVE_TO_FILE: secret, MOVE_FILES: bucket },
-    ...(queue['REDIS_URL'] && { MOVE_REDIS: queue['REDIS_URL'] }),
+    ...(queue !== null && { MOVE_REDIS: queue.REDIS_URL, REDIS_TLS_CA: queue.REDIS_TLS_CA }),
   };
 
   const service = await startService(dataDir);
@@ -77,7 +79,10 @@ test('a service moves to a PostgreSQL of its own, its files to S3 and its queue 
   expect(moved, moved.stderr).toMatchObject({ code: 0 });
   expect(JSON.parse(moved.stdout)).toMatchObject({
     status: 'moved',
-    settings: { ...queue, DATABASE_URL: expect.any(String), STORAGE_URL: bucket },
+    settings: {
+      ...(queue !== null && { REDIS_URL: queue.REDIS_URL }),
+      ...{ DATABASE_URL: expect.any(String), STORAGE_URL: bucket },
+    },
     files: { files: 2 },
   });
   const { tables } = JSON.parse(moved.stdout) as {
@@ -120,12 +125,13 @@ test('a service moves to a PostgreSQL of its own, its files to S3 and its queue 
   expect(await jobEnded(back.url, key ?? '', underWay)).toMatchObject({ status: 'completed' });
 });
 
-/** The settings of a Redis of its own, where the machine has one. */
-async function queueOnRedis(): Promise<Readonly<Record<string, string>>> {
-  if (!redisAvailable) return {};
-  const redis = await startRedis();
-  cleanups.push(redis.stop);
-  return { REDIS_URL: redis.url };
+/** The settings of a Redis of its own whose certificate a private authority signed, where the machine has one. */
+async function queueOnRedis() {
+  if (!redisAvailable) return null;
+  const certificates = await createCertificates();
+  const redis = await startTlsRedis(certificates);
+  cleanups.push(() => certificates.remove(), redis.stop);
+  return { REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile };
 }
 
 async function countRecorded(url: string): Promise<boolean> {

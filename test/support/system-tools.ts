@@ -8,6 +8,7 @@ const packages = {
   promtool: 'prometheus',
   nginx: 'nginx-light',
   caddy: 'caddy',
+  pgbouncer: 'pgbouncer',
   'systemd-analyze': 'systemd',
 } as const;
 

@@ -52,3 +52,13 @@ test('TRUST_PROXY has addresses and networks, and nothing that could be mistaken
       /^TRUST_PROXY: must be IP addresses or networks/,
     );
 });
+
+test('of sslmode every value that asks for TLS verifies the certificate; uselibpqcompat keeps the meaning of libpq', () => {
+  const read = (query: string) => readConfig({ DATABASE_URL: `${url}?${query}` }).databaseUrl;
+  for (const mode of ['prefer', 'require', 'verify-ca', 'verify-full'])
+    expect(read(`a=b&sslmode=${mode}&sslrootcert=/ca`)).toBe(
+      `${url}?a=b&sslmode=verify-full&sslrootcert=/ca`,
+    );
+  for (const query of ['sslmode=disable', 'sslmode=no-verify', 'uselibpqcompat=true&sslmode=require'])
+    expect(read(query)).toBe(`${url}?${query}`);
+});

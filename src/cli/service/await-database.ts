@@ -69,9 +69,11 @@ async function connect(url: string): Promise<Answer> {
   } catch (error) {
     if (error instanceof Error && 'code' in error && hopeless.has(String(error.code))) throw error;
     const { hostname, port } = new URL(url);
+    // A server or a pooler that answers says why it takes no connection.
+    const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     return {
       url: null,
-      sentence: `The database at ${hostname}:${port || '5432'} does not answer. Is it running?`,
+      sentence: `The database at ${hostname}:${port || '5432'} does not answer${said}. Is it running?`,
     };
   } finally {
     await client.end().catch(() => undefined);

@@ -9,7 +9,8 @@ const read = (url: string, more: Record<string, string> = {}) =>
 test('STORAGE_URL names a folder, or a bucket with a prefix', () => {
   expect(read('')).toEqual({ kind: 'folder', directory: resolve('/data/files') });
   expect(read('file:///mnt/shared')).toEqual({ kind: 'folder', directory: '/mnt/shared' });
-  expect(read('here')).toEqual({ kind: 'folder', directory: resolve('here') });
+  for (const folder of ['here', './a//b', 'a/b:c', 'C:\\data'])
+    expect(read(folder)).toEqual({ kind: 'folder', directory: resolve(folder) });
   const s3 = { kind: 's3', bucket: 'bucket', presign: true, credentials: null };
   expect(read('s3://bucket')).toEqual({
     ...s3,
@@ -56,6 +57,9 @@ test.each([
   ['s3://bucket?path_style=yes', /path_style is true or false/],
   ['s3://bucket#x', /after #/],
   ['gs://bucket', /s3:\/\/bucket\/prefix is wanted/],
+  ['s3:/bucket', /s3:\/\/bucket\/prefix is wanted/],
+  ['s3:bucket', /s3:\/\/bucket\/prefix is wanted/],
+  ['s3//bucket', /s3:\/\/bucket\/prefix is wanted/],
 ])('%s is refused, with the rule and without what it holds', (url, rule) => {
   const error = (() => {
     try {
