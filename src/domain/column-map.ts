@@ -81,9 +81,15 @@ export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
+/** The position, from 0, of the column that `column_1`, `column_2`, … names; null for any other name. */
+export function positionOf(name: string): number | null {
+  const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
+  return number === undefined ? null : Number(number) - 1;
+}
+
 /**
- * The map with the names of the columns as the header has them: a name may be written without the blanks round it, and where no
- * record names the columns, they may be numbered from 1. What fits no column stays as it is.
+ * The map with the names of the columns as the header has them: a name may be written without the blanks round it, `column_2` is the
+ * second column where none has that name, and where no record names the columns, so is `2`. What fits no column stays as it is.
  * @throws InputError `invalid_field` where two names are given to one column.
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
@@ -93,7 +99,8 @@ export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader
     if (exact.has(theirs)) return theirs;
     const numbered =
       !hasHeader && /^[1-9]\d{0,4}$/.test(theirs.trim()) ? columns[Number(theirs) - 1] : undefined;
-    return numbered ?? trimmed.get(theirs.trim()) ?? theirs;
+    const position = positionOf(theirs);
+    return numbered ?? trimmed.get(theirs.trim()) ?? columns[position ?? -1] ?? theirs;
   };
   const resolved = new Map<string, string>();
   for (const [theirs, ours] of Object.entries(map)) {

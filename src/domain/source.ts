@@ -63,6 +63,7 @@ export interface CsvReadAs {
   readonly ragged: 'refuse' | 'pad';
   /** Line of the file on which the header starts, from 1; null: there is none. */
   readonly headerLine: number | null;
-  /** Column names, as map can name them. */
+  /** Column names, as map can name them; of a wide file the first MAX_READ_AS_COLUMNS of `columnCount`. */
   readonly columns: readonly string[];
+  readonly columnCount: number;
 }

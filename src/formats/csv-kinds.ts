@@ -48,6 +48,28 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
   return evidence > 0;
 }
 
+/**
+ * Tells whether the first record is a header that leaves no way but a position to name these columns: a column without a name has a cell
+ * in every other record; one whose name another has stands among names of columns of data.
+ */
+export function needsPositions(
+  records: readonly (readonly string[])[],
+  width: number,
+  positions: readonly (number | null)[],
+): boolean {
+  const [first = [], ...others] = records.filter((record) => record.length === width);
+  if (others.length === 0 || first.some((cell) => isData(kindOf(cell)))) return false;
+  const isAll = (index: number, holds: (kind: CellKind) => boolean) =>
+    others.every((record) => holds(kindOf(record[index] as string)));
+  const isAboveData = first.some((cell, index) => cell.trim() !== '' && isAll(index, isData));
+  return positions.every((index) => {
+    const name = index === null ? undefined : first[index];
+    if (index === null || name === undefined) return false;
+    if (name.trim() === '') return isAll(index, (kind) => kind !== 'empty');
+    return isAboveData && first.filter((cell) => cell === name).length > 1;
+  });
+}
+
 /** Years and the number of the column head columns. */
 function mayBeName(cell: string, index: number): boolean {
   const text = cell.trim();

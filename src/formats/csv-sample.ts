@@ -1,3 +1,4 @@
+import { positionOf } from '../domain/column-map.ts';
 import { idColumn } from '../domain/entity.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
@@ -114,13 +115,16 @@ export class CsvSample {
   /** Whether a record of these cells names an id column, and every column that `map` names. */
   isHeader(cells: readonly string[]): boolean {
     const names = distinctNames(cells.map((cell) => cell.trim())).columns;
-    const isKey = (name: string) => {
-      const meaning = this.#meanings.get(name) ?? name;
-      return meaning === idColumn.users || meaning === idColumn.companies;
-    };
-    if (!names.some(isKey)) return false;
+    const isKey = (meaning: string) => meaning === idColumn.users || meaning === idColumn.companies;
     const there = new Set([...cells, ...names]);
-    return Object.keys(this.#map).every((name) => there.has(name) || there.has(name.trim()));
+    const mapped = Object.entries(this.#map).filter(([name]) => there.has(name) || there.has(name.trim()));
+    const byPosition = Object.entries(this.#map).filter(([name]) => {
+      const position = positionOf(name);
+      return position !== null && position < cells.length && !there.has(name.trim());
+    });
+    const isThere = mapped.length + byPosition.length === Object.keys(this.#map).length;
+    const isNamed = names.some((name) => isKey(this.#meanings.get(name) ?? name));
+    return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
   /** The `number`-th record, from 1, and those after it that make the header with it. */

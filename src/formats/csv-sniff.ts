@@ -3,6 +3,7 @@
  * delimiter that is most frequent in the first record) stands wherever it gives a header with an id column and records as wide as
  * that. Anything else must name an id column where the plain reading does not, or mend records without harming one.
  */
+import { positionOf } from '../domain/column-map.ts';
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import { bestCut, type Cut, findCuts } from './csv-cuts.ts';
@@ -15,7 +16,7 @@ import {
 } from './csv-delimiters.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
-import { findNames, startsWithData } from './csv-kinds.ts';
+import { findNames, needsPositions, startsWithData } from './csv-kinds.ts';
 import {
   findForeignHeader,
   findMendedHeader,
@@ -259,9 +260,11 @@ class Sniffer {
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const { dialect, score } = this.#bestCut();
     if (startsWithData(score.records, score.width)) return this.#headless(dialect, score);
-    if (place !== null && isNumbered(place.cells)) return this.#withHeader({ dialect: plain, place });
+    const positions = Object.keys(this.#hints.map).map((name) => positionOf(name));
+    if (place !== null && (isNumbered(place.cells) || needsPositions(score.records, score.width, positions)))
+      return this.#withHeader({ dialect: plain, place });
     const message =
-      'map names columns by their positions, which needs a file without a header, and the first record may be one; say header=none if it is data, else header=1 and map names';
+      'map names columns by their positions, and the first record may be a header; say header=none if it is data, else header=1 and map names, or column_1, column_2, …';
     throw inputError('invalid_field', message, 'header');
   }
 

@@ -1,3 +1,4 @@
+import { isDecoded } from './utf8.ts';
 import { findWestern } from './western-text.ts';
 
 /** What is looked at: a few thousand characters say as much as all. */
@@ -41,7 +42,8 @@ const strange = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
  */
 export function likelyEncodings(bytes: Buffer): readonly string[] {
   const sample = bytes.subarray(0, SAMPLE_BYTES);
-  if (sample.includes(0)) return [];
+  // What was decoded already is in no other encoding.
+  if (sample.includes(0) || isDecoded(sample)) return [];
   const western = findWestern(sample);
   if (western.isClear) return ['windows-1252'];
   const scripts = (isOtherScript(sample) ? candidates : [])

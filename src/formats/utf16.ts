@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { writeUndecoded } from './utf8.ts';
+import { writeCutByte } from './utf8.ts';
 
 /** Bytes of UTF-8 that a code unit takes at most. */
 const UNIT_BYTES = 3;
@@ -40,7 +40,7 @@ function encodeRest(rest: Buffer, bigEndian: boolean): Buffer {
   const half = encode(whole.toString('utf16le'));
   if (whole.length === rest.length) return half;
   const last = Buffer.alloc(UNIT_BYTES);
-  writeUndecoded(rest.at(-1) ?? 0, last, 0);
+  writeCutByte(rest.at(-1) ?? 0, last);
   return Buffer.concat([half, last]);
 }
 

@@ -3,8 +3,9 @@ import { inputError } from '../domain/errors.ts';
 
 /*
  * What text in another encoding holds that no character stands for is written as bytes that are not UTF-8 either, so that the
- * record is refused when it is read: a byte as an overlong sequence, half a surrogate pair as its three bytes, anything
- * else as 0xFF. None of them can be part of a valid sequence, whatever stands beside it, and the first two say what was there.
+ * record is refused when it is read: a byte as an overlong sequence, and as another one a byte that the file ends with in the middle
+ * of a character, half a surrogate pair as its three bytes, anything else as 0xFF. None of them can be part of a valid
+ * sequence, whatever stands beside it, and all but the last say what was there.
  */
 export const NO_CHARACTER = 0xff;
 const UNDECODED_BYTES = 3;
@@ -16,6 +17,15 @@ export function writeUndecoded(byte: number, target: Uint8Array, at: number): nu
   target[at + 2] = 0x80 | (byte & 0x3f);
   return at + UNDECODED_BYTES;
 }
+
+/** Writes the byte of UTF-16 that a file ends with, though its character wants another. */
+export function writeCutByte(byte: number, target: Uint8Array): void {
+  writeUndecoded(byte, target, 0);
+  target[1] = (target[1] as number) | CUT;
+}
+
+/** In the second byte of such a sequence. */
+const CUT = 0x04;
 
 /** Characters are at most so long. */
 const LONGEST = 4;
@@ -85,13 +95,25 @@ function invalid(position: number, bytes: Buffer): Error {
 /** What stands at `at`, where `bytes` stop being UTF-8. */
 export function describeFault(bytes: Buffer, at: number): string {
   const [first = 0, second = 0, third = 0] = bytes.subarray(at, at + 3);
-  if (first === 0xe0 && second >= 0x80 && second < 0x84 && third >> 6 === 2) {
-    return `${hex(((second & 3) << 6) | (third & 0x3f))}, for which the file's encoding has no character`;
+  if (first === 0xe0 && second >= 0x80 && second < 0x88 && third >> 6 === 2) {
+    const byte = hex(((second & 3) << 6) | (third & 0x3f));
+    return (second & CUT) === 0
+      ? `${byte}, for which the file's encoding has no character`
+      : `${byte}, half of the UTF-16 character in which the file ends`;
   }
   if (first === 0xed && second >= 0xa0 && second < 0xc0 && third >> 6 === 2) {
     return 'half a surrogate pair';
   }
   return hex(first);
+}
+
+/** Tells whether the bytes were decoded from another encoding: they hold what no character stood for. */
+export function isDecoded(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(0xe0); at >= 0; at = bytes.indexOf(0xe0, at + 1)) {
+    const second = bytes[at + 1] ?? 0;
+    if (second >= 0x80 && second < 0x88 && (bytes[at + 2] ?? 0) >> 6 === 2) return true;
+  }
+  return false;
 }
 
 function hex(byte: number): string {

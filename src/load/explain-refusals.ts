@@ -2,6 +2,7 @@ import { recordKinds } from '../domain/event.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { likelyEncodings } from '../formats/likely-encodings.ts';
+import { isDecoded } from '../formats/utf8.ts';
 import { foreignColumns, foreignRecord } from '../mapping/foreign-events.ts';
 import { parseObject } from './inspect/file-values.ts';
 
@@ -77,7 +78,9 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
 
 function ofAnyFormat({ code, raw }: Reject): string | null {
   if (code === 'invalid_utf8') {
-    const [likely = 'windows-1252'] = likelyEncodings(Buffer.from(raw));
+    const bytes = Buffer.from(raw);
+    if (isDecoded(bytes)) return null;
+    const [likely = 'windows-1252'] = likelyEncodings(bytes);
     return `the file is not in UTF-8; say what it is in, for example encoding=${likely}`;
   }
   if (code === 'unknown_event_type') {

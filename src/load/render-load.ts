@@ -113,8 +113,14 @@ export function renderReadAs({ format, encoding, csv, sheet, member, notes }: Re
   return { format, encoding, csv: csv && renderCsvReadAs(csv), sheet, member, notes: [...notes] };
 }
 
-function renderCsvReadAs({ nulls, headerLine, columns, ...dialect }: CsvReadAs) {
-  return { ...dialect, nulls: [...nulls], header_line: headerLine, columns: [...columns] };
+function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }: CsvReadAs) {
+  return {
+    ...dialect,
+    nulls: [...nulls],
+    header_line: headerLine,
+    columns: [...columns],
+    column_count: columnCount,
+  };
 }
 
 /** From 0 to 1, to four places. */

@@ -1,5 +1,5 @@
 /* Saved mappings: how files are loaded, kept under a name; and the files that they are offered for. */
-import type { ColumnMap } from '../domain/column-map.ts';
+import { type ColumnMap, resolveMap } from '../domain/column-map.ts';
 import { InputError, inputError } from '../domain/errors.ts';
 import { applyMapping, type Mapped, type MappingRules, type SavedMapping } from '../domain/saved-mapping.ts';
 import type { Database } from '../postgres/database.ts';
@@ -73,7 +73,7 @@ function noMapping(name: string): InputError {
 export function absentColumn(map: ColumnMap, columnNames: readonly string[] | null): string | null {
   if (columnNames === null) return null;
   const known = new Set(columnNames);
-  return Object.keys(map).find((name) => !known.has(name)) ?? null;
+  return Object.keys(resolveMap(map, columnNames, true)).find((name) => !known.has(name)) ?? null;
 }
 
 /** An inspection, and the saved mappings of files with the same header. */

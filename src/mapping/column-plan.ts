@@ -139,10 +139,15 @@ function planEventFile(
 /** For events of another product the remedy is no id: it would make profiles of them. */
 function withoutId(ids: readonly string[], names: readonly string[], columns: readonly string[]): InputError {
   const lacking = `the header names no ${ids.join(' or ')} column`;
+  const remark = columns[0]?.startsWith('#') ? '; if lines that begin with # are remarks, say comment=#' : '';
   const remedy =
     foreignColumns(names)?.advice ??
     `name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`;
-  return inputError('unrecognised_columns', `${lacking}; ${remedy}`, `columns seen: ${listed(columns)}`);
+  return inputError(
+    'unrecognised_columns',
+    `${lacking}; ${remedy}${remark}`,
+    `columns seen: ${listed(columns)}`,
+  );
 }
 
 function isPassedOver(map: Readonly<Record<string, string>>, column = ''): boolean {

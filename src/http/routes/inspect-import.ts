@@ -83,6 +83,7 @@ const example = {
       ragged: 'refuse',
       header_line: 1,
       columns: ['Customer No', 'Name'],
+      column_count: 2,
     },
     sheet: null,
     member: null,

@@ -83,7 +83,8 @@ export function proposeByValues(
   map: ColumnMap,
   entity: LoadEntity,
 ): Proposal | null {
-  if (values.records < leastRecords) return null;
+  // What is taken for the header may be a remark above it.
+  if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
     if (Object.hasOwn(map, name)) return false;
     const { filled, distinct } = values.summaryOf(name);

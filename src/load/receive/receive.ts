@@ -125,7 +125,13 @@ function describeReading(
 function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
   const columns = header.columns.slice(0, MAX_READ_AS_COLUMNS);
   const dialect = header.dialect ?? plainDialect(header);
-  return { ...dialect, ragged: header.ragged ?? 'refuse', headerLine, columns };
+  return {
+    ...dialect,
+    ragged: header.ragged ?? 'refuse',
+    headerLine,
+    columns,
+    columnCount: header.columns.length,
+  };
 }
 
 function storedFormat(decoded: Decoded): StoredFormat {

@@ -242,6 +242,7 @@ describe('one job', () => {
           ragged: 'refuse',
           header_line: 1,
           columns: ['user_id', 'name'],
+          column_count: 2,
         },
         sheet: null,
         member: null,

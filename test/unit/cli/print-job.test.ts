@@ -11,6 +11,7 @@ const csv: CsvReadAs = {
   ragged: 'refuse',
   headerLine: 1,
   columns: ['user_id'],
+  columnCount: 1,
 };
 const readAs: ReadAs = { format: 'csv', encoding: 'utf-8', csv, sheet: null, member: null, notes: [] };
 

@@ -55,6 +55,15 @@ describe('a map finds its column', () => {
     expect(resolveMap({ '1': 'user_id' }, columns, false)).toEqual({ '1': 'user_id' });
   });
 
+  test('by its position, below a header as well, where no column has that name', () => {
+    expect(resolveMap({ column_2: 'user_id', column_4: 'n' }, columns, true)).toEqual({
+      ' Name ': 'user_id',
+      column_4: 'n',
+    });
+    expect(resolveMap({ column_9: 'user_id' }, columns, true)).toEqual({ column_9: 'user_id' });
+    expect(() => resolveMap({ column_1: 'user_id', id: 'n' }, columns, true)).toThrow('two names');
+  });
+
   test('and is refused if it names one column in two ways, with two names', () => {
     expect(() => resolveMap({ Name: 'name', ' Name ': 'n' }, columns, true)).toThrow(
       'map gives " Name " two names',

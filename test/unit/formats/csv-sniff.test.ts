@@ -292,6 +292,25 @@ describe('a file without a header', () => {
     expect(sniff(first, { map })).toMatchObject({ headerRows: 0, columns: 3, rest: first });
   });
 
+  it('is not taken for one where a position is the only way to name a column of the header', () => {
+    for (const [header, position] of [
+      [',name,age\n', 1],
+      ['x,x,x\n', 2],
+      ['name,,x\n', 2],
+    ] as const) {
+      const text = `${header}0,Ann,31\n1,Bob,47\n2,Cleo,8\n`;
+      const map = { [`column_${position}`]: 'user_id' };
+      expect(sniff(text, { map })).toMatchObject({ headerRows: 1, rest: text });
+    }
+    const others = '0,Ann,31\n1,Bob,47\n';
+    expect(refusal(`a,b,c\n${others}`, { map: { column_2: 'user_id' } })).toMatch(/\(header\)/);
+    expect(refusal('a,a,c\nd,e,f\n', { map: { column_2: 'user_id' } })).toMatch(/\(header\)/);
+    expect(refusal(',b,c\nd,e,f\n,g,h\n', { map: { column_1: 'user_id' } })).toMatch(/\(header\)/);
+    expect(sniff('a,b,c\nd,e,f\n', { source: { header: 1 }, map: { column_2: 'user_id' } }).headerRows).toBe(
+      1,
+    );
+  });
+
   it('is in doubt where such a number stands among other texts of the first record, and not where all are numbers', () => {
     const map = { 2: 'user_id' };
     const rows = '2026-01-02,u1,Bob\n2026-01-01,u2,Ann\n';

@@ -2,7 +2,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Reject } from '../../../../src/domain/reject.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
+import { explainRefusals } from '../../../../src/load/explain-refusals.ts';
 import { INSPECTED_RECORDS } from '../../../../src/load/inspect/file-values.ts';
 import {
   INSPECTED_BYTES,
@@ -221,6 +223,50 @@ describe('the inspection of a file', () => {
       encoding: 'utf-8',
       csv: { delimiter: ';', comment: '#', headerLine: 3 },
     });
+  });
+
+  test('names a column by its position where the header gives it no name of its own', async () => {
+    for (const [header, position] of [
+      [',name,age', 1],
+      ['x,x,x', 1],
+    ] as const) {
+      const map = { [`column_${position}`]: 'user_id' };
+      const found = await inspect(`${header}\n0,Ann,31\n1,Bob,47\n`, { map });
+      expect(found.problem).toBeNull();
+      expect(found.rows.map(({ fields }) => fields)).toEqual([{ user_id: '0' }, { user_id: '1' }]);
+    }
+  });
+
+  test('says of UTF-16 that ends within a character what is left of it, and names no other encoding', async () => {
+    const bytes = Buffer.from('\ufeffuser_id,name\nu1,Zo\u00eb\nu2,Ann', 'utf16le');
+    const found = await inspect(bytes.subarray(0, -1));
+    expect(found.readAs.encoding).toBe('utf-16le');
+    const [cut] = found.refused.samples;
+    expect(cut).toMatchObject({ line: 3, code: 'invalid_utf8' });
+    expect(cut?.message).toMatch(/0x6E, half of the UTF-16 character in which the file ends$/);
+    const sample = { ...(cut as Reject), row: 1 };
+    const reason = explainRefusals({ header: null, byCode: { invalid_utf8: 1 }, sample });
+    expect(reason).toContain('half of the UTF-16 character');
+    expect(reason).not.toContain('encoding=');
+  });
+
+  test('names the option for remarks where one seems to be the header, and proposes no word of it as an id', async () => {
+    const text = '# exported, by hand\nname,town\nAnn,Rome\nBob,Oslo\nEve,Bonn\n';
+    const found = await inspect(text);
+    expect(found.problem?.message).toContain('say comment=#');
+    expect(found.map).toEqual({});
+    const said = await inspect(text, { source: { comment: '#' } });
+    expect(said.map).toEqual({ name: 'user_id' });
+  });
+
+  test('says how many columns a wide file has, and shows all of them', async () => {
+    const names = Array.from({ length: 101 }, (_, n) => `c${n}`);
+    const { readAs, columns, columnNames } = await inspect(
+      `user_id,${names.join()}\nu1${',x'.repeat(101)}\n`,
+    );
+    expect(readAs.csv?.columns).toHaveLength(100);
+    expect(readAs.csv?.columnCount).toBe(102);
+    expect([columns.length, columnNames?.length]).toEqual([102, 102]);
   });
 
   test('looks at the beginning of a large file only, at whole records, and leaves nothing behind', async () => {

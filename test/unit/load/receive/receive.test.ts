@@ -93,6 +93,7 @@ describe('receive: what is taken', () => {
           ragged: 'refuse',
           headerLine: 1,
           columns: ['user_id', 'name'],
+          columnCount: 2,
         },
         sheet: null,
         member: null,
@@ -428,6 +429,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
       ragged: 'refuse',
       headerLine: 3,
       columns: ['user_id', 'column_2', 'plan', 'plan_2'],
+      columnCount: 4,
     });
     expect(readAs.notes).toEqual([
       'Lines 1 to 2 stand before the header and were passed over.',
