@@ -13,3 +13,8 @@ export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> 
     since = performance.now();
   }
 }
+
+/** Does all steps of a piece of work, with the same breaks. */
+export async function breathing(steps: Iterable<void>): Promise<void> {
+  for await (const _ of yielding(steps));
+}

@@ -10,6 +10,7 @@ import {
   MAX_HEADER_BYTES,
   MAX_INFLATE_RATIO,
   MAX_MAPPED_COLUMNS,
+  MAX_REFUSED_AT_FIRST,
   MAX_SHARED_TEXT_BYTES,
   MAX_SHEETS,
   MAX_ZIP_MEMBERS,
@@ -25,7 +26,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_quote:
     'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. Where one quote too many at the start of a cell is all that is wrong, the message says so; `stray_quotes=keep` takes it as part of the value.',
   unclosed_quote:
-    'A quoted cell is never closed, within 1 MiB. Only the line on which it begins is refused; reading continues with the next.',
+    'A quoted cell is never closed. Only the line on which it begins is refused; reading continues with the next.',
   invalid_escape:
     'In a CSV whose escape is a backslash, it stands before a character that needs none, or at the end: what is meant is not clear.',
   repeated_header:
@@ -103,12 +104,13 @@ ${rejects.join('\n')}
 | \`guard_exceeded\` | More would have been changed or removed than \`max_changed\` or \`max_removed_values\` allows; nothing was written. |
 | \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
 | \`all_records_refused\` | Every record was refused; the message gives the likely reason. Dry runs fail in the same way. |
+| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused. The rest was not read, nothing was written; the message gives the likely reason. Dry runs and plans fail in the same way. A load with \`max_errors\`, and mended records, go on. |
 | \`begin_failed\`, \`chunk_failed\`, \`finish_failed\` | An error did not pass; the message gives it. |
 | \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended a chunk or the finish. |
 | \`worker_lost\` | A chunk, or the finish, repeatedly lost its worker. |
 
 Rows that were applied before stay, and the message gives their number. \`retry\` loads the rest; after
-\`too_many_rejects\` and \`guard_exceeded\` it accepts what was too much, after \`plan_drifted\` it plans anew. After \`all_records_refused\` nothing is left to retry:
+\`too_many_rejects\`, \`guard_exceeded\` and \`first_records_refused\` it accepts what was too much, after \`plan_drifted\` it plans anew. After \`all_records_refused\` nothing is left to retry:
 correct the file and upload it again.
 
 While a job of any kind is being retried, \`last_error\` of its detail shows the error of the last attempt.

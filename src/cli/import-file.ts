@@ -5,7 +5,13 @@ import { basename } from 'node:path';
 import type { System } from '../context.ts';
 import { InputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../domain/load.ts';
+import {
+  ALL_RECORDS_REFUSED,
+  defaultLoadOptions,
+  FIRST_RECORDS_REFUSED,
+  type Load,
+  type LoadOptions,
+} from '../domain/load.ts';
 import type { SourceFormat } from '../domain/source.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
@@ -227,8 +233,10 @@ async function remarkOn(
   { system }: ImportSession,
   workers: Workers | null,
 ): Promise<string | null> {
+  const code = load.failure?.code;
   if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;
-  if (load.failure?.code === ALL_RECORDS_REFUSED) return null;
+  // These say what to do.
+  if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
   if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system.db)) > 0)) {

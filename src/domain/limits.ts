@@ -8,8 +8,6 @@ const GiB = 1024 * MiB;
 
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */
 export const MAX_RECORD_BYTES = MiB;
-/** How far the end of a quoted cell is looked for that is longer than a record may be, from the start of its record. */
-export const MAX_QUOTED_CELL_BYTES = 64 * MiB;
 /** One property value, as UTF-8 text (a nested value: as JSON). */
 export const MAX_VALUE_BYTES = 64 * KiB;
 /** user_id and company_id. */
@@ -71,6 +69,12 @@ export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
 /** Target length of a chunk: the unit of work, retry and parallelism. */
 export const CHUNK_BYTES = 2 * MiB;
+/** Records of a chunk, at most. Only records of less than 42 bytes, in the mean, reach it before `CHUNK_BYTES`. */
+export const CHUNK_RECORDS = 50_000;
+/** Records that a worker reads before it looks whether anything else is due: its lease, its signals, other chunks. */
+export const RECORDS_AT_A_TIME = 1_000;
+/** A load fails early once the ledger counts so many records of it, and all of them are refused. */
+export const MAX_REFUSED_AT_FIRST = 100_000;
 /** Read buffer while receiving. */
 export const READ_BYTES = 256 * KiB;
 /** Bytes written to a file between two syncs in the background. */

@@ -16,6 +16,9 @@ export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
+/** `failure.code` of a load that refused its first records, all of them, and read no more; a retry reads the others. */
+export const FIRST_RECORDS_REFUSED = 'first_records_refused';
+
 /** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 

@@ -1,4 +1,4 @@
-import { MAX_QUOTED_CELL_BYTES, MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { MAX_RECORD_BYTES } from '../domain/limits.ts';
 import { type CsvMarks, isBlankByte, isBlankRecord, MORE, marksOf, type RecordForm } from './csv-dialect.ts';
 import { CsvRest } from './csv-rest.ts';
 import { type CellList, CsvWalker, countLines, TOO_LARGE } from './csv-walker.ts';
@@ -190,7 +190,7 @@ class Scanner implements RecordScanner {
     let recordEnd = from;
     while (this.open) {
       const close = this.findClose(buf, recordEnd, recordEnd, end, true);
-      if (close < 0 || close - start > MAX_QUOTED_CELL_BYTES) break;
+      if (close < 0) break;
       recordEnd = this.skip(buf, close, end, true);
     }
     if (recordEnd !== from) this.lines = countLines(buf, start, recordEnd);

@@ -1,12 +1,18 @@
+import { Fault } from '../domain/errors.ts';
 import { recordKinds } from '../domain/event.ts';
+import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
+import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { likelyEncodings } from '../formats/likely-encodings.ts';
 import { isDecoded } from '../formats/utf8.ts';
 import { foreignColumns, foreignRecord } from '../mapping/foreign-events.ts';
+import type { Database } from '../postgres/database.ts';
+import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
+import { readFirstReject, readRejectsSource } from '../postgres/stores/rejects.ts';
 import { parseObject } from './inspect/file-values.ts';
 
-/** What is known of a load whose records were all refused. */
+/** What is known of a load that refused every record it has read. */
 export interface Refusals {
   /** Null for NDJSON. */
   readonly header: CsvHeader | null;
@@ -16,6 +22,12 @@ export interface Refusals {
   readonly sample: Reject;
 }
 
+/** Records of the load that were read, all of which were refused, and those that were not. */
+interface ReadSoFar {
+  readonly read: number;
+  readonly unread: number;
+}
+
 const mostNames = 12;
 const longestName = 40;
 /** What people call the column that names a user or a company. */
@@ -23,15 +35,41 @@ const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** The failure of a load of which every record was refused: how many, and what the reason probably is. No values of the data. */
-export function explainRefusals({ header, byCode, sample }: Refusals): string {
+/** The failure of a load that refused every record it has read, be that the whole file or its beginning. */
+export async function allRefused(
+  db: Database,
+  { environmentId, subjectId, jobId }: TaskClaim,
+): Promise<TaskFailure> {
+  const job = jobId ?? '';
+  const source = await readRejectsSource(db, environmentId, job);
+  const byCode = await countRejects({ db }, environmentId, job);
+  const sample = await readFirstReject(db, subjectId, Object.keys(byCode)[0] ?? '');
+  if (source === null || sample === null)
+    throw new Fault('all records were refused, and none of them was kept');
+  const { tally, totalRows } = await requireLoad({ db }, environmentId, job);
+  const unread = totalRows - tally.read;
+  return {
+    code: unread === 0 ? ALL_RECORDS_REFUSED : FIRST_RECORDS_REFUSED,
+    message: explainRefusals({ header: source.header, byCode, sample }, { read: tally.read, unread }),
+  };
+}
+
+/** Says how many records were refused, and what the reason probably is. Quotes no values of the data. */
+export function explainRefusals({ header, byCode, sample }: Refusals, load?: ReadSoFar): string {
   const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
-  const all = count === 1 ? 'the only record was refused' : `all ${count} records were refused`;
+  const { read, unread } = load ?? { read: count, unread: 0 };
+  const which =
+    unread > 0
+      ? `the first ${read} records were all refused, and the other ${unread} not read`
+      : `all ${read} records were refused`;
+  const all = read === 1 && unread === 0 ? 'the only record was refused' : which;
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
   // A record that the preset given does not know names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
   const likely = isPreset ? null : header === null ? ofNdjson(sample) : ofCsv(header, sample);
-  return `${all} (${shares.join(', ')}): ${likely ?? `the first, in line ${sample.line}: ${sample.message}`}`;
+  const reason = likely ?? `the first, in line ${sample.line}: ${sample.message}`;
+  const retry = unread > 0 ? '; to load the others all the same, retry the job' : '';
+  return `${all} (${shares.join(', ')}): ${reason}${retry}`;
 }
 
 function ofNdjson(sample: Reject): string | null {

@@ -1,6 +1,6 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
-import { ALL_RECORDS_REFUSED, balances, keepsPlan, type LoadPass } from '../domain/load.ts';
+import { balances, keepsPlan, type LoadPass } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
@@ -12,8 +12,8 @@ import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { beginPass } from '../postgres/stores/load-passes.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
-import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
-import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
+import { requireLoad } from '../postgres/stores/read-loads.ts';
+import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import {
   type FinishState,
@@ -28,7 +28,7 @@ import { endAmendment } from './amend/end-amendment.ts';
 import { placeRows } from './amend/place.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end-load.ts';
-import { explainRefusals } from './explain-refusals.ts';
+import { allRefused } from './explain-refusals.ts';
 import { findGuardHit, tooManyRejects } from './guards.ts';
 import { batchOf } from './merge-rows.ts';
 import { createChunkReader } from './read-chunk.ts';
@@ -90,7 +90,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     if (pass === 'validate') return goOn(db, claim);
     // What an amendment refuses again stays with its parent: the load has done what there was to do.
     if (tally.read > 0 && tally.rejected === tally.read && !state.isAmendment)
-      throw fails(await allRefused(db, claim, jobId));
+      throw fails(await allRefused(db, claim));
     if (pass === 'guard') return goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     await endAmendment(db, claim.subjectId);
@@ -122,20 +122,6 @@ async function goOn(db: Database, claim: TaskClaim): Promise<GoesOn> {
 /** Nothing broke: the load ends failed, and this is why. */
 function fails({ code, message }: TaskFailure): FinalFailure {
   return new FinalFailure(code, message);
-}
-
-async function allRefused(
-  db: Database,
-  { environmentId, subjectId }: TaskClaim,
-  jobId: string,
-): Promise<TaskFailure> {
-  const source = await readRejectsSource(db, environmentId, jobId);
-  const byCode = await countRejects({ db }, environmentId, jobId);
-  const sample = await readFirstReject(db, subjectId, Object.keys(byCode)[0] ?? '');
-  if (source === null || sample === null)
-    throw new Fault('all records were refused, and none of them was kept');
-  const message = explainRefusals({ header: source.header, byCode, sample });
-  return { code: ALL_RECORDS_REFUSED, message };
 }
 
 /**

@@ -30,6 +30,7 @@ import { placeRows } from './amend/place.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
+import { allRefused } from './explain-refusals.ts';
 import { tooManyRejects } from './guards.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn, scopeOfNewUsers } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
@@ -42,11 +43,13 @@ const notOurs = 'another attempt owns the task, or its load has ended';
  * means for its load; should this process die before that, the reconciler does it.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
-  const { rejected, maxErrors, completed, finish } = await loadChunk(context, claim);
+  const { rejected, maxErrors, isRefusedSoFar, completed, finish } = await loadChunk(context, claim);
   if (completed !== null) {
     await afterCompletion(context, claim, completed);
   } else if (maxErrors !== null && rejected > maxErrors) {
     await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
+  } else if (isRefusedSoFar) {
+    await failLoad(context, claim.subjectId, await allRefused(context.db, claim));
   } else if (finish !== null) {
     await notifyQueue(context, [finish]);
   }

@@ -17,6 +17,7 @@ import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import type { Database } from '../postgres/database.ts';
 import { findRefuted } from '../postgres/merge/unchanged.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 
 /** Of so many records offered at least one must be unchanged for asking to be worth it. */
@@ -63,7 +64,7 @@ export function createChunkReader(
         await scope.findUnchanged(rows.unchanged);
       }
       if (chunk.oversized) rejectOversized(rows, chunk, bytes);
-      else parser.read(chunk, bytes);
+      else await breathing(parser.read(chunk, bytes));
       if (rows.records.count !== chunk.rowCount) {
         throw new Fault(
           `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,

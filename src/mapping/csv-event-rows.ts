@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entity, entities } from '../domain/entity.ts';
 import { isEventKind, type RecordKind, recordKinds } from '../domain/event.ts';
-import { MAX_VALUE_BYTES } from '../domain/limits.ts';
+import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
@@ -59,8 +59,8 @@ export class CsvEventRows {
     };
   }
 
-  /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
-  read(chunk: ChunkRange, bytes: Buffer): void {
+  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const text = this.#chunk;
     text.index(bytes);
     const utf8Reasons = new Utf8Reasons();
@@ -68,6 +68,7 @@ export class CsvEventRows {
     this.#events.reset();
     for (const entity of entities) this.#types[entity].reset();
     for (let record = 0; record < this.#rows.records.count; record++) {
+      if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
       const reason = this.#readIndexed(text, record, hasNul, utf8Reasons);
       if (reason !== null) this.#reject(record, reason, chunk, bytes);
     }

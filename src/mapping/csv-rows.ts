@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { parse } from 'csv-parse/sync';
 import { idColumn } from '../domain/entity.ts';
 import { isDefused } from '../domain/formula.ts';
-import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
+import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
@@ -108,8 +108,8 @@ export class CsvRows {
     this.#types.recordWalked(bytes, start, end, this.#cells);
   }
 
-  /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
-  read(chunk: ChunkRange, bytes: Buffer): void {
+  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     this.#types.reset();
     const text = this.#chunk;
     const { unchanged } = this.#rows;
@@ -125,6 +125,7 @@ export class CsvRows {
     const index = this.#rows.records;
     let nextComplex = 0;
     for (let record = 0; record < index.count; record++) {
+      if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
       const start = starts[record] ?? 0;
       const end = ends[record] ?? 0;
       if (unchanged.has(record)) {

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { LoadEntity } from '../domain/entity.ts';
+import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
 import type { ChunkRange, Preset } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
@@ -39,8 +40,8 @@ export class NdjsonRows {
     this.#keys.offerUnchanged(bytes, this.#rows);
   }
 
-  /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
-  read(chunk: ChunkRange, bytes: Buffer): void {
+  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
     this.#utf8Reasons = new Utf8Reasons();
@@ -50,6 +51,7 @@ export class NdjsonRows {
       const end = scanner.next(bytes, start, bytes.length, true);
       if (!scanner.blank) {
         const record = this.#rows.records.add(start, scanner.contentEnd, line);
+        if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
         const reason = this.#rows.unchanged.has(record)
           ? null
           : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8);

@@ -129,6 +129,18 @@ const attacks: readonly Attack[] = [
       ndjson,
     ),
   },
+  {
+    name: 'a million lines that are no record',
+    status: 200,
+    end: 'failed',
+    send: upload(`user_id,name\n${'x\n'.repeat(1_000_000)}`, csv),
+  },
+  {
+    name: 'a quoted cell of 80 MB that is closed',
+    status: 200,
+    end: 'completed',
+    send: (api) => upload(`user_id,name\na,Ada\nb,"${'x\n'.repeat(40 * MiB)}"\n`, csv)(api),
+  },
   { name: 'a map of 130 000 columns', status: 400, send: mapped },
   {
     name: 'gzip around a form that grows a thousand times over',

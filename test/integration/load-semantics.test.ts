@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneFiles } from '../../src/background-jobs/prune.ts';
 import { InputError } from '../../src/domain/errors.ts';
+import { MAX_REFUSED_AT_FIRST } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/domain/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { listRejects } from '../../src/load/rejects.ts';
@@ -331,6 +332,59 @@ describe('a load of which every record was refused', () => {
     const again = retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
     expect(await refusal(again)).toBe('job_not_retryable');
     expect(await load(environmentId, 'user_id\nu\n')).toMatchObject({ status: 'completed' });
+  });
+});
+
+describe('a load whose first 100 000 records are all refused', () => {
+  const refused = '1\n'.repeat(MAX_REFUSED_AT_FIRST);
+  const users = lines({ user_id: 'a' }, { user_id: 'b' });
+  const chunks = { format: 'ndjson', chunkBytes: refused.length / 2 } as const;
+
+  async function begins(options: FileOptions = {}, content = refused + users) {
+    const environmentId = await newEnvironment(t.system);
+    const manual = await startManually(t.system, environmentId, content, { ...chunks, ...options });
+    await manual.begin();
+    await manual.chunk(0);
+    expect((await manual.look()).status).toBe('processing');
+    await manual.chunk(1);
+    return { environmentId, manual, ended: await manual.look() };
+  }
+
+  test.each([{}, { dryRun: true }, { plan: true, dryRun: true }])(
+    'fails without reading on, and what it refused is there: %o',
+    async (options) => {
+      const { environmentId, manual, ended } = await begins(options);
+      expect(ended).toMatchObject({
+        status: 'failed',
+        failure: { code: 'first_records_refused' },
+        totalRows: MAX_REFUSED_AT_FIRST + 2,
+        tally: { read: MAX_REFUSED_AT_FIRST, rejected: MAX_REFUSED_AT_FIRST },
+      });
+      expect(ended.failure?.message).toMatch(
+        /^the first 100000 records were all refused, and the other 2 not read \(not_an_object\): each line is .*; to load the others all the same, retry the job \(0 rows had been applied\)$/,
+      );
+      const { rejects } = await listRejects(t.system, environmentId, manual.jobId, { limit: 2, after: 0 });
+      expect(rejects.map(({ row }) => row)).toEqual([1, 2]);
+      expect(await load(environmentId, users)).toMatchObject({ status: 'completed' });
+    },
+  );
+
+  test('loads the others if it is retried', async () => {
+    const { environmentId, manual } = await begins({}, refused + refused + users);
+    await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
+    for (const chunk of [2, 3, 4]) await manual.chunk(chunk);
+    expect(await manual.finish()).toMatchObject({
+      status: 'completed',
+      tally: { rejected: 2 * MAX_REFUSED_AT_FIRST, inserted: 2 },
+    });
+    expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['a', 'b']);
+  });
+
+  test('goes on if a record before them was not refused, or max_errors allows them', async () => {
+    expect((await begins({}, users + refused)).ended.status).toBe('processing');
+    const allowed = await newEnvironment(t.system);
+    const options = { ...chunks, maxErrors: { count: MAX_REFUSED_AT_FIRST } };
+    expect(await load(allowed, refused + users, options)).toMatchObject({ tally: { inserted: 2 } });
   });
 });
 

@@ -151,9 +151,11 @@ const csvRows =
   (columns: readonly string[]) =>
   (input: Buffer): void => {
     rows.reset();
-    new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
-      chunk(input),
-      input,
+    Array.from(
+      new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
+        chunk(input),
+        input,
+      ),
     );
     rows.users.finish();
   };
@@ -165,13 +167,13 @@ const dialectRows =
     const columns = ['user_id', 'a'];
     const dialect = { delimiter, quote: '"', escape: escapes, comment: '#', nulls: ['n/a', 'x'] };
     const header = { delimiter: ',', columns, dialect };
-    new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunk(input), input);
+    Array.from(new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunk(input), input));
     rows.users.finish();
   };
 
 const ndjsonRows = (input: Buffer): void => {
   rows.reset();
-  new NdjsonRows('auto', {}, rows).read(chunk(input), input);
+  Array.from(new NdjsonRows('auto', {}, rows).read(chunk(input), input));
   rows.users.finish();
 };
 

@@ -1,6 +1,6 @@
 import type { ChunkRange } from '../../domain/load.ts';
 
-/** A record of which it is not known yet whether it is one of the last. */
+/** A record that may turn out to be one of the last. */
 interface HeldRecord {
   readonly start: number;
   readonly end: number;
@@ -8,6 +8,12 @@ interface HeldRecord {
   readonly oversized: boolean;
   /** End of the blank lines after it. */
   blankEnd: number;
+}
+
+/** The size of a chunk: bytes, which its last record may exceed, and records. */
+export interface ChunkBounds {
+  readonly maxBytes: number;
+  readonly maxRecords: number;
 }
 
 /** A state of the cutter. */
@@ -22,14 +28,15 @@ export interface CutterMark {
 }
 
 /**
- * Gathers records into chunks of about `chunkBytes`. A chunk starts with a record and ends after one, or after
- * blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
+ * Gathers records into chunks of about `maxBytes`, and of `maxRecords` at most. A chunk starts with a record and ends after
+ * one, or after blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
  */
 export class ChunkCutter {
   readonly chunks: ChunkRange[] = [];
   /** Records so far. */
   rows = 0;
-  readonly #chunkBytes: number;
+  readonly #maxBytes: number;
+  readonly #maxRecords: number;
   readonly #skipFooter: number;
   /** The last records, at most as many as are to be passed over. */
   readonly #held: HeldRecord[] = [];
@@ -39,9 +46,10 @@ export class ChunkCutter {
   #firstRow = 0;
   #firstLine = 0;
 
-  /** `skipFooter`: of the records the last ones are no part of any chunk, and not counted. */
-  constructor(chunkBytes: number, skipFooter: number) {
-    this.#chunkBytes = chunkBytes;
+  /** `skipFooter`: so many records at the end are no part of any chunk, and not counted. */
+  constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
+    this.#maxBytes = maxBytes;
+    this.#maxRecords = maxRecords;
     this.#skipFooter = skipFooter;
   }
 
@@ -103,13 +111,14 @@ export class ChunkCutter {
       this.#firstLine = line;
     }
     this.#end = end;
-    if (end - this.#start >= this.#chunkBytes) this.close();
+    const isFull = this.rows - this.#firstRow + 1 >= this.#maxRecords;
+    if (isFull || end - this.#start >= this.#maxBytes) this.close();
   }
 
   #blank(end: number): void {
     if (this.#start < 0) return;
     this.#end = end;
-    if (end - this.#start >= this.#chunkBytes) this.close();
+    if (end - this.#start >= this.#maxBytes) this.close();
   }
 
   #oversized(start: number, end: number, line: number): void {

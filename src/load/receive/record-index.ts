@@ -1,4 +1,4 @@
-import { MAX_QUOTED_CELL_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import { CHUNK_RECORDS, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-scanner.ts';
@@ -48,9 +48,11 @@ export class RecordIndex {
     skipBytes: number,
     maxRecordBytes = MAX_RECORD_BYTES,
     hints = nothingSaid,
+    chunkRecords = CHUNK_RECORDS,
   ) {
     this.#opening = new CsvOpening(hints);
-    this.#cutter = new ChunkCutter(chunkBytes, hints.source.skipFooter ?? 0);
+    const bounds = { maxBytes: chunkBytes, maxRecords: chunkRecords };
+    this.#cutter = new ChunkCutter(bounds, hints.source.skipFooter ?? 0);
     this.#maxRecordBytes = maxRecordBytes;
     this.#scanner = format === 'csv' ? null : createLineScanner(maxRecordBytes);
     this.#skipBytes = skipBytes;
@@ -163,9 +165,8 @@ export class RecordIndex {
     const from = doubt.lookedTo - position;
     const close = from < bytes.length ? scanner.findClose(bytes, lowest, from, bytes.length, final) : -1;
     if (close === -1 && from < bytes.length) doubt.lookedTo = position + scanner.keepFrom;
-    const length = position + Math.max(close, 0) - doubt.start;
-    if (close !== -1 || length > MAX_QUOTED_CELL_BYTES || final) this.#doubt = null;
-    if (close < 0 || length > MAX_QUOTED_CELL_BYTES) return;
+    if (close !== -1 || final) this.#doubt = null;
+    if (close < 0) return;
     this.#cutter.restore(doubt.mark);
     this.#line += countLines(bytes, 0, close);
     this.#startOversized(doubt.start, doubt.line);

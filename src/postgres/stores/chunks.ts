@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
   countedKinds,
@@ -74,6 +75,8 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
+  /** The ledger counts at least MAX_REFUSED_AT_FIRST records, all of them are refused, and the load is to go no further. */
+  readonly isRefusedSoFar: boolean;
   /** It was the only chunk, with which nothing is left to do: the load is completed. */
   readonly isCompleted: boolean;
   /** The task that finishes the load, once the last chunk is done and something is left. */
@@ -148,11 +151,24 @@ export async function finishChunk(
     select
       rows_rejected as rejected,
       max_errors as "maxErrors",
+      ${isRefusedSoFar} as "isRefusedSoFar",
       status = 'completed' as "isCompleted",
       (select task_id from finish) as "finishId"
     from counted`.execute(db);
   return toProgress(rows[0]);
 }
+
+/**
+ * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound instead;
+ * an amendment is completed whatever it refuses; with the last chunk, the finish decides.
+ */
+const isRefusedSoFar = sql`(
+  chunks_done < chunk_count
+  and max_errors is null
+  and amends is null
+  and rows_read >= ${MAX_REFUSED_AT_FIRST}
+  and rows_rejected = rows_read
+)`;
 
 /**
  * As `finishChunk`, of a chunk of which was only looked what is refused: nothing else counts. The load is then in its validating pass, if it
@@ -188,6 +204,7 @@ export async function endValidation(
     select
       rows_rejected as rejected,
       max_errors as "maxErrors",
+      false as "isRefusedSoFar",
       false as "isCompleted",
       (select task_id from finish) as "finishId"
     from counted`.execute(db);

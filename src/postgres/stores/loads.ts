@@ -3,6 +3,7 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
+  FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   type Guards,
   type LoadPass,
@@ -298,7 +299,11 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
       lane_position: sql`nextval('sluice.lane_positions')`,
       attempts: eb('attempts', '+', 1),
       // A load that failed for its rejects, or another guard, would fail again at once: retrying says that they are accepted.
-      max_errors: sql`case when failure_code = 'too_many_rejects' then null else max_errors end`,
+      max_errors: sql`case failure_code
+        when 'too_many_rejects' then null
+        when ${FIRST_RECORDS_REFUSED} then total_rows
+        else max_errors
+      end`,
       max_changed: sql`case when ${isGuarded} then null else max_changed end`,
       max_removed_values: sql`case when ${isGuarded} then null else max_removed_values end`,
       pass: sql<string>`case

@@ -6,6 +6,7 @@ import { type CauseKey, causeColumn, type RejectCause } from '../../domain/cause
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import type { Reject, RejectCode } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { yielding } from '../../yielding.ts';
 import type { Database, Transaction } from '../database.ts';
 
 const rowsPerPiece = 1_000;
@@ -28,7 +29,8 @@ export async function insertRejects(
 ): Promise<void> {
   if (rejects.length === 0) return;
   const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
-  await pipeline(Readable.from(copyText(loadId, rejects, causeOf), { objectMode: false }), sink);
+  const text = yielding(copyText(loadId, rejects, causeOf));
+  await pipeline(Readable.from(text, { objectMode: false }), sink);
 }
 
 const copiedColumns = [

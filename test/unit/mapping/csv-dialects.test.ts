@@ -33,7 +33,7 @@ function read(header: CsvHeader, text: string | Buffer) {
     rowCount: 0,
     oversized: false,
   };
-  new CsvRows(header, planColumns(header.columns, {}, 'auto'), rows).read(chunk, bytes);
+  Array.from(new CsvRows(header, planColumns(header.columns, {}, 'auto'), rows).read(chunk, bytes));
   return {
     rows: readCopyText(rows.users.finish()).map(({ key, properties }) => [key, properties]),
     rejects: rows.rejects.map(({ code, row, line, byteOffset, raw }) => ({
@@ -239,7 +239,7 @@ describe('a CSV in any dialect', () => {
     };
     const plan = planFile(header, {}, 'auto');
     if ('idIndex' in plan) throw new Error('no event file');
-    new CsvEventRows(header, plan, rows).read(chunk, bytes);
+    Array.from(new CsvEventRows(header, plan, rows).read(chunk, bytes));
     expect(rows.events.rows).toBe(2);
     expect(rows.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
       ['wrong_field_count', 3, 5],

@@ -26,7 +26,7 @@ interface Outcome {
 function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer, rows = new Rows()): Outcome {
   rows.reset();
   const plan = planColumns(columns, {}, 'auto');
-  new CsvRows({ delimiter, columns }, plan, rows).read(chunkOf(bytes), bytes);
+  Array.from(new CsvRows({ delimiter, columns }, plan, rows).read(chunkOf(bytes), bytes));
   return {
     rows: readCopyText(rows[plan.entity].finish()),
     rejects: rows.rejects.map((reject) => `${reject.row}:${reject.code}`),
@@ -240,11 +240,13 @@ describe('rows of a CSV', () => {
     expect(refused.rows.map(({ key }) => key)).toEqual(['u5']);
     expect(refused.rejects).toEqual([1, 2, 3, 4].map((row) => `${row}:invalid_quote`));
     const rows = new Rows();
-    new CsvRows(
-      { delimiter: ',', columns, strayQuotes: 'keep' },
-      planColumns(columns, {}, 'auto'),
-      rows,
-    ).read(chunkOf(bytes), bytes);
+    Array.from(
+      new CsvRows(
+        { delimiter: ',', columns, strayQuotes: 'keep' },
+        planColumns(columns, {}, 'auto'),
+        rows,
+      ).read(chunkOf(bytes), bytes),
+    );
     expect(readCopyText(rows.users.finish()).map(({ key, properties }) => [key, properties])).toEqual([
       ['u1', { n: '"12', name: 'Acme, Inc.' }],
       ['u2', { n: '"12', name: 'b' }],
@@ -262,9 +264,11 @@ describe('rows of a CSV', () => {
     const rows = new Rows();
     const bytes = Buffer.from('u1,"12,"Acme, Inc."\nu2,a"b,c\n');
     const columns = ['user_id', 'n', 'name'];
-    new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
-      chunkOf(bytes),
-      bytes,
+    Array.from(
+      new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
+        chunkOf(bytes),
+        bytes,
+      ),
     );
     expect(rows.rejects.map(({ message }) => message.includes('stray_quotes=keep'))).toEqual([true, false]);
   });
@@ -290,7 +294,7 @@ describe('rows of a CSV', () => {
     const rows = new Rows();
     const columns = ['user_id', 'name', 'note'];
     const header = { delimiter: ',', columns, lastColumn: 'empty' as const };
-    new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunkOf(bytes), bytes);
+    Array.from(new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunkOf(bytes), bytes));
     expect(readCopyText(rows.users.finish()).map(({ key }) => key)).toEqual(['u2', 'u4']);
     expect(rows.rejects.map(({ row, code }) => `${row}:${code}`)).toEqual([
       '1:wrong_field_count',

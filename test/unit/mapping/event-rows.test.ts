@@ -31,7 +31,7 @@ function readCsv(text: string, { entity = 'auto', map = {} }: Options = {}, rows
   if (!isEventFile(plan)) throw new Error('no event file');
   const body = bytes.subarray(record.end);
   rows.reset({ origin });
-  new CsvEventRows(record.header, plan satisfies EventFilePlan, rows).read(rangeOf(body), body);
+  Array.from(new CsvEventRows(record.header, plan satisfies EventFilePlan, rows).read(rangeOf(body), body));
   return rows;
 }
 
@@ -44,7 +44,7 @@ function readNdjson(lines: readonly unknown[], { entity = 'auto', map = {} }: Op
   const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   const rows = new Rows();
   rows.reset({ origin });
-  new NdjsonRows(entity, map, rows).read(rangeOf(bytes), bytes);
+  Array.from(new NdjsonRows(entity, map, rows).read(rangeOf(bytes), bytes));
   return rows;
 }
 

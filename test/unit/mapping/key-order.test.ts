@@ -9,9 +9,11 @@ const shared = new Rows();
 function readUsers(records: readonly object[]): Rows['users'] {
   const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
   shared.reset();
-  new NdjsonRows('users', {}, shared).read(
-    { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false },
-    bytes,
+  Array.from(
+    new NdjsonRows('users', {}, shared).read(
+      { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false },
+      bytes,
+    ),
   );
   return shared.users;
 }

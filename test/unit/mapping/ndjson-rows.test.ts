@@ -22,7 +22,7 @@ function readLines(
   shared.reset();
   const reader = new NdjsonRows(options.entity ?? 'auto', options.map ?? {}, shared);
   const range = { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0 };
-  reader.read({ ...range, oversized: false }, bytes);
+  Array.from(reader.read({ ...range, oversized: false }, bytes));
   return {
     users: readCopyText(shared.users.finish()),
     companies: readCopyText(shared.companies.finish()),

@@ -21,14 +21,14 @@ function typesOf(rows: Rows): Types {
 
 function ofLines(text: string): Types {
   const rows = new Rows();
-  new NdjsonRows('auto', {}, rows).read(range, Buffer.from(text));
+  Array.from(new NdjsonRows('auto', {}, rows).read(range, Buffer.from(text)));
   return typesOf(rows);
 }
 
 function ofCsv(columns: readonly string[], lines: readonly string[], delimiter = ','): Types {
   const rows = new Rows();
   const plan = planColumns(columns, {}, 'auto');
-  new CsvRows({ delimiter, columns }, plan, rows).read(range, Buffer.from(lines.join('\n')));
+  Array.from(new CsvRows({ delimiter, columns }, plan, rows).read(range, Buffer.from(lines.join('\n'))));
   return typesOf(rows);
 }
 

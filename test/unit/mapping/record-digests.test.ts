@@ -86,7 +86,7 @@ function readNdjson(...lines: readonly string[]): Rows {
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   rows.reset();
   rows.digests.open(bytes, key);
-  parser.read(wholeFile, bytes);
+  Array.from(parser.read(wholeFile, bytes));
   rows.complete();
   return rows;
 }

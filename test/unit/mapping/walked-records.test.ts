@@ -25,7 +25,7 @@ const expectedRows = new Rows();
 /** As the service reads them. */
 function readAsIs(bytes: Buffer, entity: LoadEntity): Rows {
   actualRows.reset({ origin });
-  new NdjsonRows(entity, {}, actualRows).read(range, bytes);
+  Array.from(new NdjsonRows(entity, {}, actualRows).read(range, bytes));
   return actualRows;
 }
 

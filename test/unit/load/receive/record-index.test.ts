@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../../src/domain/limits.ts';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
 import { plainMarks } from '../../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
 import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
 import { feedScanner } from '../../formats/feed-scanner.ts';
+
+const KiB = 1024;
 
 interface Found {
   readonly row: number;
@@ -78,6 +81,11 @@ const body = fc
   })
   .map((parts) => parts.join(''));
 
+const chunkBounds = fc.record({
+  bytes: fc.integer({ min: 1, max: 40 }),
+  records: fc.constantFrom(1, 2, 3, 1_000),
+});
+
 const pieces = (length: number) =>
   fc
     .array(fc.integer({ min: 1, max: Math.max(1, length) }), { maxLength: 12 })
@@ -88,20 +96,23 @@ describe('record index', () => {
     const header = fc.constantFrom('h,i\n', '\n \r\nh,i\r', '"h\n1",i\r\n', 'h,i');
     const input = fc.tuple(header, body).chain(([head, rest]) => {
       const text = /[\r\n]$/.test(head) ? head + rest : head;
-      const options = [fc.integer({ min: 1, max: 40 }), fc.integer({ min: 12, max: 30 })] as const;
+      const options = [chunkBounds, fc.integer({ min: 12, max: 30 })] as const;
       return fc.tuple(fc.constant(text), fc.constant(head), pieces(text.length), ...options);
     });
     fc.assert(
-      fc.property(input, ([text, head, ends, chunkBytes, maxBytes]) => {
+      fc.property(input, ([text, head, ends, bounds, maxBytes]) => {
         // The LF of a CRLF that the header ends with may come from the body.
         const from = head.endsWith('\r') && text[head.length] === '\n' ? head.length + 1 : head.length;
-        const index = new RecordIndex('csv', chunkBytes, 0, maxBytes);
+        const index = new RecordIndex('csv', bounds.bytes, 0, maxBytes, undefined, bounds.records);
         indexInPieces(index, text, ends);
         const expected = readWhole(text, from, maxBytes);
         expect(readChunks(text, index.chunks, () => createCsvScanner(plainMarks(','), maxBytes))).toEqual(
           expected,
         );
         expect(index.rows).toBe(expected.length);
+        expect(Math.max(0, ...index.chunks.map((chunk) => chunk.rowCount))).toBeLessThanOrEqual(
+          bounds.records,
+        );
         expect(index.header?.columns.length).toBe(2);
       }),
       { numRuns: 2000 },
@@ -114,12 +125,10 @@ describe('record index', () => {
         maxLength: 50,
       })
       .map((parts) => parts.join(''));
-    const input = ndjson.chain((text) =>
-      fc.tuple(fc.constant(text), pieces(text.length), fc.integer({ min: 1, max: 40 })),
-    );
+    const input = ndjson.chain((text) => fc.tuple(fc.constant(text), pieces(text.length), chunkBounds));
     fc.assert(
-      fc.property(input, ([text, ends, chunkBytes]) => {
-        const index = new RecordIndex('ndjson', chunkBytes, 0, 20);
+      fc.property(input, ([text, ends, bounds]) => {
+        const index = new RecordIndex('ndjson', bounds.bytes, 0, 20, undefined, bounds.records);
         indexInPieces(index, text, ends);
         const expected = text
           .split('\n')
@@ -149,6 +158,44 @@ describe('record index', () => {
       rowCount: 10,
       oversized: false,
     });
+  });
+
+  it('makes chunks of as many records as a worker reads at most, however short they are', () => {
+    const text = `h,i\n${'x\n'.repeat(2 * CHUNK_RECORDS + 1)}`;
+    const index = new RecordIndex('csv', CHUNK_BYTES, 0);
+    indexInPieces(index, text, [text.length]);
+    expect(index.chunks.map((chunk) => chunk.rowCount)).toEqual([CHUNK_RECORDS, CHUNK_RECORDS, 1]);
+    expect(index.chunks[2]).toMatchObject({
+      firstRow: 2 * CHUNK_RECORDS + 1,
+      firstLine: 2 * CHUNK_RECORDS + 2,
+    });
+  });
+
+  it('leaves chunks of ordinary records as long as asked for', () => {
+    const text = `h\n${`${'x'.repeat(43)}\n`.repeat(50_000)}`;
+    const index = new RecordIndex('csv', CHUNK_BYTES, 0);
+    indexInPieces(index, text, [text.length]);
+    expect(index.chunks[0]?.byteEnd).toBeGreaterThan(CHUNK_BYTES);
+  });
+
+  it('counts a quoted cell that is closed as one record, however long it is; of one that never is, its line', () => {
+    const lines = 66 * KiB;
+    const cell = `${'x'.repeat(KiB - 1)}\n`.repeat(lines);
+    for (const place of [`"${cell}"\nc\n`, `"a ""${cell}"\nc\n`]) {
+      const index = new RecordIndex('csv', CHUNK_BYTES, 0);
+      index.add(Buffer.from(`h\n${place}`));
+      index.end();
+      expect(index.chunks.map((chunk) => [chunk.rowCount, chunk.oversized])).toEqual([
+        [1, true],
+        [1, false],
+      ]);
+      expect(index.chunks[1]).toMatchObject({ firstRow: 2, firstLine: lines + 3 });
+    }
+    const index = new RecordIndex('csv', CHUNK_BYTES, 0);
+    index.add(Buffer.from(`h\n"${cell}c\n`));
+    index.end();
+    expect(index.rows).toBe(lines + 1);
+    expect(index.chunks.some((chunk) => chunk.oversized)).toBe(false);
   });
 
   it('makes no chunk of blank lines, however many', () => {

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../src/domain/limits.ts';
+import type { StoredFormat } from '../../../src/domain/load.ts';
+import { createChunkReader } from '../../../src/load/read-chunk.ts';
+import { RecordIndex } from '../../../src/load/receive/record-index.ts';
+import { sourceOf } from './causes/refuse.ts';
+
+/** The chunks that a file is cut into are read; how often anything else got to run meanwhile. */
+async function countTurns(format: StoredFormat, text: string): Promise<number> {
+  const bytes = Buffer.from(text);
+  const index = new RecordIndex(format, CHUNK_BYTES, 0);
+  index.add(bytes);
+  index.end();
+  const reader = createChunkReader(sourceOf(index.header), {
+    readRange: async (_, start, end) => bytes.subarray(start, end),
+  });
+  let turns = 0;
+  let next: NodeJS.Immediate;
+  const takeTurn = () => {
+    turns++;
+    next = setImmediate(takeTurn);
+  };
+  next = setImmediate(takeTurn);
+  for (const chunk of index.chunks) await reader.read(chunk);
+  clearImmediate(next);
+  return turns;
+}
+
+test.each([
+  ['lines that are no record of the CSV', 'csv', 'user_id,name\n', 'x\n'],
+  ['rows of events without a name', 'csv', 'user_id,event_type,event_name,inserted_at\n', 'u,track,,\n'],
+  ['lines that are no JSON', 'ndjson', '', 'x\n'],
+] as const)('a worker goes on breathing while it reads %s', async (_, format, head, line) => {
+  expect(await countTurns(format, head + line.repeat(4 * CHUNK_RECORDS))).toBeGreaterThan(0);
+});
