@@ -3,7 +3,7 @@
  * runs. Start reading at `writeBackup`; `restore.ts` is the way back.
  *
  * It promises: rows are those of one snapshot. Every stored file that work under way in it needs is in the archive, or the
- * backup fails. A file of work that had ended may be removed while the backup is made; when it is restored, that work is as
+ * backup fails; it fails too if the store has none of the files that the ledger names. A file of work that had ended may be removed while the backup is made; when it is restored, that work is as
  * if the file had expired. An archive without its manifest is none.
  */
 import { type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -36,9 +36,9 @@ export interface BackupSummary {
   readonly files: number;
   /** Before they were compressed. */
   readonly bytes: number;
-  /** Files that the ledger names and the store does not have: of work that ended, or lost before. */
+  /** Files that the ledger names and the store does not have: removed meanwhile, or lost before. */
   readonly missing: number;
-  /** Of these, files that something under way, or an archive of events, needs. */
+  /** Of these, files that the ledger still names. */
   readonly lost: readonly string[];
   /** Tables and views of other schemas, up to MAX_SHOWN_COLUMNS: they are somebody else's. */
   readonly leftOut: readonly string[];
@@ -129,22 +129,35 @@ async function addFiles(
   show: Show,
 ): Promise<Pick<BackupSummary, 'missing' | 'lost'>> {
   let missing = 0;
+  let found = 0;
   const lost: string[] = [];
-  for await (const { ref, isNeeded } of storedFiles(database)) {
+  let gone: StoredFile[] = [];
+  const judge = async (): Promise<void> => {
+    missing += gone.length;
+    if (gone.length > 0) lost.push(...(await stillListed(source.databaseUrl, gone)));
+    gone = [];
+  };
+  for await (const file of storedFiles(database)) {
+    const { ref } = file;
     const before = archive.bytes;
     try {
       const bytes = source.files.open(ref) as AsyncIterable<Buffer>;
       await archive.add({ kind: 'files', name: ref }, watched(bytes, archive, 'files', show));
+      found++;
     } catch (error) {
       if (!(error instanceof MissingFileError) || archive.bytes !== before) throw error;
-      missing++;
-      if (isNeeded) {
-        await assertLost(source.databaseUrl, ref);
-        lost.push(ref);
-      }
+      gone.push(file);
+      if (gone.length === STORED_FILES_AT_A_TIME) await judge();
     }
   }
+  await judge();
+  if (found === 0 && lost.length > 0) throw new TransientError(noFiles(source.filesAt, lost.length));
   return { missing, lost };
+}
+
+function noFiles(filesAt: string, count: number): string {
+  const files = count === 1 ? 'The stored file' : `None of the ${count} stored files`;
+  return `${files} that the database lists is ${count === 1 ? 'not ' : ''}in ${filesAt}, so nothing was backed up. Is that the folder of the service (DATA_DIR, STORAGE_URL)? In a container, is its volume mounted?`;
 }
 
 interface StoredFile {
@@ -183,18 +196,20 @@ async function* storedFiles({ client, shape }: DatabaseSource): AsyncGenerator<S
 }
 
 /**
- * A file that is gone though the snapshot needs it was lost before, if it is still needed; that is for the operator to know. Else
- * whoever needed it ended meanwhile, and the backup would have work in it that cannot go on.
+ * Returns those of the files the store does not have that the database lists even now: they were lost. The others went
+ * meanwhile, with what they were kept for. If work under way in the snapshot needs one of those, the backup would have work
+ * in it that cannot go on.
  * @throws TransientError
  */
-async function assertLost(databaseUrl: string, ref: FileRef): Promise<void> {
+async function stillListed(databaseUrl: string, gone: readonly StoredFile[]): Promise<string[]> {
   const now = await readDatabase(databaseUrl);
   try {
-    const { rows } = await now.client.query(
-      `select 1 from (${referencesIn(now.shape.tables)}) r where ref = $1 and "isNeeded"`,
-      [ref],
+    const { rows } = await now.client.query<StoredFile>(
+      `select ref, "isNeeded" from (${referencesIn(now.shape.tables)}) r where ref = any ($1)`,
+      [gone.map(({ ref }) => ref)],
     );
-    if (rows.length > 0) return;
+    const listed = new Map(rows.map(({ ref, isNeeded }) => [ref, isNeeded]));
+    if (gone.every(({ ref, isNeeded }) => !isNeeded || listed.get(ref) === true)) return [...listed.keys()];
   } finally {
     await now.close();
   }

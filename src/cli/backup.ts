@@ -120,7 +120,7 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
     );
   for (const ref of lost.slice(0, mostNamed))
     terminal.inform(
-      `warning: the stored file ${ref} is missing, and something needs it. The backup is without it.`,
+      `warning: the stored file ${ref} is missing though the database lists it. The backup is without it.`,
     );
   if (lost.length > mostNamed) terminal.inform(`warning: ${lost.length - mostNamed} more are missing.`);
   if (leftOut.length > 0) {

@@ -213,3 +213,30 @@ test('a backup of a service at work is one moment: restored, its counts, keys an
   expect(replaced.stdout).not.toContain(next);
   expect(replaced.stdout).toContain(underWay);
 });
+
+test('a backup that finds none of the stored files fails and leaves nothing; one that misses some names them', async () => {
+  const [dataDir, folder] = [await preparedDataDir(), await temporaryFolder()];
+  const env = { DATA_DIR: dataDir };
+  for (const version of ['one', 'two']) {
+    const file = join(folder, `${version}.csv`);
+    await writeFile(file, usersCsv(10, version));
+    expect(await runCli(['import', '-q', file], { env })).toMatchObject({ code: 0 });
+  }
+  const elsewhere = join(folder, 'elsewhere');
+  await mkdir(elsewhere);
+  const archive = join(folder, 'backup.tar.gz');
+  const none = await runCli(['backup', archive], { env: { ...env, STORAGE_URL: elsewhere } });
+  const sentence = `None of the 2 stored files that the database lists is in ${elsewhere}, so nothing was backed up.`;
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining(sentence) });
+  expect((await readdir(folder)).sort()).toEqual(['elsewhere', 'one.csv', 'two.csv']);
+
+  const stored = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
+  const [lost] = stored.filter((entry) => entry.isFile());
+  await rm(join(lost?.parentPath ?? '', lost?.name ?? ''));
+  const some = await runCli(['backup', archive], { env });
+  expect(some).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(', 1 file '),
+    stderr: expect.stringContaining(`${lost?.name} is missing though the database lists it`),
+  });
+});

@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test('what docker-compose.yml runs, run without an engine: migrate, serve, work; a file in, a file out, a file dropped', async () => {
+test('what docker-compose.yml runs, run without an engine: migrate, serve, work; a file in, a file out, a file dropped, a backup', async () => {
   const [image, { services }] = await Promise.all([
     temporaryFolder().then(buildImage),
     exampleVariables().then(readCompose),
@@ -37,21 +37,24 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   // The names of other containers become addresses of this machine.
   await writeFile(join(secrets, 'database_url'), database.url);
   await writeFile(join(secrets, 'redis_url'), redisUrl);
-  const volumes = { DATA_DIR: join(host, 'data'), INBOX_DIR: join(host, 'inbox') };
-  for (const folder of Object.values(volumes)) await mkdir(folder).then(() => chmod(folder, 0o777));
+  const mounts = ['data', 'inbox', 'backups'].map((name) => join(host, name));
+  const [DATA_DIR = '', INBOX_DIR = '', backups = ''] = mounts;
+  for (const folder of mounts) await mkdir(folder).then(() => chmod(folder, 0o777));
   const here: Record<string, string> = {
-    ...volumes,
+    ...{ DATA_DIR, INBOX_DIR },
     INBOX_STABLE_MS: '100',
     PORT: String(port),
     PUBLIC_URL: `http://127.0.0.1:${port}`,
   };
-  const run = (name: string, part: Part): SluiceProcess => {
+  const run = (name: string, part: Part, command = services[name]?.command): SluiceProcess => {
     const service = services[name];
     if (service === undefined) throw new Error(`there is no ${name}`);
-    const given = { ...service, environment: withSecrets(service.environment, secrets) };
+    const environment = withSecrets(service.environment, secrets);
+    const given = { ...service, ...(command && { command }), environment };
     return runPart(image, name, given, part, here);
   };
   const exitCode = (name: string, part: Part): Promise<string> => ended(run(name, part));
+  const command = (...words: string[]): Promise<string> => ended(run('cli', 'program', words));
   expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
   expect(await exitCode('migrate', 'program')).toBe('exit code 0');
   expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
@@ -69,7 +72,7 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   const { job_id: jobId } = await upload(url, key, usersCsv(2_000));
   expect(await jobEnded(url, key, jobId)).toMatchObject({ status: 'completed', counts: { inserted: 2_000 } });
   expect(await exportedLines(url, key)).toBe(2_000);
-  const folder = join(volumes.INBOX_DIR, 'default');
+  const folder = join(INBOX_DIR, 'default');
   // The worker that watches the inbox makes it.
   await waitFor('the folder of the environment', () => existsSync(folder));
   await writeFile(join(folder, 'dropped.csv'), 'user_id\ndropped\n');
@@ -77,6 +80,10 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
     const users = await execute(database.url, `select from sluice.users where user_id = 'dropped'`);
     return users.length === 1;
   });
+
+  const archive = join(backups, 'backup.tar.gz');
+  expect(await command('backup', archive)).toBe('exit code 0');
+  expect(await command('backup', '--verify', archive)).toBe('exit code 0');
 
   // A worker that hangs: it stays in the table, and is not seen any more.
   worker.signal('SIGSTOP');

@@ -71,6 +71,7 @@ const schema = {
           networks: strings,
           stop_grace_period: duration,
           command: strings,
+          profiles: { const: ['cli'] },
           entrypoint: strings,
           environment: { type: 'object', additionalProperties: { type: 'string' } },
           restart: { enum: ['no', 'unless-stopped'] },
@@ -198,12 +199,15 @@ describe('docker-compose.yml', () => {
     ]).toEqual([true, false]);
   });
 
-  test('runs what test/acceptance/compose.test.ts runs, and nothing else', () => {
+  test('runs what test/acceptance/compose.test.ts runs, and nothing else; commands see every volume', () => {
     expect(ours.map(([name, { command }]) => [name, ...(command ?? [])])).toEqual([
       ['migrate', 'migrate'],
       ['serve', 'serve'],
       ['work', 'work'],
+      ['cli', '--help'],
     ]);
+    const mounted = (name: string) => compose.services[name]?.volumes ?? [];
+    expect(mounted('cli')).toEqual(expect.arrayContaining(['serve', 'work'].flatMap(mounted)));
   });
 
   test('has secrets in files only: made once, kept from other users, never in the environment', async () => {
