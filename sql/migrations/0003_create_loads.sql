@@ -124,6 +124,8 @@ create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
 create index loads_amends_idx on sluice.loads (amends) where amends is not null;
+create index loads_rejects_idx on sluice.loads (environment_id, job_id)
+where status = 'completed' and rows_rejected > 0 and not dry_run and amends is null;
 
 create table sluice.load_kinds (
   load_id bigint not null,

@@ -39,6 +39,7 @@ import { type Backlog, readBacklog } from '../postgres/stores/overview.ts';
 import { readExports } from '../postgres/stores/read-exports.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
+import { type EnvironmentNeed, findNeeds } from './needs.ts';
 
 /** Every kind of background job there is. */
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
@@ -205,11 +206,16 @@ export interface ServiceStatus {
   readonly retention: EventRetention;
   /** The latest, latest first. */
   readonly failures: readonly Failure[];
+  /** Of environments in which something needs a person. */
+  readonly needs: readonly EnvironmentNeed[];
 }
 
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
-export async function readStatus(watch: pg.Pool): Promise<ServiceStatus> {
-  const [workers, backlog, lanes, exports, retries, retention, failures] = await Promise.all([
+export async function readStatus(
+  watch: pg.Pool,
+  schedulesFile: string | null = null,
+): Promise<ServiceStatus> {
+  const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
     readLiveWorkers(watch),
     readBacklog(watch),
     readLanes(watch),
@@ -217,6 +223,8 @@ export async function readStatus(watch: pg.Pool): Promise<ServiceStatus> {
     readRetries(watch),
     readEventRetention(watch),
     readFailures(watch),
+    findNeeds(watch, { environmentId: null, schedulesFile }),
   ]);
-  return { workers, backlog, lanes, exports, retries, retention, failures };
+  const needed = needs.filter(({ needs: some }) => some.length > 0);
+  return { workers, backlog, lanes, exports, retries, retention, failures, needs: needed };
 }

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { readStatus, type ServiceStatus } from '../background-jobs/jobs.ts';
 import type { Config } from '../config.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
+import { renderNeed } from '../domain/need.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
@@ -33,7 +34,7 @@ export const status = defineCommand({
   name: 'status',
   summary: 'workers, queue, lanes, rates, latest failures',
   description:
-    'Shows the state of all environments: live workers, what runs in each lane and how fast, what waits and for how long,\n' +
+    'Shows the state of all environments: live workers, what needs a person, what runs in each lane and how fast, what waits and for how long,\n' +
     'exports, deletions, latest failures. Starts and changes nothing.',
   options: {
     watch: flag('--watch', 'again every two seconds, until Ctrl-C'),
@@ -70,7 +71,7 @@ async function expectWorker(pool: pg.Pool): Promise<void> {
 
 async function show(terminal: Terminal, pool: pg.Pool, config: Config, json: boolean): Promise<void> {
   const disks = await readDisks(config);
-  const found = await readStatus(pool).catch((error: unknown) => {
+  const found = await readStatus(pool, config.schedulesFile).catch((error: unknown) => {
     if (!isMissingTable(error)) throw asFullDisk(disks, error);
     throw new CommandFailed(
       'The database lacks tables that this version needs: `sluice migrate`, or a start, makes them.',
@@ -112,13 +113,14 @@ const laneColumns = columnsOf(
   '>waiting',
   '>oldest',
 );
+const needColumns = columnsOf('needs a person', 'environment');
 const exportColumns = columnsOf('environment', 'export', '>rows', '>bytes', '>for');
 const retryColumns = columnsOf('tried again', 'environment', 'last error');
 const failureColumns = columnsOf('failed', 'environment', 'job or schedule', 'why');
 
 /** Lines for a person. */
 export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): string[] {
-  const { workers, backlog: b, lanes, exports, retries, retention, failures } = status;
+  const { workers, backlog: b, lanes, exports, retries, retention, failures, needs } = status;
   const hosts = [...new Set(workers.map(({ host }) => printable(host, 60)))];
   return [
     `workers    ${workers.length === 0 ? 'none is alive' : `${workers.length} alive, on ${hosts.join(', ')}`}`,
@@ -128,6 +130,12 @@ export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): s
     `schedules  ${counts(b.runningRuns + b.waitingRuns, b.queuedRuns, b.oldestQueuedRunSeconds)}`,
     ...disks.map((disk) => `disk       ${describeDisk(disk)}`),
     ...eventsLine(retention),
+    ...section(
+      needColumns,
+      needs.flatMap(({ environment, needs: some }) =>
+        some.map(({ says }) => [printable(says, 200), environment]),
+      ),
+    ),
     ...section(laneColumns, lanes.map(laneCells)),
     ...section(
       exportColumns,
@@ -202,7 +210,7 @@ function section(columns: readonly Column[], rows: readonly (readonly string[])[
 
 /** For scripts; times are ISO 8601, spans in seconds. */
 export function renderStatus(
-  { workers, backlog, lanes, exports, retries, retention, failures }: ServiceStatus,
+  { workers, backlog, lanes, exports, retries, retention, failures, needs }: ServiceStatus,
   disks: readonly Disk[],
 ) {
   const waits = [
@@ -263,6 +271,9 @@ export function renderStatus(
       pruned_at: retention.prunedAt?.toISOString() ?? null,
       error: retention.error,
     },
+    needs: needs.flatMap(({ environment, needs: some }) =>
+      some.map((need) => ({ environment, ...renderNeed(need) })),
+    ),
     failures: failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => ({
       environment,
       job_id: jobId,

@@ -138,10 +138,10 @@ class PulseView implements View {
     return this.#now && { snapshot: true, ...this.#now };
   }
 
-  update({ jobs }: LiveAnswer): object | null {
+  update({ jobs, queued: counts }: LiveAnswer): object | null {
     const own = jobs.filter((job) => job.environmentId === this.#environmentId);
     const running = own.filter(({ status }) => status === 'processing').sort(newestFirst);
-    const queued = own.filter(({ status }) => status === 'queued').length;
+    const queued = counts.find(({ environmentId }) => environmentId === this.#environmentId)?.count ?? 0;
     const now = { queued, running: running.map(renderLiveJob) };
     const before = JSON.stringify(this.#now);
     this.#now = now;

@@ -28,7 +28,11 @@ async function fillRates(): Promise<void> {
   );
 }
 
-test('Pulse shows health, rates, the lane and the number that must be 0, follows what runs, and leads to the lists', async () => {
+test('Pulse says in one sentence what needs a person, shows rates, the lane and the number that must be 0, follows what runs, and leads to the lists', async () => {
+  const calm = await stage.open('/');
+  await calm.getByText('Nothing needs you: everything works').waitFor();
+  const mended = await load('user_id,email\nm1,a\n,b\n,c\n', 'some-refused.csv');
+  await stage.t.ended(mended);
   const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');
   await stage.t.ended(await load(`user_id,email\n${users}\n`, 'users-2026-11-22.csv'));
   await post('/v1/identify', { user_id: 'u1', plan: 'pro' });
@@ -46,6 +50,13 @@ test('Pulse shows health, rates, the lane and the number that must be 0, follows
     await page.locator('.plot canvas').nth(1).waitFor();
   });
   const page = await stage.open('/');
+  const sentence = page.getByRole('status').filter({ hasText: 'everything else works' });
+  expect(await sentence.innerText()).toBe(
+    '1 job failed in the last 24 hours · 2 records wait to be mended · everything else works',
+  );
+  expect(await sentence.getByRole('link', { name: /mended/ }).getAttribute('href')).toBe(
+    `/console/jobs/${mended}/refused`,
+  );
   await page.getByText(/Queue in PostgreSQL: sluice has \d+ waiting/).waitFor();
   await page.getByRole('link', { name: /^1\b.*Failed in 24 hours/ }).click();
   await page.waitForURL(/\/jobs\?status=failed&since=/);

@@ -125,6 +125,11 @@ describe('the status', () => {
       ],
     });
     expect(failed.lines).toMatch(/second +nightly +schedule: answers with status 404/);
+    expect(failed.needs).toMatchObject([
+      { environment: 'second', kind: 'schedules_failing', subject: 'nightly' },
+      { environment: 'second', kind: 'jobs_failed', count: 1, subject: other },
+    ]);
+    expect(failed.lines).toMatch(/Schedule nightly has failed for 60 minutes: gone +second/);
     await watch.end();
   });
 });

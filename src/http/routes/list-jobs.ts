@@ -61,6 +61,14 @@ export const jobFilterFields = {
   ),
   key: filterText('key', 'Only jobs that were started with the API key of this id.'),
   request_id: filterText('request_id', 'Only jobs of the request with this `x-request-id`.'),
+  has_rejects: Type.Optional(
+    worded(
+      Type.Literal('true', {
+        description: '`true`: only loads that completed and whose refused records wait to be mended.',
+      }),
+      'has_rejects is true',
+    ),
+  ),
   idempotency_key: filterText(
     'idempotency_key',
     'Only the job of the request with this `Idempotency-Key`, in the last 24 hours.',
@@ -82,6 +90,7 @@ export function readJobFilter(given: JobFilterFields): JobFilter {
     key,
     requestId: given.request_id,
     idempotencyKey: given.idempotency_key,
+    hasRejects: given.has_rejects === 'true',
   };
 }
 

@@ -1,10 +1,12 @@
 import { hostname } from 'node:os';
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { findNeeds } from '../../background-jobs/needs.ts';
 import type { System } from '../../context.ts';
 import { type Finding, findingStatuses } from '../../doctor/check.ts';
 import { SHOWN_FAILING_TASKS, SHOWN_LANE_JOBS } from '../../domain/limits.ts';
 import { loadStatuses } from '../../domain/load.ts';
+import { type NeedKind, needKinds, renderNeed } from '../../domain/need.ts';
 import type { QueueCounts } from '../../domain/task.ts';
 import {
   readEnvironmentOverview,
@@ -95,6 +97,30 @@ const queueState = Type.Object(
   closed,
 );
 
+const need = Type.Object(
+  {
+    kind: Type.Enum(Object.keys(needKinds) as NeedKind[], {
+      type: 'string',
+      description: 'What it is; for programs.',
+      examples: ['schedules_failing'],
+    }),
+    status: Type.Enum(['failed', 'warning'], {
+      type: 'string',
+      description: '`failed`: something does not work. `warning`: it works, and something is left to do.',
+    }),
+    count: Type.Integer({ minimum: 1, description: 'Records, schedules, jobs, files, deliveries or runs.' }),
+    subject: orNull(
+      Type.String({ description: 'The job or the schedule, if it is one.', examples: ['crm-users'] }),
+    ),
+    since: orNull(Type.String({ format: 'date-time', description: 'Since when, if that is known.' })),
+    says: Type.String({
+      description: 'The same for a person.',
+      examples: ['Schedule crm-users has failed for 25 minutes: crm.example.com cannot be reached'],
+    }),
+  },
+  closed,
+);
+
 const work = Type.Object(
   {
     waiting: count('Tasks that a worker may take.'),
@@ -144,6 +170,10 @@ export const overview = component(
         },
         { ...closed, description: 'What `sluice doctor` finds on this server, at most five minutes ago.' },
       ),
+      needs: Type.Array(need, {
+        description:
+          'What needs a person, first what does not work; `sluice status` shows the same. Empty: nothing does.',
+      }),
       minutes: Type.Array(minute, { description: 'The last hour by the minute, oldest first.' }),
       queued: count('Jobs that wait.'),
       processing: count('Jobs that run.'),
@@ -167,7 +197,8 @@ export const overview = component(
 const showOverviewSchema = {
   operationId: 'showOverview',
   summary: 'Show what the environment is at',
-  description: 'Health, rates of the last hour, the lane, what failed, and the number that must be 0.',
+  description:
+    'What needs a person, health, rates of the last hour, the lane, what failed, and the number that must be 0.',
   tags: ['jobs'],
   response: {
     200: { description: 'The overview.', content: { 'application/json': { schema: overview.ref } } },
@@ -203,6 +234,11 @@ export function showOverview(app: FastifyInstance, system: System): void {
       readWork(db, environmentId, mayRead),
       inTurn(() => readEnvironmentOverview(db, environmentId)),
     ]);
+    const [needs] = await findNeeds(system.reader.pool, {
+      environmentId,
+      schedulesFile: system.config.schedulesFile,
+      known: { unaccounted: state.unaccounted, failedJobs: state.failedLately },
+    });
     const known = 'value' in found ? found.value : [];
     const answer: Static<typeof overview.schema> = {
       server,
@@ -213,6 +249,7 @@ export function showOverview(app: FastifyInstance, system: System): void {
         items: mayRead ? known.map((each) => ({ ...each })) : [],
         is_known: 'value' in found,
       },
+      needs: needs?.needs.map(renderNeed) ?? [],
       minutes: minutes.map(({ minute, ...counts }) => ({ minute: minute.toISOString(), ...counts })),
       queued: state.queued,
       processing: state.processing,

@@ -3,6 +3,11 @@ import type { Database } from '../database.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
+/** Of `loads`: see loads_rejects_idx. What an amendment refuses still waits in its parent. */
+const waitsToBeMended = sql<boolean>`(
+  loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run and loads.amends is null
+)`;
+
 export interface JobFilter {
   readonly types?: readonly string[] | undefined;
   readonly statuses?: readonly string[] | undefined;
@@ -19,11 +24,14 @@ export interface JobFilter {
   readonly requestId?: string | undefined;
   /** Of the request that made or changed it, in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
+  /** Loads with refused records that wait to be mended. */
+  readonly hasRejects?: boolean | undefined;
 }
 
 /** The jobs of an environment that match. */
 function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
-  const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey } = filter;
+  const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey, hasRejects } =
+    filter;
   let jobs = db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
   if (types !== undefined) jobs = jobs.where('type', 'in', types);
   if (statuses !== undefined) jobs = jobs.where('status', 'in', statuses);
@@ -40,6 +48,14 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
         .select('idempotency_keys.job_id')
         .where('environment_id', '=', environmentId)
         .where('idempotency_key', '=', idempotencyKey),
+    );
+  }
+  if (hasRejects === true) {
+    jobs = jobs.where('job_id', 'in', ({ selectFrom }) =>
+      selectFrom('loads')
+        .select('loads.job_id')
+        .where('loads.environment_id', '=', environmentId)
+        .where(waitsToBeMended),
     );
   }
   return jobs;

@@ -33,6 +33,8 @@ export interface RecentInboxFile {
   readonly path: string;
   readonly jobId: string | null;
   readonly isDuplicate: boolean;
+  /** Records of the file that were refused and have not been mended since. */
+  readonly rejected: number;
   readonly reasons: readonly InboxReason[];
   readonly concludedAt: Date;
 }
@@ -46,7 +48,13 @@ export async function recentInboxFiles(
 ): Promise<RecentInboxFile[]> {
   if (environmentIds.length === 0) return [];
   const rows = await selectInboxFiles(db)
-    .select('f.concluded_at')
+    .leftJoin('loads as l', (join) =>
+      join
+        .onRef('l.job_id', '=', 'f.job_id')
+        .on('f.is_duplicate', '=', false)
+        .on('l.status', '=', 'completed'),
+    )
+    .select(['f.concluded_at', 'l.rows_rejected'])
     .where('f.inbox_id', '=', inboxId)
     .where('f.environment_id', 'in', environmentIds)
     .where('f.state', '=', 'concluded')
@@ -64,6 +72,7 @@ export async function recentInboxFiles(
       path: `${file.outcome}/${file.placedAs}`,
       jobId: file.jobId,
       isDuplicate: file.isDuplicate,
+      rejected: row.rows_rejected ?? 0,
       reasons: file.reasons,
       concludedAt: row.concluded_at ?? file.claimedAt,
     };

@@ -68,6 +68,8 @@ export interface LiveChunk {
 export interface LiveAnswer {
   readonly jobs: readonly LiveJob[];
   readonly chunks: readonly LiveChunk[];
+  /** All that wait in each environment of the question, also those that are not among `jobs`. */
+  readonly queued: readonly { readonly environmentId: number; readonly count: number }[];
   /** Those of the question's that still open something. */
   readonly keys: readonly string[];
 }
@@ -164,10 +166,17 @@ const chunksPart = `
   left join tasks t on t.kind = 'chunk' and t.subject_id = c.load_id and t.part = c.chunk_no
   where l.job_id = any ($3::uuid[])`;
 
+const queuedIn = (table: string) =>
+  `(select count(*) from ${table} j where j.environment_id = w.environment_id and j.status = 'queued')`;
+
 const statement = `
   select
     (select coalesce(json_agg(j), '[]') from (${jobsPart}) j) as jobs,
     (select coalesce(json_agg(c), '[]') from (${chunksPart}) c) as chunks,
+    (
+      select coalesce(json_agg(json_build_object('environmentId', environment_id, 'count', ${queuedIn('loads')} + ${queuedIn('exports')} + ${queuedIn('deletions')})), '[]')
+      from unnest($1::int[]) w (environment_id)
+    ) as queued,
     (
       select coalesce(json_agg(k.key_id), '[]')
       from (
@@ -184,5 +193,5 @@ export async function readLive(pool: pg.Pool, question: LiveQuestion): Promise<L
     ...withTimeout(statement, READ_TIMEOUT_MS),
     values: [environments, jobs, chunks, allChunks, keys],
   });
-  return rows[0] ?? { jobs: [], chunks: [], keys: [] };
+  return rows[0] ?? { jobs: [], chunks: [], queued: [], keys: [] };
 }

@@ -3,7 +3,7 @@ import { api, mayUse } from '../lib/api.ts';
 import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
 import { screenHref } from '../lib/place.ts';
 import { useAction, useData } from '../lib/use-data.ts';
-import { Badge } from '../ui/badge.tsx';
+import { Badge, type Tone } from '../ui/badge.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Empty, Loading, Problems } from '../ui/problems.tsx';
 import { type Column, Table } from '../ui/table.tsx';
@@ -32,6 +32,7 @@ interface Concluded {
   readonly path: string;
   readonly job_id: string | null;
   readonly is_duplicate: boolean;
+  readonly rejected: number;
   readonly reasons: readonly {
     readonly error_code: string;
     readonly message: string;
@@ -170,26 +171,36 @@ const takenColumns: readonly Column<Taken>[] = [
   { id: 'since', title: 'Taken', isNumber: true, cell: ({ claimed_at }) => <Time at={claimed_at} ago /> },
 ];
 
+function stateOf({ outcome, is_duplicate, rejected }: Concluded): readonly [Tone, string] {
+  if (outcome === 'failed') return ['bad', outcome];
+  if (rejected > 0) return ['warn', `done, ${formatCount(rejected)} refused`];
+  return is_duplicate ? ['off', 'done before'] : ['good', outcome];
+}
+
 function concludedColumns(onChange: () => void): readonly Column<Concluded>[] {
   return [
     name,
     {
       id: 'outcome',
       title: 'State',
-      cell: ({ outcome, is_duplicate }) => (
-        <Badge tone={outcome === 'failed' ? 'bad' : is_duplicate ? 'off' : 'good'}>
-          {outcome === 'done' && is_duplicate ? 'done before' : outcome}
-        </Badge>
-      ),
+      cell: (file) => {
+        const [tone, words] = stateOf(file);
+        return <Badge tone={tone}>{words}</Badge>;
+      },
     },
     {
       id: 'why',
       title: 'Job and reasons',
-      cell: ({ job_id, reasons, path: place }) => (
+      cell: ({ job_id, rejected, reasons, path: place }) => (
         <ul class="two-lines">
           {job_id === null ? null : (
             <li>
               <a href={screenHref(`/jobs/${job_id}`)}>its job</a>
+              {rejected === 0 ? null : (
+                <>
+                  , <a href={screenHref(`/jobs/${job_id}/refused`)}>its refused records</a>
+                </>
+              )}
             </li>
           )}
           {reasons.map(({ message, details }) => (

@@ -56,9 +56,15 @@ const looks: Readonly<Record<string, readonly [Tone, IconName]>> = {
   completed: ['good', 'check'],
   completed_with_rejects: ['warn', 'warning'],
   unchanged: ['off', 'slash'],
-  skipped: ['off', 'slash'],
+  skipped: ['warn', 'slash'],
   failed: ['bad', 'cross'],
 };
+
+/** A run that is tried again after an error does not work now. */
+function lookOf({ status, last_error }: ShortRun): readonly [Tone, IconName] {
+  if (status === 'queued' && last_error !== null) return ['bad', 'cross'];
+  return looks[status] ?? ['waiting', 'circle'];
+}
 
 /** How many squares a schedule has. */
 const squares = 14;
@@ -73,7 +79,7 @@ export function Runs({ of }: { readonly of: Schedule }): VNode {
         <li key={at} class="square square-none" aria-hidden="true" />
       ))}
       {runs.map((run) => {
-        const [tone, icon] = looks[run.status] ?? ['waiting', 'circle'];
+        const [tone, icon] = lookOf(run);
         const words = `${formatTime(run.due_at)}: ${wordsOf(run)}`;
         return (
           <li key={run.due_at} class={`square square-${tone}`} title={words}>
@@ -136,9 +142,7 @@ function columnsWith(path: string, onChange: () => void): readonly Column<Run>[]
     {
       id: 'status',
       title: 'State',
-      cell: ({ status }) => (
-        <Badge tone={looks[status]?.[0] ?? 'waiting'}>{status.replaceAll('_', ' ')}</Badge>
-      ),
+      cell: (run) => <Badge tone={lookOf(run)[0]}>{run.status.replaceAll('_', ' ')}</Badge>,
     },
     { id: 'cause', title: 'By', isMinor: true, cell: ({ cause }) => cause.replaceAll('_', ' ') },
     { id: 'jobs', title: 'Jobs and reasons', cell: (run) => <Jobs of={run} /> },

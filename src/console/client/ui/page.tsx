@@ -57,7 +57,10 @@ export function Section({
   aside,
   children,
   flush = false,
+  id,
 }: {
+  /** Links lead here. */
+  readonly id?: string;
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
@@ -65,7 +68,7 @@ export function Section({
   readonly flush?: boolean;
 }): VNode {
   return (
-    <section class={flush ? 'panel panel-flush' : 'panel'}>
+    <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
       <header class="panel-head">
         <h2>{title}</h2>
         {aside}

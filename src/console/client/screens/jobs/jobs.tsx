@@ -8,7 +8,7 @@ import { screenHref } from '../../lib/place.ts';
 import { useData } from '../../lib/use-data.ts';
 import { useQuery } from '../../lib/use-query.ts';
 import { Badge, StatusBadge } from '../../ui/badge.tsx';
-import { FilterChoices, FilterText } from '../../ui/field.tsx';
+import { FilterChoices, FilterSelect, FilterText } from '../../ui/field.tsx';
 import { Page } from '../../ui/page.tsx';
 import { Pager } from '../../ui/pager.tsx';
 import { Empty, Loading, Problems } from '../../ui/problems.tsx';
@@ -78,6 +78,7 @@ export const jobFilters = [
   'sha256',
   'key',
   'request_id',
+  'has_rejects',
 ] as const;
 
 /** Loads, exports and deletions: one list, newest first, which follows the ledger. */
@@ -155,7 +156,7 @@ function Filters({ filter }: { readonly filter: Readonly<Record<string, string>>
   const query = useQuery();
   const set = (name: string) => (value: string) =>
     query.set({ [name]: value, cursor: undefined, row: undefined });
-  const rare = ['until', 'sha256', 'key', 'request_id'] as const;
+  const rare = ['until', 'sha256', 'key', 'request_id', 'has_rejects'] as const;
   const [isMore, setMore] = useState(rare.some((name) => filter[name] !== undefined));
   const cleared = Object.fromEntries([...jobFilters, 'cursor', 'row'].map((name) => [name, undefined]));
   return (
@@ -191,6 +192,15 @@ function Filters({ filter }: { readonly filter: Readonly<Record<string, string>>
             type="date"
             value={(filter['until'] ?? '').slice(0, 10)}
             onChange={set('until')}
+          />
+          <FilterSelect
+            label="Refused records"
+            value={filter['has_rejects'] ?? ''}
+            options={[
+              ['', 'any'],
+              ['true', 'to be mended'],
+            ]}
+            onChange={set('has_rejects')}
           />
           <FilterText label="SHA-256" value={filter['sha256'] ?? ''} onChange={set('sha256')} />
           <FilterText

@@ -1,8 +1,10 @@
 import type { VNode } from 'preact';
 import { plural, visibleText } from '../../lib/format.ts';
+import { screenHref } from '../../lib/place.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
+import { Icon } from '../../ui/icons.tsx';
 import { Section } from '../../ui/page.tsx';
-import type { OverviewFindings, OverviewHealth } from './overview.ts';
+import type { Overview, OverviewFindings, OverviewHealth } from './overview.ts';
 
 const healthTones: Readonly<Record<OverviewHealth['status'], readonly [Tone, string]>> = {
   ready: ['good', 'ready'],
@@ -10,8 +12,60 @@ const healthTones: Readonly<Record<OverviewHealth['status'], readonly [Tone, str
   not_ready: ['bad', 'not ready'],
 };
 
-export function Health({ of: { status, parts } }: { readonly of: OverviewHealth }): VNode {
+/** Where each need leads; `subject` is the one job or schedule that it is about. */
+const places: Readonly<Record<string, (subject: string | null) => string>> = {
+  records_unaccounted: () => screenHref('/jobs'),
+  schedules_failing: (name) => screenHref(name === null ? '/schedules' : `/schedules/${name}`),
+  jobs_failed: (job) =>
+    job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : screenHref(`/jobs/${job}`),
+  inbox_files_refused: () => screenHref('/inbox'),
+  deliveries_dead: () => screenHref('/deliveries', { state: 'dead' }),
+  records_refused: (job) =>
+    job === null ? screenHref('/jobs', { has_rejects: 'true' }) : screenHref(`/jobs/${job}/refused`),
+  inbox_files_with_rejects: () => screenHref('/inbox'),
+  runs_skipped: () => screenHref('/schedules'),
+};
+
+const dayMs = 86_400_000;
+
+/** The day on which the last 24 hours began. */
+export function dayAgo(): string {
+  return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
+}
+
+/** One sentence: what needs a person, each part with its place, and how everything else fares. */
+export function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): VNode {
+  const isDown = health.status !== 'ready';
+  const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
+  const level = isBroken ? 'failed' : needs.length > 0 ? 'warning' : 'none';
+  return (
+    <p class={`needs needs-${level}`} role="status">
+      <Icon name={level === 'none' ? 'check' : 'warning'} />
+      <span>
+        {isDown ? <>The service is {healthTones[health.status][1]} · </> : null}
+        {findings.failed === 0 ? null : (
+          <>
+            <a href="#doctor">{plural(findings.failed, 'check')} of the doctor failed</a> ·{' '}
+          </>
+        )}
+        {needs.map(({ kind, status, subject, says }) => (
+          <span key={kind}>
+            <a class={`need-${status}`} href={places[kind]?.(subject) ?? screenHref('/jobs')}>
+              {visibleText(says)}
+            </a>{' '}
+            ·{' '}
+          </span>
+        ))}
+        {level === 'none' ? 'Nothing needs you: everything works' : 'everything else works'}
+      </span>
+    </p>
+  );
+}
+
+/** What the service stands on and does without; nothing if all of it is there. */
+export function Health({ of: { status, parts } }: { readonly of: OverviewHealth }): VNode | null {
   const [tone, word] = healthTones[status];
+  if (status === 'ready') return null;
   const away = Object.entries(parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   return (
     <Badge tone={tone}>
@@ -30,7 +84,7 @@ export function Findings({ of, server }: { readonly of: OverviewFindings; readon
   const well = of.items.filter(({ status }) => status === 'ok');
   wrong.sort((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
   return (
-    <Section title="Findings of the doctor" aside={<span class="faint">on {server}</span>}>
+    <Section id="doctor" title="Findings of the doctor" aside={<span class="faint">on {server}</span>}>
       {of.is_known ? null : <p class="muted">The checks have not ended yet.</p>}
       {of.is_known && of.items.length === 0 ? <p class="muted">{summary(of)}</p> : null}
       {wrong.length === 0 ? null : <FindingList items={wrong} />}

@@ -65,7 +65,17 @@ export interface Queue {
   }[];
 }
 
+export interface Need {
+  readonly kind: string;
+  readonly status: 'failed' | 'warning';
+  readonly count: number;
+  /** The job or the schedule, if it is one. */
+  readonly subject: string | null;
+  readonly says: string;
+}
+
 export interface Overview {
+  readonly needs: readonly Need[];
   readonly server: string;
   readonly health: OverviewHealth;
   readonly findings: OverviewFindings;

@@ -11,7 +11,7 @@ import { Page, Section } from '../../ui/page.tsx';
 import { Plot } from '../../ui/plot.tsx';
 import { Loading, Problems } from '../../ui/problems.tsx';
 import { Time } from '../../ui/time.tsx';
-import { Findings, Health } from './health.tsx';
+import { dayAgo, Findings, Health, Needs } from './health.tsx';
 import { Lane } from './lane.tsx';
 import type { Minute, Overview, RunningJob } from './overview.ts';
 import { Work } from './work.tsx';
@@ -54,6 +54,7 @@ export function Pulse(): VNode {
         ) : null
       ) : (
         <>
+          <Needs of={data} />
           <Figures
             of={data}
             queued={now?.queued ?? data.queued}
@@ -90,7 +91,6 @@ interface FiguresProps {
 
 /** Numbers, each of which leads to its list. */
 function Figures({ of, queued, running }: FiguresProps): VNode {
-  const since = new Date(Date.now() - dayMs).toISOString().slice(0, 10);
   return (
     <dl class="figures panel pulse-figures">
       <div class={of.unaccounted === 0 ? 'pulse-zero' : 'pulse-zero pulse-wrong'}>
@@ -103,7 +103,7 @@ function Figures({ of, queued, running }: FiguresProps): VNode {
       <Figure
         title="Failed in 24 hours"
         count={of.failed_24h}
-        href={screenHref('/jobs', { status: 'failed', since })}
+        href={screenHref('/jobs', { status: 'failed', since: dayAgo() })}
         isBad={of.failed_24h > 0}
       />
       <Due />

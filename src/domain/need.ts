@@ -1,0 +1,140 @@
+/* What a person must see to, in words: the overview, the console and `sluice status` say the same sentences. */
+
+/** What needs a person. `failed`: something does not work. */
+export const needKinds = {
+  records_unaccounted: 'failed',
+  schedules_failing: 'failed',
+  jobs_failed: 'failed',
+  inbox_files_refused: 'failed',
+  deliveries_dead: 'failed',
+  records_refused: 'warning',
+  inbox_files_with_rejects: 'warning',
+  runs_skipped: 'warning',
+} as const;
+export type NeedKind = keyof typeof needKinds;
+
+export interface Need {
+  readonly kind: NeedKind;
+  /** Records, schedules, jobs, files, deliveries or runs. */
+  readonly count: number;
+  /** The one thing that it is about: a job or a schedule. Null: several, or none that has a name. */
+  readonly subject: string | null;
+  /** Since when it is so, where that is known. */
+  readonly since: Date | null;
+  /** A clause for a person, without a full stop. */
+  readonly says: string;
+}
+
+/** As the ledger counts it, of one environment. */
+export interface NeedCounts {
+  readonly failedJobs: number;
+  /** The job, if one failed. */
+  readonly failedJob: string | null;
+  readonly refusedRecords: number;
+  readonly refusedJobs: number;
+  /** The load, if one has refused records. */
+  readonly refusedJob: string | null;
+  readonly refusedInboxFiles: number;
+  readonly inboxFilesWithRejects: number;
+  readonly skippedRuns: number;
+  readonly deadDeliveries: number;
+}
+
+/** A schedule whose runs have come to nothing since its last success. */
+export interface FailingSchedule {
+  readonly name: string;
+  readonly since: Date;
+  /** Why the last of them did. */
+  readonly reason: string;
+}
+
+/** So much of a reason is repeated. */
+const reasonCharacters = 120;
+const lately = 'in the last 24 hours';
+
+export function describeNeeds(
+  counts: NeedCounts,
+  failing: readonly FailingSchedule[],
+  { unaccounted = 0, now = new Date() }: { readonly unaccounted?: number; readonly now?: Date } = {},
+): Need[] {
+  const { failedJobs, refusedRecords, refusedJobs, refusedInboxFiles, inboxFilesWithRejects } = counts;
+  const since = failing.reduce<Date | null>(
+    (first, each) => (first === null || each.since < first ? each.since : first),
+    null,
+  );
+  const about = (kind: NeedKind, count: number, says: string, subject: string | null = null): Need => ({
+    kind,
+    count,
+    subject,
+    since: null,
+    says,
+  });
+  const needs = [
+    about(
+      'records_unaccounted',
+      unaccounted,
+      `${plural(unaccounted, 'record is', 'records are')} unaccounted for`,
+    ),
+    {
+      ...about('schedules_failing', failing.length, describeFailing(failing, since, now)),
+      subject: failing.length === 1 ? (failing[0]?.name ?? null) : null,
+      since,
+    },
+    about('jobs_failed', failedJobs, `${plural(failedJobs, 'job')} failed ${lately}`, counts.failedJob),
+    about(
+      'inbox_files_refused',
+      refusedInboxFiles,
+      `${plural(refusedInboxFiles, 'file')} of the inbox ${refusedInboxFiles === 1 ? 'was' : 'were'} refused ${lately}`,
+    ),
+    about(
+      'deliveries_dead',
+      counts.deadDeliveries,
+      `${plural(counts.deadDeliveries, 'notification')} could not be delivered`,
+    ),
+    about(
+      'records_refused',
+      refusedRecords,
+      `${plural(refusedRecords, 'record waits', 'records wait')} to be mended${refusedJobs > 1 ? `, in ${plural(refusedJobs, 'load')}` : ''}`,
+      counts.refusedJob,
+    ),
+    about(
+      'inbox_files_with_rejects',
+      inboxFilesWithRejects,
+      `${plural(inboxFilesWithRejects, 'file')} of the inbox ${inboxFilesWithRejects === 1 ? 'has' : 'have'} refused records`,
+    ),
+    about(
+      'runs_skipped',
+      counts.skippedRuns,
+      `${plural(counts.skippedRuns, 'scheduled run was', 'scheduled runs were')} skipped ${lately}`,
+    ),
+  ];
+  return needs.filter(({ count }) => count > 0);
+}
+
+/** As the API and `--json` have it. */
+export function renderNeed({ kind, count, subject, since, says }: Need) {
+  return { kind, status: needKinds[kind], count, subject, since: since?.toISOString() ?? null, says };
+}
+
+function describeFailing(failing: readonly FailingSchedule[], since: Date | null, now: Date): string {
+  const [first] = failing;
+  if (first === undefined || since === null) return '';
+  const length = describeLength(now.getTime() - since.getTime());
+  if (failing.length > 1) return `${plural(failing.length, 'schedule')} fail, the first for ${length}`;
+  return `Schedule ${first.name} has failed for ${length}: ${first.reason.slice(0, reasonCharacters).toWellFormed()}`;
+}
+
+const minuteMs = 60_000;
+
+/** "25 minutes": in the largest unit of which there is one. */
+function describeLength(ms: number): string {
+  const minutes = Math.floor(ms / minuteMs);
+  if (minutes < 1) return 'less than a minute';
+  if (minutes < 120) return plural(minutes, 'minute');
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
+}
+
+function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
+}
