@@ -41,6 +41,8 @@ create table sluice.loads (
   origin_name text,
   accepted_at timestamptz not null default now(),
   started_at timestamptz,
+  work_started_at timestamptz,
+  work_rows_before bigint not null default 0,
   ended_at timestamptz,
   failure_code text,
   failure_message text,
@@ -105,6 +107,9 @@ comment on column sluice.loads.plan_since is
 comment on column sluice.loads.plan_horizon is 'The oldest transaction that was under way then: what earlier ones wrote, the plan saw.';
 comment on column sluice.loads.plan is 'The summary of its plan.';
 comment on column sluice.loads.plan_ended_at is 'When its plan was complete.';
+comment on column sluice.loads.work_started_at is
+  'When the work that goes on, or went on last, began: of the pass, or of a retry that goes on with it; null: it waits.';
+comment on column sluice.loads.work_rows_before is 'Of rows_read, those that were read before that.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
 comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
 comment on column sluice.loads.read_as is 'How the file turned out to be written.';

@@ -4,6 +4,7 @@ import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import { countedKinds, type Load, type Tally } from '../domain/load.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
+import { rowsPerSecond } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/read-exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
@@ -16,7 +17,6 @@ import {
   printable,
   renderTable,
 } from './format.ts';
-import { rowsPerSecond } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
 export const jobColumns = columnsOf('job', 'type', 'status', 'file', 'accepted', '>rows', '>rejected');
@@ -120,7 +120,7 @@ const countHeads = ['>read', '>inserted', '>updated', '>unchanged', '>superseded
 
 /** The counts of a load as a table, under its heads: in one line, and by kind of record where there are several. */
 export function summarise(load: Load): string[] {
-  const rate = rowsPerSecond(load, Date.now());
+  const rate = rowsPerSecond(load, new Date());
   const ms = (load.endedAt?.getTime() ?? Date.now()) - load.acceptedAt.getTime();
   const speed = [formatDuration(ms / 1000), rate === null ? '–' : formatCount(rate)];
   const all = [...countCells(load.tally), ...speed];

@@ -1,6 +1,7 @@
 import cliProgress from 'cli-progress';
 import type { Export } from '../domain/export.ts';
 import type { Load } from '../domain/load.ts';
+import { rowsPerSecond } from '../load/render-load.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -73,19 +74,18 @@ export function showReceiving(progress: Progress, bytes: number, total: number |
 
 export function showLoad(progress: Progress, load: Load): void {
   const share = load.totalRows > 0 ? Math.min(1, load.tally.read / load.totalRows) : null;
-  progress.show(share, () => describeLoad(load, Date.now()));
+  progress.show(share, () => describeLoad(load, new Date()));
 }
 
-function describeLoad(load: Load, now: number): string {
+function describeLoad(load: Load, now: Date): string {
   if (load.status === 'queued' && (load.queuePosition ?? 0) > 0)
     return `waits for ${load.queuePosition} loads before it`;
   const { read, rejected } = load.tally;
   const parts = [`${formatCount(read)}/${formatCount(load.totalRows)} rows`];
-  const rate = rowsPerSecond(load, now);
-  if (rate !== null) parts.push(`${formatCount(rate)} rows/s`);
+  const rate = rowsPerSecond(load, now) ?? 0;
+  if (rate > 0) parts.push(`${formatCount(rate)} rows/s`);
   if (rejected > 0) parts.push(`${formatCount(rejected)} rejected`);
-  if (rate !== null && read < load.totalRows)
-    parts.push(`${formatDuration((load.totalRows - read) / rate)} left`);
+  if (rate > 0 && read < load.totalRows) parts.push(`${formatDuration((load.totalRows - read) / rate)} left`);
   if (read === load.totalRows) parts.push('finishing');
   return parts.join(' · ');
 }
@@ -99,11 +99,4 @@ export function showExport(
       ? 'waits for a worker'
       : `${formatCount(rowsWritten)} rows · ${formatBytes(bytesWritten)}`,
   );
-}
-
-/** Rows a second since the load started; null while there is nothing to divide. */
-export function rowsPerSecond(load: Load, now: number): number | null {
-  if (load.startedAt === null) return null;
-  const seconds = ((load.endedAt?.getTime() ?? now) - load.startedAt.getTime()) / 1000;
-  return seconds > 0 && load.tally.read > 0 ? Math.round(load.tally.read / seconds) : null;
 }

@@ -88,7 +88,11 @@ export function renderDeletion(found: Deletion, baseUrl: string) {
 
 export function renderDeletionListItem(found: Deletion, baseUrl: string, now = new Date()) {
   const ms = (found.endedAt ?? now).getTime() - found.acceptedAt.getTime();
-  return { ...renderDeletion(found, baseUrl), elapsed_time: Math.max(0, Math.floor(ms / 1000)) };
+  return {
+    ...renderDeletion(found, baseUrl),
+    processing_since: found.startedAt?.toISOString() ?? null,
+    elapsed_time: Math.max(0, Math.floor(ms / 1000)),
+  };
 }
 
 export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new Date()) {

@@ -97,7 +97,10 @@ export interface Load {
   /** Data records in the file. */
   readonly totalRows: number;
   readonly acceptedAt: Date;
-  readonly startedAt: Date | null;
+  /** When the work that goes on, or went on last, began: planning, or the loading after it. Null: it waits. */
+  readonly workStartedAt: Date | null;
+  /** Records that were read before that. */
+  readonly workRowsBefore: number;
   readonly endedAt: Date | null;
   readonly tally: Tally;
   /** Null unless some record says by its `event_type` what it is. */

@@ -90,7 +90,11 @@ export function renderExportRecord(found: Export, baseUrl: string) {
 
 export function renderExportListItem(found: Export, baseUrl: string, now = new Date()) {
   const ms = (found.endedAt ?? now).getTime() - found.requestedAt.getTime();
-  return { ...renderExportRecord(found, baseUrl), elapsed_time: Math.max(0, Math.floor(ms / 1000)) };
+  return {
+    ...renderExportRecord(found, baseUrl),
+    processing_since: found.startedAt?.toISOString() ?? null,
+    elapsed_time: Math.max(0, Math.floor(ms / 1000)),
+  };
 }
 
 /** As `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */

@@ -162,6 +162,7 @@ function renderLiveJob(job: LiveJob) {
     counts: job.counts,
     start_time: job.acceptedAt,
     processing_since: job.startedAt,
+    rows_before: job.rowsBefore,
     end_time: job.endedAt,
     failure:
       job.failureCode === null

@@ -29,7 +29,11 @@ export function renderLoad(load: Load, baseUrl: string) {
 export function renderLoadListItem(load: Load, baseUrl: string, now = new Date()) {
   const end = load.endedAt ?? now;
   const seconds = Math.floor((end.getTime() - load.acceptedAt.getTime()) / 1000);
-  return { ...renderLoad(load, baseUrl), elapsed_time: Math.max(0, seconds) };
+  return {
+    ...renderLoad(load, baseUrl),
+    processing_since: load.workStartedAt?.toISOString() ?? null,
+    elapsed_time: Math.max(0, seconds),
+  };
 }
 
 /** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
@@ -129,11 +133,13 @@ function progress({ status, tally, totalRows }: Load): number {
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
 }
 
-/** While it ran, or null if it has not. */
-function rowsPerSecond({ startedAt, endedAt, tally }: Load, now: Date): number | null {
-  if (startedAt === null || tally.read === 0) return null;
-  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
-  return Math.round((tally.read * 1000) / Math.max(1, ms));
+/** While its present work went on, or null if it has not begun. */
+export function rowsPerSecond(load: Load, now: Date): number | null {
+  const { workStartedAt, workRowsBefore, endedAt, tally } = load;
+  const rows = tally.read - workRowsBefore;
+  if (workStartedAt === null || rows <= 0) return null;
+  const ms = (endedAt ?? now).getTime() - workStartedAt.getTime();
+  return Math.round((rows * 1000) / Math.max(1, ms));
 }
 
 /**

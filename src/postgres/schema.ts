@@ -310,6 +310,9 @@ export interface Exports {
    * When its files were removed; null while they are there.
    */
   files_expired_at: Date | null;
+  /**
+   * One of src/domain/export-format.ts, which alone lists them.
+   */
   format: string;
   job_id: string;
   /**
@@ -680,6 +683,14 @@ export interface Loads {
    * Of an amendment: its records count as of now, and not as of their place in the file of the load that it amends.
    */
   wins: Generated<boolean>;
+  /**
+   * Of rows_read, those that were read before that.
+   */
+  work_rows_before: Generated<number>;
+  /**
+   * When the work that goes on, or went on last, began: of the pass, or of a retry that goes on with it; null: it waits.
+   */
+  work_started_at: Date | null;
 }
 
 export interface Mappings {

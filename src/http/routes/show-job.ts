@@ -134,7 +134,7 @@ export const jobDetail = component(
       failure: orNull(failure),
       last_error: lastError,
       attempts: Type.Integer({ minimum: 1, description: 'How often the job was begun; a retry adds one.' }),
-      rows_per_second: orNull(count('While it ran; null if it has not.')),
+      rows_per_second: orNull(count('Since `processing_since`; null if it has not begun.')),
       queue_position: queuePosition,
       sha256: Type.String({
         pattern: '^[0-9a-f]{64}$',

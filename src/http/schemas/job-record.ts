@@ -117,6 +117,14 @@ export type JobRecord = Static<typeof jobRecord.schema>;
 
 export const listItemFields = {
   ...jobFields,
+  processing_since: orNull(
+    Type.String({
+      format: 'date-time',
+      description:
+        'When the work that goes on, or went on last, began. Of a plan that is applied it is the loading, without the planning and what came between. Null while the job waits.',
+      examples: ['2026-11-20T11:58:59.702Z'],
+    }),
+  ),
   elapsed_time: Type.Integer({ minimum: 0, description: 'Whole seconds from start to end, or to now.' }),
 };
 

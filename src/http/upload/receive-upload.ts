@@ -131,7 +131,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
 
 /** A worker may have begun, and even ended, before the answer is written: the answer is about the acceptance. */
 export function asAccepted(load: Load): Load {
-  return { ...load, status: 'queued', startedAt: null, endedAt: null };
+  return { ...load, status: 'queued', workStartedAt: null, endedAt: null };
 }
 
 /** A body that is the file itself, or names one that was sent before. */

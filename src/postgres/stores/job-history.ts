@@ -19,7 +19,7 @@ export interface JobHistory {
   readonly parameters: Readonly<Record<string, unknown>>;
   /** There is more of the parameters than that. */
   readonly isCut: boolean;
-  /** In their order; those that were reached. */
+  /** Those that were reached, in order of time. */
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
 
@@ -31,6 +31,7 @@ interface HistoryRow {
   readonly status: string;
   readonly acceptedAt: Date;
   readonly startedAt: Date | null;
+  readonly begunAgainAt: Date | null;
   readonly plannedAt: Date | null;
   readonly appliedAt: Date | null;
   readonly mergedAt: Date | null;
@@ -48,6 +49,7 @@ export async function readJobHistory(
     select
       request_id as "requestId", origin, origin_name as "originName", status, accepted_at as "acceptedAt",
       started_at as "startedAt",
+      nullif(work_started_at, started_at) as "begunAgainAt",
       json_build_object(
         'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
         'max_removed_values', max_removed_values, 'dry_run', pass = 'dry_run',
@@ -66,7 +68,7 @@ export async function readJobHistory(
     where environment_id = ${environmentId} and job_id = ${jobId}
     union all
     select
-      request_id, origin, origin_name, status, requested_at, started_at,
+      request_id, origin, origin_name, status, requested_at, started_at, null,
       json_build_object(
         'request', case when pg_column_size(request) < 65536 then request end, 'emails', emails,
         'retention_days', retention_days
@@ -76,7 +78,7 @@ export async function readJobHistory(
     where environment_id = ${environmentId} and job_id = ${jobId}
     union all
     select
-      request_id, origin, origin_name, status, accepted_at, started_at,
+      request_id, origin, origin_name, status, accepted_at, started_at, null,
       json_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested),
       null, null, null, null, ended_at
     from deletions
@@ -89,17 +91,21 @@ export async function readJobHistory(
     ['started', row.startedAt],
     ['planned', row.plannedAt],
     ['applied', row.appliedAt],
+    ['resumed', row.begunAgainAt],
     ['merged', row.mergedAt],
     [isExport ? 'snapshot' : 'repeats_resolved', row.finishingAt],
-    [row.status, row.endedAt],
   ] as const;
+  const reached = phases.flatMap(([phase, at]) => (at === null ? [] : [{ phase: phase as string, at }]));
+  reached.sort((a, b) => a.at.getTime() - b.at.getTime());
+  // Its time is that at which the transaction began that ended the job: what others committed meanwhile may be later.
+  if (row.endedAt !== null) reached.push({ phase: row.status, at: row.endedAt });
   const parameters = named(row.parameters);
   return {
     requestId: row.requestId,
     origin: row.origin === null ? null : { kind: row.origin, name: row.originName },
     parameters: shorten(parameters) as JobHistory['parameters'],
     isCut: isCut(parameters),
-    phases: phases.flatMap(([phase, at]) => (at === null ? [] : [{ phase, at }])),
+    phases: reached,
   };
 }
 

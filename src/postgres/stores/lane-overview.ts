@@ -79,7 +79,7 @@ interface LaneRow extends Omit<LaneJob, 'jobId'> {
 /* Of a running load all chunks are read, some thousands at most; of those that wait none. */
 const lanesStatement = `
   with lane as (
-    select environment_id, job_id, type, status, accepted_at, started_at, rows_read as done, total_rows as total,
+    select environment_id, job_id, type, status, accepted_at, coalesce(work_started_at, now()) as started_at, rows_read as done, total_rows as total,
       load_id
     from loads
     where status in ('queued', 'processing')

@@ -38,7 +38,10 @@ export interface LiveJob {
   /** Of a load by outcome; of a deletion `deleted` and `not_found`; null for an export. */
   readonly counts: Readonly<Record<string, number>> | null;
   readonly acceptedAt: string;
+  /** When the work that goes on, or went on last, began. */
   readonly startedAt: string | null;
+  /** Of completedRows, those of before. */
+  readonly rowsBefore: number;
   readonly endedAt: string | null;
   readonly failureCode: string | null;
   readonly failureMessage: string | null;
@@ -110,7 +113,8 @@ const jobsPart = `
       'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
       'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
     ) as counts,
-    ${time('accepted_at')} as "acceptedAt", ${time('started_at')} as "startedAt", ${time('ended_at')} as "endedAt",
+    ${time('accepted_at')} as "acceptedAt", ${time('work_started_at')} as "startedAt", work_rows_before as "rowsBefore",
+    ${time('ended_at')} as "endedAt",
     failure_code as "failureCode", failure_message as "failureMessage",
     case when status = 'processing' then ${lastError(`'begin', 'chunk', 'finish'`, 'load_id')} end as "lastError",
     attempts, dry_run as "dryRun"
@@ -121,7 +125,7 @@ const jobsPart = `
     environment_id, job_id, 'export', status,
     'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written,
     case when ended_at is null then coalesce(rows_expected, rows_written) else rows_written end, rows_written, null,
-    ${time('requested_at')}, ${time('started_at')}, ${time('ended_at')}, failure_code, failure_message,
+    ${time('requested_at')}, ${time('started_at')}, 0, ${time('ended_at')}, failure_code, failure_message,
     case when ended_at is null then ${lastError(`'export'`, 'export_id')} end, attempts, false
   from exports
   where export_id in (${wanted('exports', 'export_id')})
@@ -131,7 +135,7 @@ const jobsPart = `
     'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0,
     ids_requested, ids_deleted + ids_not_found,
     json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found),
-    ${time('accepted_at')}, ${time('started_at')}, ${time('ended_at')}, failure_code, failure_message,
+    ${time('accepted_at')}, ${time('started_at')}, 0, ${time('ended_at')}, failure_code, failure_message,
     case when ended_at is null then ${lastError(`'deletion'`, 'deletion_id')} end, attempts, false
   from deletions
   where deletion_id in (${wanted('deletions', 'deletion_id')})`;

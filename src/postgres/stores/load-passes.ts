@@ -30,6 +30,7 @@ export async function queueApply(
       begins_anew: true,
       on_drift: onDrift,
       applied_at: sql`now()`,
+      work_started_at: null,
       ended_at: null,
       failure_code: null,
       failure_message: null,
@@ -77,6 +78,8 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     .set({
       pass,
       begins_anew: false,
+      work_started_at: sql`now()`,
+      work_rows_before: 0,
       chunks_done: 0,
       rows_read: 0,
       rows_inserted: 0,

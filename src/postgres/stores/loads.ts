@@ -163,7 +163,14 @@ const beginsPlan = {
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await db
     .updateTable('loads')
-    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())`, ...beginsPlan })
+    .set({
+      status: 'processing',
+      started_at: sql`coalesce(started_at, now())`,
+      // What begins anew is looked at first: its pass begins with `beginPass`.
+      work_started_at: sql`case when begins_anew then null else now() end`,
+      work_rows_before: sql`rows_read`,
+      ...beginsPlan,
+    })
     .where('load_id', '=', loadId)
     .where('status', '=', 'queued')
     .returning([
@@ -293,6 +300,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .updateTable('loads')
     .set((eb) => ({
       status: 'queued',
+      work_started_at: null,
       ended_at: null,
       failure_code: null,
       failure_message: null,

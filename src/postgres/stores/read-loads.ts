@@ -147,7 +147,8 @@ const loadColumns = [
   'loads.file_size',
   'loads.total_rows',
   'loads.accepted_at',
-  'loads.started_at',
+  'loads.work_started_at',
+  'loads.work_rows_before',
   'loads.ended_at',
   'loads.rows_read',
   'loads.rows_inserted',
@@ -180,7 +181,8 @@ interface LoadRow {
   file_size: number;
   total_rows: number;
   accepted_at: Date;
-  started_at: Date | null;
+  work_started_at: Date | null;
+  work_rows_before: number;
   ended_at: Date | null;
   rows_read: number;
   rows_inserted: number;
@@ -217,7 +219,8 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     fileSize: row.file_size,
     totalRows: row.total_rows,
     acceptedAt: row.accepted_at,
-    startedAt: row.started_at,
+    workStartedAt: row.work_started_at,
+    workRowsBefore: row.work_rows_before,
     endedAt: row.ended_at,
     tally: begins
       ? noTally

@@ -55,7 +55,7 @@ export function renderReceipt(
     modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),
     taken_at: file.claimedAt,
     accepted_at: own?.acceptedAt ?? null,
-    started_at: own?.startedAt ?? null,
+    started_at: own?.workStartedAt ?? null,
     ended_at: own?.endedAt ?? null,
     written_at: new Date(),
   };

@@ -417,6 +417,7 @@ describe('an export that is completed', () => {
       filename: expect.stringMatching(/^export-\d{4}-\d\d-\d\d\.csv$/),
       total_rows: 6,
       file_size: expect.any(Number),
+      processing_since: expect.stringMatching(/Z$/),
       elapsed_time: expect.any(Number),
       links: `${server.address}${exportsPath}/jobs/${job_id}`,
     });

@@ -79,6 +79,7 @@ describe('the list', () => {
       start_time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       end_time: null,
       links: `${server.address}/v1/background_jobs/${ids[0]}`,
+      processing_since: null,
       elapsed_time: expect.any(Number),
     });
     expect(Number.isInteger(body[0]?.elapsed_time)).toBe(true);
@@ -209,6 +210,7 @@ describe('one job', () => {
       start_time: expect.any(String),
       end_time: expect.stringMatching(/Z$/),
       links: `${server.address}/v1/background_jobs/${jobId}`,
+      processing_since: expect.stringMatching(/Z$/),
       elapsed_time: expect.any(Number),
       completed_rows: 4,
       progress: 1,

@@ -194,6 +194,42 @@ describe('applying a plan', () => {
     expect(other.body.errors[0]?.error_code).toBe('idempotency_conflict');
   });
 
+  test('counts rate and work from when the loading began, without the planning and what came between', async () => {
+    const jobId = await post('/v1/imports?plan=true', 'user_id\nw1\nw2\n');
+    // As if it had been planned an hour ago, and somebody had thought since.
+    await t.system.pool.query(
+      `update loads set accepted_at = accepted_at - interval '1 hour', started_at = started_at - interval '1 hour',
+        plan_ended_at = plan_ended_at - interval '1 hour', ended_at = ended_at - interval '1 hour',
+        work_started_at = work_started_at - interval '1 hour' where job_id = $1`,
+      [jobId],
+    );
+    const path = `/v1/background_jobs/${jobId}`;
+    expect((await server.fetch(`${path}/apply`, { method: 'POST' })).status).toBe(202);
+    await t.ended(jobId);
+    const { body } = await server.json<{
+      start_time: string;
+      end_time: string;
+      processing_since: string;
+      rows_per_second: number;
+      elapsed_time: number;
+    }>(path);
+    const hourMs = 3_600_000;
+    expect(Date.parse(body.processing_since) - Date.parse(body.start_time)).toBeGreaterThanOrEqual(hourMs);
+    const workMs = Date.parse(body.end_time) - Date.parse(body.processing_since);
+    expect(workMs).toBeLessThan(hourMs);
+    // Two rows in an hour are none in a second.
+    expect(body.rows_per_second).toBe(Math.round(2_000 / Math.max(1, workMs)));
+    expect(body.elapsed_time).toBeGreaterThanOrEqual(hourMs / 1_000);
+    const { body: history } = await server.json<{ phases: { phase: string; at: string }[] }>(
+      `${path}/history`,
+    );
+    expect(history.phases.map(({ phase }) => phase)).toEqual([
+      ...['accepted', 'started', 'planned', 'applied', 'resumed', 'merged', 'completed'],
+    ]);
+    const times = history.phases.slice(0, -1).map(({ at }) => Date.parse(at));
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
   test('is refused if something has changed since, unless that is to be passed over', async () => {
     const jobId = await post('/v1/imports?plan=true', 'user_id,a\ni1,1\n');
     await post('/v1/imports', 'user_id,a\ni1,2\n');

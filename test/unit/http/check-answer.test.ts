@@ -13,6 +13,7 @@ const job = {
   start_time: '2026-11-20T11:58:57.914Z',
   end_time: null,
   links: `http://127.0.0.1:1/v1/background_jobs/${id}`,
+  processing_since: null,
   elapsed_time: 0,
 };
 const refusal = (code: string) => ({ errors: [{ error: 'x', error_code: code, message: 'x', details: '' }] });

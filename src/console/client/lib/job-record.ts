@@ -9,6 +9,8 @@ export interface JobItem {
   readonly total_rows: number;
   readonly start_time: string;
   readonly end_time: string | null;
+  /** When the work that goes on, or went on last, began; null while the job waits. */
+  readonly processing_since: string | null;
   readonly elapsed_time: number;
 }
 
@@ -99,11 +101,22 @@ export interface Chunk {
 export interface LiveJob extends Omit<JobItem, 'elapsed_time'> {
   readonly completed_rows: number;
   readonly counts: Counts | null;
-  readonly processing_since: string | null;
+  /** Of completed_rows, those of before processing_since. */
+  readonly rows_before: number;
   readonly failure: Failure | null;
   readonly last_error: string | null;
   readonly attempts: number;
   readonly dry_run: boolean;
+}
+
+/** How long its present work took or takes, without the time that it waited, or that somebody thought about its plan; null: it waits. */
+export function workMs({
+  processing_since,
+  end_time,
+}: Pick<JobItem, 'processing_since' | 'end_time'>): number | null {
+  if (processing_since === null) return null;
+  const end = end_time === null ? Date.now() : Date.parse(end_time);
+  return Math.max(0, end - Date.parse(processing_since));
 }
 
 export const jobTypeNames: Readonly<Record<string, string>> = {

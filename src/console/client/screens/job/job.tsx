@@ -1,7 +1,14 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { isLoad, isUnfinished, type JobDetail, type JobHistory, jobTypeNames } from '../../lib/job-record.ts';
+import {
+  isLoad,
+  isUnfinished,
+  type JobDetail,
+  type JobHistory,
+  jobTypeNames,
+  workMs,
+} from '../../lib/job-record.ts';
 import { live } from '../../lib/live.ts';
 import { screenHref } from '../../lib/place.ts';
 import { Badge, StatusBadge } from '../../ui/badge.tsx';
@@ -13,7 +20,7 @@ import { Time } from '../../ui/time.tsx';
 import { Balance } from './balance.tsx';
 import { Chunks } from './chunks.tsx';
 import { JobActions } from './job-actions.tsx';
-import { Phases } from './phases.tsx';
+import { Phases, waitedMs } from './phases.tsx';
 import { Planned } from './planned.tsx';
 import { sameAgain } from './same-again.ts';
 import { Told } from './told.tsx';
@@ -73,7 +80,7 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
         </Section>
       ) : null}
       {history === undefined ? null : (
-        <Section title="Timeline" aside={<Took job={job} />}>
+        <Section title="Timeline" aside={<Took job={job} phases={history.phases} />}>
           <Phases phases={history.phases} isRunning={isUnfinished(job)} />
         </Section>
       )}
@@ -177,17 +184,23 @@ function Refusals({ job }: { readonly job: JobDetail }): VNode | null {
   );
 }
 
-function Took({ job }: { readonly job: JobDetail }): VNode {
-  const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
+/** The work of its present phase; waiting beside it. */
+function Took({ job, phases }: { readonly job: JobDetail; readonly phases: JobHistory['phases'] }): VNode {
   const rate = job.rows_per_second;
+  const ms = workMs(job);
+  const waited = waitedMs(phases);
   return (
     <span class="faint num">
-      {formatMs(Math.max(0, end - Date.parse(job.start_time)))}
+      {ms === null ? 'waiting' : formatMs(ms)}
+      {waited < shownWaitMs ? '' : ` · waited ${formatMs(waited)}`}
       {rate == null ? '' : ` · ${formatCount(rate)} rows/s`}
       {job.attempts > 1 ? ` · begun ${job.attempts} times` : ''}
     </span>
   );
 }
+
+/** Less is no waiting. */
+const shownWaitMs = 1_000;
 
 type FactList = readonly (readonly [string, ComponentChildren])[];
 

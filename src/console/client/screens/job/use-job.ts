@@ -6,6 +6,7 @@ import {
   type JobDetail,
   type JobHistory,
   type LiveJob,
+  workMs,
 } from '../../lib/job-record.ts';
 import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { useData } from '../../lib/use-data.ts';
@@ -57,15 +58,16 @@ export function useJob(id: string): ShownJob {
 
 function withLive(detail: JobDetail, now: LiveJob | null): JobDetail {
   if (now === null) return detail;
-  const { counts, ...fields } = now;
-  const runMs = now.processing_since === null ? 0 : Date.now() - Date.parse(now.processing_since);
+  const { counts, rows_before: before, ...fields } = now;
+  const runMs = workMs(now) ?? 0;
+  const rows = now.completed_rows - before;
   const progress = now.total_rows === 0 ? detail.progress : now.completed_rows / now.total_rows;
   return {
     ...detail,
     ...fields,
     ...(counts === null ? {} : { counts }),
     ...(now.status === 'processing'
-      ? { progress, rows_per_second: runMs > 500 ? Math.round((now.completed_rows / runMs) * 1_000) : null }
+      ? { progress, rows_per_second: runMs > 500 && rows > 0 ? Math.round((rows / runMs) * 1_000) : null }
       : {}),
   };
 }

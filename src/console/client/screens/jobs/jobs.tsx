@@ -2,7 +2,14 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { apiPage, type Page as ListPage, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, visibleText } from '../../lib/format.ts';
-import { isUnfinished, type JobItem, jobStatuses, jobTypeNames, type LiveJob } from '../../lib/job-record.ts';
+import {
+  isUnfinished,
+  type JobItem,
+  jobStatuses,
+  jobTypeNames,
+  type LiveJob,
+  workMs,
+} from '../../lib/job-record.ts';
 import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { screenHref } from '../../lib/place.ts';
 import { useData } from '../../lib/use-data.ts';
@@ -42,7 +49,7 @@ const columns: readonly Column<Row>[] = [
     cell: ({ file_size }) => formatBytes(file_size),
   },
   { id: 'start', title: 'Accepted', isNumber: true, cell: ({ start_time }) => <Time at={start_time} /> },
-  { id: 'took', title: 'Took', isNumber: true, isMinor: true, cell: (job) => formatMs(tookMs(job)) },
+  { id: 'took', title: 'Took', isNumber: true, isMinor: true, cell: (job) => <Took job={job} /> },
 ];
 
 function JobState({ job }: { readonly job: Row }): VNode {
@@ -64,8 +71,9 @@ function JobState({ job }: { readonly job: Row }): VNode {
   );
 }
 
-function tookMs({ start_time, end_time }: Row): number {
-  return Math.max(0, (end_time === null ? Date.now() : Date.parse(end_time)) - Date.parse(start_time));
+function Took({ job }: { readonly job: Row }): VNode {
+  const ms = workMs(job);
+  return <>{ms === null ? '–' : formatMs(ms)}</>;
 }
 
 /** What the list is filtered by; each has the name of the API's parameter, and stands in the address. */
