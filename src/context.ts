@@ -19,6 +19,7 @@ import { readSchedules } from './postgres/stores/schedules.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { createQueueNotifier } from './queue/notify.ts';
+import type { Sandboxes } from './sandbox/sandboxes.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics } from './telemetry/metrics.ts';
@@ -60,13 +61,14 @@ export interface SystemOptions {
   readonly poolSize: number;
   /** Connections of `reader`, besides those of `poolSize`; by default none. */
   readonly readPoolSize?: number;
-  /** By default none; closed with the system. */
+  /** By default none, nor sandboxes; closed with the system. */
   readonly tracing?: Tracing | null;
+  readonly sandboxes?: Sandboxes | null;
 }
 
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
-  const { config, databaseUrl, log, tracing = null } = options;
+  const { config, databaseUrl, log, tracing = null, sandboxes = null } = options;
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({
     monitor,
@@ -140,10 +142,12 @@ export function openSystem(options: SystemOptions): System {
     log,
     memory: new ChunkMemory(),
     rates,
+    sandboxes,
     ownTasks: null,
     queueCounts: () => queue.counts(),
     async close() {
       live.stop();
+      sandboxes?.close();
       await ingest.drained();
       await rates.close();
       await queue.close();

@@ -103,7 +103,8 @@ function sourceOf(
   jobId: string,
   { file, apply }: { readonly file: string | undefined; readonly apply: string | undefined },
 ): AsyncIterable<Uint8Array> {
-  if (apply !== undefined) return mendedRejects(system, environmentId, jobId, apply);
+  if (apply !== undefined)
+    return mendedRejects(system, environmentId, jobId, apply, new AbortController().signal);
   return file === '-' || file === undefined ? process.stdin : createReadStream(file);
 }
 

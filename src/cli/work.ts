@@ -5,6 +5,7 @@ import { schedulePruning } from '../background-jobs/prune.ts';
 import { openSystem, type System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
+import { openLoadSandboxes } from '../load/sandbox-tasks.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
@@ -62,7 +63,8 @@ async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?
   await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
   const tracing = await settings.openTracing('work', log);
-  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, tracing });
+  const sandboxes = openLoadSandboxes(log);
+  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, tracing, sandboxes });
   if (only !== undefined) return doOnly(system, only, stop);
   // A worker that has a parent leaves it to that.
   if (!isForked()) {

@@ -146,6 +146,20 @@ export const SHEET_SNIFF_BYTES = 256 * KiB;
 /** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 
+/**
+ * Processes in which a server or worker parses what was sent (`src/sandbox/`): at a time, of one environment, and for whole files, so
+ * that what a person waits for finds one free. Of each: its heap, in MiB, and the time that one piece of its work may take.
+ */
+export const MAX_SANDBOXES = 4;
+export const MAX_SANDBOXES_PER_OWNER = 2;
+export const MAX_LONG_TASKS = 3;
+export const SANDBOX_HEAP_MIB = 192;
+export const SANDBOX_ITEM_MS = 30_000;
+/** How long a sandbox may take to start, a task waits for its turn in one, and a sandbox for a task. */
+export const SANDBOX_START_MS = 30_000;
+export const SANDBOX_WAIT_MS = 30_000;
+export const SANDBOX_IDLE_MS = 60_000;
+
 /** How long a file is kept that was sent to be inspected, in milliseconds after the last of its bytes. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
 /** Of an environment: uploads that are incomplete; and what a list of uploads shows. */
@@ -180,6 +194,8 @@ export const MAX_SHAPE_CHARS = 48;
 export const MAX_SHAPED_CHARS = 256;
 /** Causes of a job that are listed, the most frequent first; the others are counted. */
 export const MAX_SHOWN_CAUSES = 50;
+/** How long mends are tried for a list of causes, in milliseconds. */
+export const CAUSES_MS = 10_000;
 /** Of a cause: records that are shown, and each of their values and texts, in characters. */
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;

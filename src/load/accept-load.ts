@@ -34,6 +34,7 @@ import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import type { ReceivingStore } from './receive/asides.ts';
 import type { ReceivedFile } from './receive/receive.ts';
+import { convertIn } from './sandbox-tasks.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -271,6 +272,14 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
       };
     },
   };
+}
+
+/** The same, for files of an environment: what is no text is converted in sandboxes, where others are served beside it. */
+export function convertingStore(
+  context: Context & Pick<LoadContext, 'sandboxes'>,
+  environmentId: number,
+): ReceivingStore {
+  return { ...receivingStore(context), convert: convertIn(context.sandboxes, environmentId) };
 }
 
 /** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */

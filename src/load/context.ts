@@ -3,6 +3,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { Rows } from '../mapping/rows.ts';
 import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
+import type { Sandboxes } from '../sandbox/sandboxes.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { Rates } from '../telemetry/rates.ts';
@@ -16,6 +17,8 @@ export interface LoadContext extends TaskContext {
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
+  /** Where what was sent is parsed; null: in this process. */
+  readonly sandboxes: Sandboxes | null;
   /** Does small loads in this process; null: they are left to the workers. */
   readonly ownTasks: OwnTasks | null;
 }

@@ -24,9 +24,11 @@ const causesOf = (jobId: string) => listCauses(t.system, t.environment.environme
 const tallyOf = async (jobId: string) =>
   (await requireLoad(t.system, t.environment.environmentId, jobId)).tally;
 
+const { signal } = new AbortController();
+
 async function mended(jobId: string, proposalId: string): Promise<string> {
   const pieces: Buffer[] = [];
-  for await (const piece of mendedRejects(t.system, t.environment.environmentId, jobId, proposalId))
+  for await (const piece of mendedRejects(t.system, t.environment.environmentId, jobId, proposalId, signal))
     pieces.push(piece);
   return Buffer.concat(pieces).toString();
 }
@@ -146,7 +148,13 @@ describe('the causes of refused records', () => {
   test('an id that is none of a proposal is refused, and so is a job of another environment', async () => {
     const jobId = await load('user_id,name,plan\nu1,Ada\n');
     await expect(mended(jobId, 'day-first')).rejects.toThrow('There is no such proposal');
-    const other = mendedRejects(t.system, t.environment.environmentId + 1, jobId, '0000000000000-trim');
+    const other = mendedRejects(
+      t.system,
+      t.environment.environmentId + 1,
+      jobId,
+      '0000000000000-trim',
+      signal,
+    );
     await expect(other.next()).rejects.toThrow('there is no such job');
   });
 });

@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts';
 import { consolePath } from '../../console/assets.ts';
 import { openSystem, type System } from '../../context.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
+import { openLoadSandboxes } from '../../load/sandbox-tasks.ts';
 import type { Database } from '../../postgres/database.ts';
 import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
@@ -37,6 +38,7 @@ export function openServingSystem(
     databaseUrl,
     log,
     tracing,
+    sandboxes: openLoadSandboxes(log),
     role: 'serve',
     ...sharePool(config.poolSize),
   });

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
-import { receivingStore } from '../../load/accept-load.ts';
+import { convertingStore } from '../../load/accept-load.ts';
 import { acceptAmendment, amendmentOptions, requireParent } from '../../load/amend/accept-amendment.ts';
 import { mendedRejects } from '../../load/causes/mended-rejects.ts';
 import { readProposalId } from '../../load/causes/proposals.ts';
@@ -119,9 +119,9 @@ async function storeMended(
   const hints = { filename, format: fileFormat, source: written, map, chunkBytes: system.config.chunkBytes };
   // Nobody sends it.
   const limits = { ...uploadLimits(system.config), minBytesPerSecond: 0 };
-  const mended = mendedRejects(system, environment, jobId, named);
+  const mended = mendedRejects(system, environment, jobId, named, signal);
   try {
-    const received = await receive(mended, receivingStore(system), hints, limits, signal);
+    const received = await receive(mended, convertingStore(system, environment), hints, limits, signal);
     return { received, filename, options: load, mapping };
   } catch (error) {
     if (!(error instanceof InputError) || error.problems[0].code !== 'empty_file') throw error;

@@ -9,11 +9,12 @@ import { SNIFF_BYTES } from '../../domain/limits.ts';
 import { type Preset, presets } from '../../domain/load.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import type { Mapped } from '../../domain/saved-mapping.ts';
-import { receivingStore } from '../../load/accept-load.ts';
+import { convertingStore } from '../../load/accept-load.ts';
 import { SHOWN_FREQUENT, SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
 import { INSPECTED_RECORDS } from '../../load/inspect/file-values.ts';
 import { inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
 import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
+import { lookIn } from '../../load/sandbox-tasks.ts';
 import { findOffered, inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
@@ -296,7 +297,9 @@ async function inspect(
       const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
       const { signal } = new AbortController();
       const options = { ...asked, map, mapSays };
-      return await inspectFile(receivingStore(system), bytes, hints, options, limits, signal);
+      const store = convertingStore(system, environment);
+      const lookAt = lookIn(system.sandboxes, environment);
+      return await inspectFile(store, bytes, hints, options, limits, signal, lookAt);
     } finally {
       bytes.destroy();
     }

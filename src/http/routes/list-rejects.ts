@@ -164,7 +164,9 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
       exportRejects(system, environmentId, jobId, format, causeOf(query)),
     summary: async (environmentId, jobId, { group_by }) => {
       if (group_by === undefined) return null;
-      return renderCauses(await listCauses(system.reader, environmentId, jobId)) satisfies CausePage;
+      return renderCauses(
+        await listCauses({ ...system.reader, sandboxes: system.sandboxes }, environmentId, jobId),
+      ) satisfies CausePage;
     },
   });
 }

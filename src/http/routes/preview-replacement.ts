@@ -100,7 +100,7 @@ const previewReplacementSchema = {
 } satisfies FastifySchema;
 
 /** In a scope with `addJsonBody`. */
-export function previewReplacement(scope: FastifyInstance, { reader }: System): void {
+export function previewReplacement(scope: FastifyInstance, { reader, sandboxes }: System): void {
   const options = { config: { scope: 'import' }, schema: previewReplacementSchema } as const;
   const path = '/v1/background_jobs/:job_id/rejects/replacement_preview';
   scope.post(path, options, async (request, reply) => {
@@ -110,7 +110,7 @@ export function previewReplacement(scope: FastifyInstance, { reader }: System): 
     const gone = new AbortController();
     onceClosed(reply, () => gone.abort(wentAway()));
     const { id, records, isComplete, samples } = await countReplacement(
-      reader,
+      { ...reader, sandboxes },
       environmentId(request),
       jobIdOf(request),
       { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
-import { receivingStore } from '../../load/accept-load.ts';
+import { convertingStore } from '../../load/accept-load.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
 import { withMapping } from '../../load/saved-mappings.ts';
@@ -74,7 +74,7 @@ export async function readOptions(
 
 /** Streams a file into the store under the limits of the configuration. */
 export function storeFile(
-  { system, kind, signal }: Upload,
+  { system, request, kind, signal }: Upload,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
   limits: ReceiveLimits = uploadLimits(system.config),
@@ -82,7 +82,7 @@ export function storeFile(
   const { config } = system;
   const envelope = kind.entity ?? undefined;
   const all = { ...hints, envelope, chunkBytes: config.chunkBytes };
-  return receive(source, receivingStore(system), all, limits, signal);
+  return receive(source, convertingStore(system, environmentId(request)), all, limits, signal);
 }
 
 export function uploadLimits(config: System['config']): ReceiveLimits {

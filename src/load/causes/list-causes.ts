@@ -1,6 +1,6 @@
-import { setImmediate } from 'node:timers/promises';
+import { InputError } from '../../domain/errors.ts';
 import {
-  CAUSE_SAMPLES,
+  CAUSES_MS,
   MAX_REJECT_RAW_BYTES,
   MAX_SHOWN_CAUSES,
   TRIED_BYTES,
@@ -17,21 +17,11 @@ import {
 import { readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
-import { Mending } from './mending.ts';
-import { type Proposal, proposeMends } from './proposals.ts';
-import { createValueReader } from './refused-values.ts';
+import { runLoadTask } from '../sandbox-tasks.ts';
+import type { ExplainedCause } from './explain-cause.ts';
 
 /** Why records of a load were refused, and what would mend them. */
-export interface ListedCause extends CountedCause {
-  readonly samples: readonly CauseSample[];
-  readonly proposals: readonly Proposal[];
-}
-
-interface CauseSample {
-  readonly reject: Reject;
-  /** What stood in the column at fault; null if that is the record, or not to be found. */
-  readonly value: string | null;
-}
+export interface ListedCause extends CountedCause, ExplainedCause {}
 
 export interface ListedCauses {
   readonly causes: readonly ListedCause[];
@@ -41,32 +31,38 @@ export interface ListedCauses {
 }
 
 /**
- * The causes of a load's refused records, the most frequent first, at most MAX_SHOWN_CAUSES of them.
+ * The causes of a load's refused records, the most frequent first, at most MAX_SHOWN_CAUSES of them. Those that there is no time for,
+ * or whose records take too much, have neither samples nor proposals.
  * @throws InputError `not_found`.
  */
 export async function listCauses(
-  context: Pick<LoadContext, 'db'>,
+  context: Pick<LoadContext, 'db' | 'sandboxes'>,
   environmentId: number,
   jobId: string,
 ): Promise<ListedCauses> {
   const { loadId } = await requireSource(context, environmentId, jobId);
   const { shown, causes: total, records } = await countCauses(context.db, loadId, MAX_SHOWN_CAUSES);
   if (shown.length === 0) return { causes: [], records, total };
-  const source = await readLoadSource(context.db, loadId);
-  const mending = new Mending(source);
-  const readValue = createValueReader(source);
-  const causes: ListedCause[] = [];
-  for (const counted of shown) {
-    const tried = await readTried(context.db, loadId, counted);
-    const samples = tried
-      .slice(0, CAUSE_SAMPLES)
-      .map((reject) => ({ reject, value: textOf(readValue(reject)) }));
-    causes.push({ ...counted, samples, proposals: await proposeMends(mending, counted.cause, tried) });
-    // Others have their turn.
-    await setImmediate();
+  const explained: ExplainedCause[] = [];
+  const { db, sandboxes } = context;
+  const input = { source: await readLoadSource(db, loadId), causes: shown.map(({ cause }) => cause) };
+  const ask = async (at: number) => {
+    const counted = shown[at];
+    return counted === undefined ? [] : readTried(db, loadId, counted);
+  };
+  const signal = AbortSignal.timeout(CAUSES_MS);
+  const work = { sandboxes, owner: environmentId, isLong: false, input, ask, signal };
+  try {
+    for await (const each of runLoadTask('causes', work)) explained.push(each);
+  } catch (error) {
+    const isTooMuch = error instanceof InputError && error.problems[0].code === 'payload_too_large';
+    if (!signal.aborted && !isTooMuch) throw error;
   }
+  const causes = shown.map((counted, at) => ({ ...counted, ...(explained[at] ?? unexplained) }));
   return { causes, records, total };
 }
+
+const unexplained: ExplainedCause = { samples: [], proposals: [] };
 
 const lastTried = TRIED_RECORDS / 4;
 const bounds = { rows: TRIED_RECORDS - lastTried, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_RAW_BYTES };
@@ -85,9 +81,4 @@ async function readTried(db: Database, loadId: number, { cause, firstRow }: Coun
         ...rejects,
         ...(await readLastRejects(db, loadId, after, { rows, rawBytes: MAX_REJECT_RAW_BYTES }, cause)),
       ];
-}
-
-function textOf(value: unknown): string | null {
-  if (value === undefined) return null;
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -9,12 +9,13 @@ import {
 import { type Reader, takeTurns } from '../../postgres/reader.ts';
 import { readRejectsPage } from '../../postgres/stores/rejects.ts';
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
+import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
-import type { Mend } from './mend.ts';
+import { runLoadTask } from '../sandbox-tasks.ts';
 import { type MendedRecord, Mending } from './mending.ts';
 import { readProposalId } from './proposals.ts';
-import { replacementMend, type ScopedReplacement, writeReplacementId } from './replacement.ts';
+import { type ScopedReplacement, writeReplacementId } from './replacement.ts';
 
 const heldAtATime = {
   rows: REJECTS_AT_A_TIME,
@@ -28,17 +29,19 @@ const heldAtATime = {
  * @throws InputError `not_found`, `invalid_field` where there is no such proposal.
  */
 export async function* mendedRejects(
-  context: Pick<LoadContext, 'db'>,
+  context: Pick<LoadContext, 'db' | 'sandboxes'>,
   environmentId: number,
   jobId: string,
   proposalId: string,
+  signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const { cause, mend } = readProposalId(proposalId);
+  const { cause } = readProposalId(proposalId);
   const { loadId } = await requireSource(context, environmentId, jobId);
   const source = await readLoadSource(context.db, loadId);
   const { head } = new Mending(source);
   if (head.length > 0) yield head;
-  for await (const mended of mendedPages(context, loadId, source, { cause, mend })) {
+  const scoped = { cause, proposalId };
+  for await (const mended of mendedPages(context, source, scoped, { environmentId, isLong: true, signal })) {
     if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
   }
 }
@@ -46,22 +49,23 @@ export async function* mendedRejects(
 /** A mend, and which refused records it is tried on; null: all. */
 interface ScopedMend {
   readonly cause: number | null;
-  readonly mend: Mend;
+  readonly proposalId: string;
+}
+
+interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
+  readonly environmentId: number;
 }
 
 /** Those that a load would take then, some at a time, in file order. */
-async function* mendedPages(
-  { db }: Pick<LoadContext, 'db'>,
-  loadId: number,
+function mendedPages(
+  { db, sandboxes }: Pick<LoadContext, 'db' | 'sandboxes'>,
   source: LoadSource,
-  { cause, mend }: ScopedMend,
-): AsyncGenerator<readonly MendedRecord[]> {
-  const mending = new Mending(source);
-  for (let after: number | null = 0; after !== null; ) {
-    const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
-    yield await mending.mend(mend, rejects);
-    after = more ? (rejects.at(-1)?.row ?? null) : null;
-  }
+  { cause, proposalId }: ScopedMend,
+  { environmentId, ...turn }: Asker,
+): AsyncIterable<readonly MendedRecord[]> {
+  const ask = (after: number) => readRejectsPage(db, source.loadId, after, heldAtATime, cause);
+  const input = { source, proposalId };
+  return runLoadTask('mend', { sandboxes, owner: environmentId, ...turn, input, ask });
 }
 
 export interface CountedReplacement {
@@ -86,7 +90,7 @@ export interface CountOptions {
  * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
  */
 export async function countReplacement(
-  reader: Pick<Reader, 'db' | 'inTurn'>,
+  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,
   jobId: string,
   replacement: ScopedReplacement,
@@ -102,13 +106,15 @@ export async function countReplacement(
   const samples: MendedRecord[] = [];
   let records = 0;
   let isOver = false;
-  const mend = { cause: replacement.cause, mend: replacementMend(replacement) };
-  for await (const mended of takeTurns(mendedPages(reader, loadId, source, mend), reader.inTurn)) {
+  const id = writeReplacementId(replacement);
+  const scoped = { cause: replacement.cause, proposalId: id };
+  const pages = mendedPages(reader, source, scoped, { environmentId, isLong: false, signal });
+  for await (const mended of takeTurns(pages, reader.inTurn)) {
     signal.throwIfAborted();
-    if (isOver) return { id: writeReplacementId(replacement), records, isComplete: false, samples };
+    if (isOver) return { id, records, isComplete: false, samples };
     records += mended.length;
     samples.push(...mended.slice(0, CAUSE_SAMPLES - samples.length));
     isOver = performance.now() >= until;
   }
-  return { id: writeReplacementId(replacement), records, isComplete: true, samples };
+  return { id, records, isComplete: true, samples };
 }

@@ -78,24 +78,40 @@ export async function inspectFile(
   store: ReceivingStore,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
-  options: Options,
+  options: LookOptions,
   limits: ReceiveLimits,
   signal: AbortSignal,
+  lookAt: Look = look,
 ): Promise<Inspection> {
   const received = await receive(source, store, { ...hints, sampleBytes: INSPECTED_BYTES }, limits, signal);
   try {
-    return await look(store, received, options);
+    return await lookAt(store, received, options, signal);
   } finally {
     await store.remove(received.ref);
   }
 }
 
-interface Options extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
+export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   /** The reason that is shown for what `map` says. */
   readonly mapSays?: string;
 }
 
-async function look(store: ReceivingStore, received: ReceivedFile, options: Options): Promise<Inspection> {
+type LookedStore = Pick<ReceivingStore, 'readRange'>;
+
+/** Looks at a beginning that was received, wherever that is done. */
+export type Look = (
+  store: LookedStore,
+  received: ReceivedFile,
+  options: LookOptions,
+  signal: AbortSignal,
+) => Promise<Inspection>;
+
+/** Looks at it in this process. */
+export async function look(
+  store: LookedStore,
+  received: ReceivedFile,
+  options: LookOptions,
+): Promise<Inspection> {
   const { header, readAs } = received;
   const first = header === null ? await firstObjects(store, received) : [];
   const columns = header?.columns ?? [...new Set(first.flatMap((record) => Object.keys(record)))];
@@ -138,7 +154,7 @@ function describe(
   { values: stored }: Sample,
   cells: FileValues,
   { map, plan, reasons }: Chosen,
-  { mapSays = 'map says so', given }: Options & { readonly given: ColumnMap },
+  { mapSays = 'map says so', given }: LookOptions & { readonly given: ColumnMap },
 ): InspectedColumn[] {
   const why = { given, mapSays, reasons };
   if (plan !== null) return describeColumns(plan, columns, stored, cells, why);
@@ -146,21 +162,21 @@ function describe(
   return isUnread ? describeUnread(columns, cells) : describeKeys(stored, map, why);
 }
 
-async function headOf(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<string> {
+async function headOf(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<string> {
   const bytes = await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0));
   // As a part of a stream: a character that is cut at the end is left out.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
 /** Null where the columns do not say it. */
-function entityOf(header: CsvHeader | null, { entity }: Options, { plan }: Chosen): LoadEntity | null {
+function entityOf(header: CsvHeader | null, { entity }: LookOptions, { plan }: Chosen): LoadEntity | null {
   return header === null ? entity : (plan?.entity ?? null);
 }
 
 async function readSample(
-  store: ReceivingStore,
+  store: LookedStore,
   received: ReceivedFile,
-  options: Options,
+  options: LookOptions,
   chosen: Chosen,
   most: number,
 ): Promise<Sample> {
@@ -181,7 +197,7 @@ async function readSample(
 }
 
 /** The first records of a file that has no columns. */
-async function firstObjects(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<JsonObject[]> {
+async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<JsonObject[]> {
   const [chunk] = chunks;
   if (chunk === undefined) return [];
   const end = Math.min(chunk.byteEnd, chunk.byteStart + FIRST_BYTES);
@@ -192,7 +208,7 @@ async function firstObjects(store: ReceivingStore, { ref, chunks }: ReceivedFile
 }
 
 /** As if the file were loaded; of no environment. */
-function sourceOf(received: ReceivedFile, { map, entity, preset }: Options): LoadSource {
+function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): LoadSource {
   return {
     loadId: 0,
     jobId: 'inspection',

@@ -2,15 +2,18 @@ import { FILE_TOUCH_MS } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { WholeFile } from '../../formats/whole-file.ts';
 import { type KeepAlive, keepAlive } from '../../poller.ts';
+import type { Convert } from './convert.ts';
 
 /** Where a file is received into; what is kept aside for the time being goes there too. */
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
   /** Says that the file is in use; false if it is gone. Missing where nothing is swept. */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
+  /** Converts files elsewhere; without it, they are converted in this process. */
+  readonly convert?: Convert;
 }
 
 /**
- * Files that say at their end what they hold (Parquet, ZIP), kept in the store while they are read: as received files that no
+ * Files that are read once they are whole (Parquet, Avro, ZIP), kept in the store meanwhile: as received files that no
  * load has, so that the sweep finds them should the process be killed. They are touched until then, however long that takes.
  */
 export class Asides {

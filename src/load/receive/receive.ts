@@ -18,6 +18,7 @@ import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { Asides, type ReceivingStore } from './asides.ts';
+import { type ConvertWhole, convertFile } from './convert.ts';
 import { type Decoded, decode } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';
@@ -70,17 +71,23 @@ export async function receive(
   clock: ReceiveClock = performance,
 ): Promise<ReceivedFile> {
   const stop = new AbortController();
-  const intake = new Intake(source, limits, AbortSignal.any([signal, stop.signal]), clock);
+  const ended = AbortSignal.any([signal, stop.signal]);
+  const intake = new Intake(source, limits, ended, clock);
   const { maxInflatedBytes } = limits;
   const asides = new Asides(store);
+  const convert: ConvertWhole = (format, { bytes, read }, sheet) => {
+    const sentBytes = (hints.sent ?? intake).receivedBytes;
+    const conversion = { format, bytes, sheet, sentBytes, maxInflatedBytes };
+    return (store.convert ?? convertFile)(conversion, (stretch) => read(...stretch), ended);
+  };
   const writer = await store.create();
   try {
-    const unpacked = await unpack(intake, hints, maxInflatedBytes, asides);
+    const unpacked = await unpack(intake, hints, maxInflatedBytes, asides, convert);
     const decoded = await decode(unpacked);
     requireFitting(hints.source ?? {}, decoded.format);
     const index = createIndex(decoded, hints);
     const notes: string[] = [];
-    const text = storedText(decoded, { asides, hints, sent: intake, maxInflatedBytes, notes });
+    const text = storedText(decoded, { asides, convert, hints, sent: intake, maxInflatedBytes, notes });
     const { storedBytes, isWhole } = await copyAndIndex(text, writer, index, signal, hints.sampleBytes);
     checkNotEmpty(decoded, index, hints);
     const { header, rows: totalRows, chunks } = index;

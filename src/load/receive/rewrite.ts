@@ -1,18 +1,19 @@
 import { MAX_COLUMNAR_RATIO } from '../../domain/limits.ts';
-import { avroToNdjson } from '../../formats/avro.ts';
 import { recordKeyTest } from '../../formats/detect-format.ts';
 import { arrayToNdjson } from '../../formats/json-array.ts';
 import { documentToNdjson } from '../../formats/json-document.ts';
 import { isPlainLines, plainLinesOf } from '../../formats/json-lines.ts';
 import { sequenceToNdjson } from '../../formats/json-sequence.ts';
 import type { JsonLayout } from '../../formats/json-sniff.ts';
-import { parquetToNdjson } from '../../formats/parquet.ts';
 import type { Asides } from './asides.ts';
+import { type Conversion, type ConvertWhole, textOf } from './convert.ts';
 import type { Decoded } from './decode.ts';
-import { inflateGuard, type Sent, type UnpackHints } from './unpack.ts';
+import { inflateGuard, type Sent } from './inflate-guard.ts';
+import type { UnpackHints } from './unpack.ts';
 
 export interface RewriteContext {
   readonly asides: Asides;
+  readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
   /** What was sent for the file, which is what its growth is measured by. */
   readonly sent: Sent;
@@ -33,9 +34,8 @@ export function storedText(decoded: Decoded, context: RewriteContext): AsyncIter
     case 'xlsx':
       return guarded(bytes, context);
     case 'avro':
-      return guarded(avroToNdjson(bytes), context);
     case 'parquet':
-      return guarded(parquetAside(bytes, context.asides), context);
+      return guarded(convertAside(format, bytes, context), context);
     default:
       return format satisfies never;
   }
@@ -90,6 +90,11 @@ async function* guarded(
   }
 }
 
-async function* parquetAside(source: AsyncIterable<Buffer>, asides: Asides): AsyncGenerator<Buffer> {
-  yield* parquetToNdjson(await asides.keep(source));
+/** A file is whole before it is converted: no sender holds up who converts the files of others next. */
+async function* convertAside(
+  format: Conversion['format'],
+  source: AsyncIterable<Buffer>,
+  { asides, convert, notes }: RewriteContext,
+): AsyncGenerator<Buffer> {
+  yield* textOf(convert(format, await asides.keep(source)), notes);
 }

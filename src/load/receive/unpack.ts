@@ -1,15 +1,13 @@
 import { inputError } from '../../domain/errors.ts';
-import {
-  INFLATE_RATIO_GRACE_BYTES,
-  MAX_GZIP_LAYERS,
-  MAX_INFLATE_RATIO,
-  SNIFF_BYTES,
-} from '../../domain/limits.ts';
+import { MAX_GZIP_LAYERS, SNIFF_BYTES } from '../../domain/limits.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { type FormatHints, hasDataName, unsupported } from '../../formats/detect-format.ts';
-import { documentKind, openWorkbook } from '../../formats/workbook.ts';
+import type { WholeFile } from '../../formats/whole-file.ts';
+import { documentKind } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
 import type { Asides } from './asides.ts';
+import { type ConvertWhole, textOf } from './convert.ts';
+import { inflateGuard, type Sent } from './inflate-guard.ts';
 import type { Intake } from './intake.ts';
 import { type Peeked, peek } from './peek.ts';
 
@@ -17,11 +15,6 @@ import { type Peeked, peek } from './peek.ts';
  * Unpacking: gzip, and ZIP archives with one file of data in them. A workbook is a ZIP archive too, of the parts of a document;
  * it is read here as the CSV of one sheet, since nobody else needs its parts.
  */
-
-/** What a sender spent so far. */
-export interface Sent {
-  readonly receivedBytes: number;
-}
 
 export interface UnpackHints extends FormatHints {
   /** The request says `Content-Encoding: gzip`. */
@@ -50,13 +43,14 @@ export interface Unpacked {
 
 /**
  * Takes gzip and ZIP away.
- * @throws InputError `unsupported_format`, `payload_too_large`, and what `intake` and `openWorkbook` throw.
+ * @throws InputError `unsupported_format`, `payload_too_large`, and what `intake` and `convert` throw.
  */
 export async function unpack(
   intake: Intake,
   hints: UnpackHints,
   maxInflatedBytes: number,
   asides: Asides,
+  convert: ConvertWhole,
 ): Promise<Unpacked> {
   const guard = () => inflateGuard(hints.sent ?? intake, maxInflatedBytes);
   const sent = await peek(intake.read(), SNIFF_BYTES);
@@ -66,20 +60,25 @@ export async function unpack(
   const plain = await gunzipAll(sent, guard);
   // A request that must have its array is JSON, whatever is in it.
   if (!isZip(plain.head) || hints.envelope !== undefined) return { plain, hints, archived: null };
-  const archive = await ZipArchive.open(await asides.keep(plain.all));
+  const file = await asides.keep(plain.all);
+  const archive = await ZipArchive.open(file);
   const notes: string[] = [];
   const kind = documentKind(archive);
-  if (kind !== null) return readDocument({ archive, guard: guard() }, { kind, hints, notes, member: null });
+  if (kind !== null) return readDocument(file, convert, { kind, hints, notes, member: null });
   const member = dataMember(archive, notes);
-  const file = await gunzipAll(await peek(archive.read(member, guard()), SNIFF_BYTES), guard);
+  const unpacked = await gunzipAll(await peek(archive.read(member, guard()), SNIFF_BYTES), guard);
   const inner = { ...hints, filename: member.name, contentType: undefined };
-  if (!isZip(file.head))
-    return { plain: file, hints: inner, archived: { member: shownName(member.name), sheet: null, notes } };
-  const nested = await ZipArchive.open(await asides.keep(file.all));
-  const nestedKind = documentKind(nested);
+  if (!isZip(unpacked.head))
+    return {
+      plain: unpacked,
+      hints: inner,
+      archived: { member: shownName(member.name), sheet: null, notes },
+    };
+  const nested = await asides.keep(unpacked.all);
+  const nestedKind = documentKind(await ZipArchive.open(nested));
   if (nestedKind === null) throw unsupported(`a ZIP archive (${shownName(member.name)}) in a ZIP archive`);
   const document = { kind: nestedKind, hints: inner, notes, member: shownName(member.name) };
-  return readDocument({ archive: nested, guard: guard() }, document);
+  return readDocument(nested, convert, document);
 }
 
 interface FoundDocument extends Pick<Unpacked, 'hints'> {
@@ -89,12 +88,16 @@ interface FoundDocument extends Pick<Unpacked, 'hints'> {
 }
 
 async function readDocument(
-  file: Parameters<typeof openWorkbook>[0],
+  file: WholeFile,
+  convert: ConvertWhole,
   { kind, hints, member, notes }: FoundDocument,
 ): Promise<Unpacked> {
   if (kind !== 'workbook') throw unsupported(`${kind}; save it as .xlsx or CSV and send that`);
-  const { sheet, csv } = await openWorkbook(file, hints.source?.sheet, notes);
-  const plain = { head: Buffer.alloc(0), isWhole: false, all: csv };
+  const converted = convert('xlsx', file, hints.source?.sheet)[Symbol.asyncIterator]();
+  const first = await converted.next();
+  const sheet = first.done !== true && 'sheet' in first.value ? first.value.sheet : null;
+  const rest = { [Symbol.asyncIterator]: () => converted };
+  const plain = { head: Buffer.alloc(0), isWhole: false, all: textOf(rest, notes) };
   return { plain, hints, archived: { member, sheet, notes } };
 }
 
@@ -127,25 +130,6 @@ async function gunzipAll(sent: Peeked, guard: () => InflateGuard): Promise<Peeke
     packed = await peek(gunzip(packed.all, guard()), SNIFF_BYTES);
   }
   return packed;
-}
-
-/** Against what is made to grow without end: a bound on the whole, and one on the growth over all layers. */
-export function inflateGuard(
-  sent: Sent,
-  maxInflatedBytes: number,
-  maxRatio = MAX_INFLATE_RATIO,
-): InflateGuard {
-  let inflated = 0;
-  return (bytes) => {
-    inflated += bytes;
-    if (inflated > maxInflatedBytes) {
-      throw inputError('payload_too_large', `The upload unpacks to more than ${maxInflatedBytes} bytes`);
-    }
-    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > sent.receivedBytes * maxRatio) {
-      const message = `The upload unpacks to more than ${maxRatio} times its size`;
-      throw inputError('payload_too_large', message);
-    }
-  };
 }
 
 function tooDeep(): Error {

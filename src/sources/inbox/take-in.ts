@@ -5,7 +5,7 @@ import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
 import type { InboxFile, InboxOptions, InboxReason } from '../../domain/inbox.ts';
 import { MAX_INBOX_FAILURES, READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
-import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
+import { acceptLoad, convertingStore, discardReceived } from '../../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
 import { useMapping, withMapping } from '../../load/saved-mappings.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
@@ -65,8 +65,8 @@ async function receiveOrRefuse(
   handle: FileHandle,
   signal: AbortSignal,
 ): Promise<Taken | null> {
-  const store = receivingStore(context);
   const { environmentId, options: said } = file;
+  const store = convertingStore(context, environmentId);
   try {
     const options = await withMapping(context.db, environmentId, said.mapping, said);
     const { format, source, map } = options;

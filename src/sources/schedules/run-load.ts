@@ -4,7 +4,7 @@ import { MAX_RUN_ITEMS } from '../../domain/limits.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import type { Mapped } from '../../domain/saved-mapping.ts';
 import { withKeys } from '../../domain/source-options.ts';
-import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
+import { acceptLoad, convertingStore, discardReceived } from '../../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
 import { useMapping, withMapping } from '../../load/saved-mappings.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
@@ -76,7 +76,7 @@ async function takeItem(
   try {
     const said = { ...load.options, format: load.format };
     const options = await withMapping(context.db, run.environmentId, load.mapping, said);
-    const received = await receiveItem(context, options, item, opened, signal);
+    const received = await receiveItem(context, run.environmentId, options, item, opened, signal);
     await acceptLoad(context, {
       environmentId: run.environmentId,
       type: 'import',
@@ -115,6 +115,7 @@ async function takeItem(
 
 async function receiveItem(
   context: ScheduleContext,
+  environmentId: number,
   options: LoadOptions & Mapped,
   item: SourceItem,
   opened: OpenItem,
@@ -124,7 +125,7 @@ async function receiveItem(
   const { bytes, hints } = opened;
   const { source, map, format } = options;
   const said = { ...hints, format: format ?? hints.format, filename: item.filename, source, map };
-  const store = receivingStore(context);
+  const store = convertingStore(context, environmentId);
   const received = await receive(bytes, store, { ...said, chunkBytes }, limits, signal);
   try {
     await opened.check();

@@ -1,0 +1,204 @@
+/**
+ * npm run bench:hostile [-- --only TEXT]
+ *
+ * Sends files that were made to do harm to the real service, as one environment, and posts single events as another: how long these
+ * take while each file is sent, beside how long they take on an idle service; and the memory of the serving process meanwhile.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { createDatabase } from '../src/postgres/database.ts';
+import { createPool } from '../src/postgres/pool.ts';
+import { createApiKey } from '../src/postgres/stores/api-keys.ts';
+import { createEnvironment } from '../src/postgres/stores/environments.ts';
+import { blankRecords, hostileFiles } from '../test/support/hostile-files.ts';
+import { apiKey, type Service, startService } from './service.ts';
+
+const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
+
+/** Each file is sent again and again for so long at least. */
+const attackMs = 4_000;
+const idleMs = 8_000;
+/** Between two events. */
+const paceMs = 5;
+const uploadsAtOnce = 16;
+
+interface Answered {
+  readonly status: number;
+  readonly body: string;
+}
+
+type Send = (
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body: Buffer,
+) => Promise<Answered>;
+
+const agent = new Agent({ keepAlive: true });
+
+function sender({ address }: Service, key: string): Send {
+  return (method, path, headers, body) =>
+    new Promise((resolve, reject) => {
+      const all = { authorization: `Token ${key}`, 'content-length': body.length, ...headers };
+      const sending = request(new URL(path, address), { method, agent, headers: all }, async (response) => {
+        let text = '';
+        for await (const piece of response) text += String(piece);
+        resolve({ status: response.statusCode ?? 0, body: text });
+      });
+      // Refused before all of it was taken.
+      sending.on('error', (error) => reject(error));
+      sending.end(body);
+    });
+}
+
+/** Posts events, one every few milliseconds, until it is told to stop; how long each took. */
+function startEvents(send: Send): () => Promise<number[]> {
+  let stopped = false;
+  const event = Buffer.from('{"user_id":"u1","event_name":"opened","metadata":{"via":"bench"}}');
+  const times: number[] = [];
+  const one = async (): Promise<void> => {
+    const startedAt = performance.now();
+    const { status } = await send('POST', '/v1/track', { 'content-type': 'application/json' }, event);
+    times.push(status === 202 ? performance.now() - startedAt : Number.POSITIVE_INFINITY);
+  };
+  const posting = (async () => {
+    const under: Promise<void>[] = [];
+    while (!stopped) {
+      under.push(one());
+      await delay(paceMs);
+    }
+    await Promise.all(under);
+    return times;
+  })();
+  return () => {
+    stopped = true;
+    return posting;
+  };
+}
+
+const at = (times: readonly number[], share: number): number =>
+  times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
+
+/** What an attack is answered, each answer once. */
+type Attack = () => Promise<string>;
+
+function attacks(send: Send): { name: string; run: Attack }[] {
+  const tell = async (answer: Promise<Answered>): Promise<string> => {
+    try {
+      const { status, body } = await answer;
+      const code = /"error_code":\s*"([a-z_]+)"/.exec(body)?.[1];
+      return code === undefined ? String(status) : `${status} ${code}`;
+    } catch (error) {
+      return String((error as { code?: string }).code ?? error);
+    }
+  };
+  const all: { name: string; run: Attack }[] = [];
+  for (const { name, contentType, make } of hostileFiles) {
+    let made: Buffer | null = null;
+    const post = (path: string) => {
+      made ??= make();
+      return tell(send('POST', path, { 'content-type': contentType }, made));
+    };
+    all.push({ name, run: () => post('/v1/imports?dry_run=true&if_duplicate=load') });
+    all.push({ name: `${name}, inspected`, run: () => post('/v1/imports/inspect') });
+    all.push({
+      name: `${name}, ${uploadsAtOnce} at once`,
+      run: async () => {
+        const one = () => post('/v1/imports?dry_run=true&if_duplicate=load');
+        return [...new Set(await Promise.all(Array.from({ length: uploadsAtOnce }, one)))].join(', ');
+      },
+    });
+  }
+  let refused: string | null = null;
+  all.push({
+    name: 'causes of records of blanks',
+    run: async () => {
+      refused ??= await loadBlanks(send);
+      return tell(send('GET', `/v1/background_jobs/${refused}/rejects?group_by=cause`, {}, Buffer.alloc(0)));
+    },
+  });
+  all.push({ name: `${uploadsAtOnce} tus uploads`, run: () => tusUploads(send) });
+  return all;
+}
+
+async function loadBlanks(send: Send): Promise<string> {
+  const headers = { 'content-type': 'application/x-ndjson', 'content-encoding': 'gzip' };
+  const { job_id } = JSON.parse((await send('POST', '/v1/imports', headers, blankRecords())).body) as {
+    job_id: string;
+  };
+  for (;;) {
+    const { body } = await send('GET', `/v1/background_jobs/${job_id}`, {}, Buffer.alloc(0));
+    if (/"status":\s*"(?:completed|failed)"/.test(body)) return job_id;
+    await delay(100);
+  }
+}
+
+async function tusUploads(send: Send): Promise<string> {
+  const bytes = Buffer.alloc(16 * 1024 * 1024, 'u,x\n');
+  const one = async (): Promise<number> => {
+    const tus = { 'tus-resumable': '1.0.0' };
+    const made = await send(
+      'POST',
+      '/v1/uploads',
+      { ...tus, 'upload-length': String(bytes.length) },
+      Buffer.alloc(0),
+    );
+    const { upload_id } = JSON.parse(made.body) as { upload_id: string };
+    const type = 'application/offset+octet-stream';
+    const headers = { ...tus, 'content-type': type, 'upload-offset': '0' };
+    return (await send('PATCH', `/v1/uploads/${upload_id}`, headers, bytes)).status;
+  };
+  return [...new Set(await Promise.all(Array.from({ length: uploadsAtOnce }, one)))].join(', ');
+}
+
+/** The most that the process has had since it was last asked. */
+function takePeakMib(pid: number): number {
+  const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  return Math.round(Number(peak) / 1_024);
+}
+
+async function run(service: Service, events: Send, hostile: Send): Promise<void> {
+  const measureIdle = async () => {
+    const stop = startEvents(events);
+    await delay(idleMs);
+    return at(await stop(), 0.99);
+  };
+  await measureIdle();
+  const idle = await measureIdle();
+  process.stdout.write(`idle: p99 ${idle.toFixed(1)} ms, ${takePeakMib(service.pid)} MiB\n`);
+  for (const { name, run } of attacks(hostile)) {
+    if (!name.includes(flags.only)) continue;
+    // Made, and the first time: what is kept of it is made here.
+    const stop = startEvents(events);
+    const until = performance.now() + attackMs;
+    const answers = new Set<string>();
+    let rounds = 0;
+    do {
+      answers.add(await run());
+      rounds++;
+    } while (performance.now() < until);
+    const seconds = (performance.now() - until + attackMs) / 1_000;
+    const times = await stop();
+    const p99 = at(times, 0.99);
+    const figures = `p99 ${p99.toFixed(1)} ms, ${(p99 / idle).toFixed(1)} × idle, most ${at(times, 1).toFixed(0)} ms, ${takePeakMib(service.pid)} MiB`;
+    process.stdout.write(
+      `${name}: ${figures}; ${rounds} in ${seconds.toFixed(1)} s: ${[...answers].join(', ')}\n`,
+    );
+  }
+}
+
+const service = await startService({ WORKERS: '1', MAX_EVENT_LOOP_DELAY_MS: '0' });
+const pool = createPool({ url: service.databaseUrl, max: 2, applicationName: 'bench' });
+try {
+  const db = createDatabase(pool);
+  const { environmentId } = await createEnvironment(db, 'hostile');
+  const { key } = await createApiKey(db, environmentId, { label: 'bench' });
+  await run(service, sender(service, apiKey), sender(service, key));
+} finally {
+  await pool.end();
+  await service.stop();
+}
+process.exit();

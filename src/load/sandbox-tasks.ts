@@ -1,0 +1,132 @@
+/*
+ * The tasks of the load route that are done in sandboxes: what they parse was sent by somebody. Commands do the same in their own
+ * process, where nobody else is.
+ */
+import { extname } from 'node:path';
+import type { Logger } from 'pino';
+import { InputError, type Problem } from '../domain/errors.ts';
+import type { Reject } from '../domain/reject.ts';
+import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
+import { Sandboxes } from '../sandbox/sandboxes.ts';
+import { type ExplainedCause, explainCause } from './causes/explain-cause.ts';
+import { type MendedRecord, Mending } from './causes/mending.ts';
+import { readProposalId } from './causes/proposals.ts';
+import { type Inspection, type Look, type LookOptions, look } from './inspect/inspect-file.ts';
+import {
+  type Conversion,
+  type Convert,
+  type Converted,
+  convertFile,
+  type Stretch,
+} from './receive/convert.ts';
+import type { ReceivedFile } from './receive/receive.ts';
+
+/** The shapes of the tasks, by name. */
+export interface LoadTasks {
+  /** Converts a file that is no text. */
+  readonly convert: Task<Conversion, Stretch, Buffer, Converted>;
+  /** Inspects the beginning of a received file. */
+  readonly look: Task<LookInput, Stretch, Buffer, Looked>;
+  /** Tries what would mend the causes of a load; the question is for the refused records of the next of them. */
+  readonly causes: Task<CausesInput, number, readonly Reject[], ExplainedCause>;
+  /** Mends refused records; the question is for those after a row. */
+  readonly mend: Task<MendInput, number, RejectsPage, readonly MendedRecord[]>;
+}
+
+interface Task<Input, Question, Answer, Item> {
+  readonly input: Input;
+  readonly question: Question;
+  readonly answer: Answer;
+  readonly item: Item;
+}
+
+interface LookInput {
+  readonly received: ReceivedFile;
+  readonly options: LookOptions;
+}
+
+/** An inspection as it comes out of another process, which keeps no classes. */
+interface Looked {
+  readonly found: Omit<Inspection, 'problem'>;
+  readonly problems: readonly [Problem, ...Problem[]] | null;
+}
+
+interface CausesInput {
+  readonly source: LoadSource;
+  readonly causes: readonly number[];
+}
+
+interface MendInput {
+  readonly source: LoadSource;
+  readonly proposalId: string;
+}
+
+export interface RejectsPage {
+  readonly rejects: readonly Reject[];
+  readonly more: boolean;
+}
+
+export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTasks[Name]> } = {
+  convert: convertFile,
+  async *look({ received, options }, read) {
+    const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
+    const { problem, ...found } = await look(store, received, options);
+    yield { found, problems: problem?.problems ?? null };
+  },
+  async *causes({ source, causes }, readTried) {
+    const mending = new Mending(source);
+    for (const [at, cause] of causes.entries()) {
+      yield await explainCause(source, mending, cause, await readTried(at));
+    }
+  },
+  async *mend({ source, proposalId }, readPage) {
+    const { mend } = readProposalId(proposalId);
+    const mending = new Mending(source);
+    for (let after: number | null = 0; after !== null; ) {
+      const { rejects, more }: RejectsPage = await readPage(after);
+      yield await mending.mend(mend, rejects);
+      after = more ? (rejects.at(-1)?.row ?? null) : null;
+    }
+  },
+};
+
+/** The sandboxes of a server or a worker. */
+export function openLoadSandboxes(log: Logger): Sandboxes {
+  // Beside this file in the sources, and beside the bundle that it is part of.
+  return new Sandboxes(new URL(`./sandbox-main${extname(import.meta.url)}`, import.meta.url), log);
+}
+
+/** Work that is to be done in a sandbox; null: in this process. */
+export interface LoadWork<Name extends keyof LoadTasks> extends Turn {
+  readonly sandboxes: Sandboxes | null;
+  readonly input: LoadTasks[Name]['input'];
+  readonly ask: (question: LoadTasks[Name]['question']) => Promise<LoadTasks[Name]['answer']>;
+}
+
+export function runLoadTask<Name extends keyof LoadTasks>(
+  task: Name,
+  { sandboxes, ...work }: LoadWork<Name>,
+): AsyncIterable<LoadTasks[Name]['item']> {
+  const handler: TaskHandler<LoadTasks[Name]> = loadTasks[task];
+  return sandboxes === null ? handler(work.input, work.ask) : sandboxes.run<LoadTasks[Name]>(task, work);
+}
+
+/** Converts files of an environment in sandboxes. */
+export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
+  return (input, ask, signal) =>
+    runLoadTask('convert', { sandboxes, owner, isLong: true, input, ask, signal });
+}
+
+/** Inspects files of an environment in sandboxes. */
+export function lookIn(sandboxes: Sandboxes | null, owner: number): Look {
+  return async (store, received, options, signal) => {
+    const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);
+    const input = { received, options };
+    for await (const looked of runLoadTask('look', { sandboxes, owner, isLong: false, input, ask, signal })) {
+      const { found, problems } = looked;
+      return { ...found, problem: problems === null ? null : new InputError(...problems) };
+    }
+    throw new Error('an inspection came to nothing');
+  };
+}

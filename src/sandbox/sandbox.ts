@@ -1,0 +1,230 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Fault, InputError, inputError, type Problem, TransientError } from '../domain/errors.ts';
+import { SANDBOX_START_MS } from '../domain/limits.ts';
+import { packageRoot } from '../package-root.ts';
+
+/** What a task is given, what it asks for while it works and is answered, and the items that it comes to. */
+export interface TaskShape {
+  readonly input: unknown;
+  readonly question: unknown;
+  readonly answer: unknown;
+  readonly item: unknown;
+}
+
+export type TaskHandler<Shape extends TaskShape> = (
+  input: Shape['input'],
+  ask: (question: Shape['question']) => Promise<Shape['answer']>,
+) => AsyncIterable<Shape['item']>;
+
+/** Whom a task is for, and whether it may take minutes. */
+export interface Turn {
+  /** An environment. */
+  readonly owner: number;
+  readonly isLong: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** To a sandbox: a task to begin, the wish for its next item, or the answer to a question. */
+export type ToSandbox =
+  | { readonly kind: 'begin'; readonly task: string; readonly input: unknown }
+  | { readonly kind: 'more' }
+  | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
+
+/** From a sandbox. An item is sent for each `more`; questions come whenever the task has them. */
+export type FromSandbox =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'ask'; readonly question: number; readonly asked: unknown }
+  | { readonly kind: 'item'; readonly item: unknown }
+  | { readonly kind: 'end' }
+  | { readonly kind: 'refused'; readonly problems: readonly [Problem, ...Problem[]] }
+  | { readonly kind: 'failed'; readonly message: string; readonly stack: string | undefined };
+
+export interface SandboxLimits {
+  /** Of its JavaScript heap, in MiB. */
+  readonly heapMib: number;
+  /** Of the time that a task works on one item, in milliseconds; what it waits for answers does not count. */
+  readonly itemMs: number;
+}
+
+interface Waiting {
+  readonly resolve: (item: IteratorResult<unknown, undefined>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * A Sandbox is a child process in which one task at a time parses bytes from outside. It has a heap of its own and no environment
+ * variables, and yields to everything else on the machine; too much memory or time ends it, and the task alone fails.
+ */
+export class Sandbox {
+  /** Set once the process can be used no more. */
+  ended: Error | null = null;
+  /** No task is under way. */
+  isFree = true;
+  readonly #child: ChildProcess;
+  readonly #limits: SandboxLimits;
+  #ask: (question: unknown) => Promise<unknown> = async () => undefined;
+  #waiting: Waiting | null = null;
+  /** Questions that are being answered; the time of the task stands still. */
+  #asked = 0;
+  /** Until then it starts, which is not the task's time. */
+  #isReady = false;
+  #leftMs = 0;
+  #since = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @throws TransientError if the system starts no process. */
+  constructor(file: URL, limits: SandboxLimits, onEnd: (ending: string) => void) {
+    this.#limits = limits;
+    this.#child = start(fileURLToPath(file), limits.heapMib);
+    this.#child.on('message', (message) => this.#receive(message as FromSandbox));
+    this.#child.once('exit', (code, signal) => {
+      onEnd(signal ?? `exit code ${code}`);
+      // V8 aborts for want of heap, the kernel kills for want of memory; nothing else of ours ends by a signal.
+      this.#end(signal === null ? new Fault(`a sandbox ended with exit code ${code}`) : tooMuch('memory'));
+    });
+    this.#child.once('error', (cause) => {
+      this.#end(Object.assign(new TransientError('a process cannot be started'), { cause }));
+    });
+    this.#hold(false);
+  }
+
+  begin(task: string, input: unknown, ask: (question: unknown) => Promise<unknown>): void {
+    this.#ask = ask;
+    this.isFree = false;
+    this.#send({ kind: 'begin', task, input });
+  }
+
+  /** The next item of the task. @throws InputError for what the task refuses, or that it takes too much; what `ask` throws. */
+  next(): Promise<IteratorResult<unknown, undefined>> {
+    return new Promise((resolve, reject) => {
+      if (this.ended !== null) return reject(this.ended);
+      this.#waiting = { resolve, reject };
+      this.#leftMs = this.#limits.itemMs;
+      this.#hold(true);
+      this.#run();
+      this.#send({ kind: 'more' });
+    });
+  }
+
+  /** Ends the process, and with it what it has under way. */
+  kill(error: Error): void {
+    this.#end(error);
+    this.#child.kill('SIGKILL');
+  }
+
+  #receive(message: FromSandbox): void {
+    switch (message.kind) {
+      case 'ready':
+        this.#isReady = true;
+        if (this.#waiting !== null) this.#run();
+        break;
+      case 'ask':
+        this.#answer(message.question, message.asked);
+        break;
+      case 'item':
+        this.#settle(({ resolve }) => resolve({ done: false, value: message.item }));
+        break;
+      case 'end':
+        this.isFree = true;
+        this.#settle(({ resolve }) => resolve({ done: true, value: undefined }));
+        break;
+      case 'refused':
+        this.isFree = true;
+        this.#settle(({ reject }) => reject(new InputError(...message.problems)));
+        break;
+      case 'failed':
+        this.#settle(({ reject }) => reject(unforeseen(message)));
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #answer(question: number, asked: unknown): void {
+    this.#asked++;
+    this.#pause();
+    this.#ask(asked).then(
+      (answer) => {
+        this.#asked--;
+        if (this.ended !== null) return;
+        if (this.#asked === 0 && this.#waiting !== null) this.#run();
+        this.#send({ kind: 'answer', question, answer });
+      },
+      (error: Error) => this.kill(error),
+    );
+  }
+
+  #settle(tell: (waiting: Waiting) => void): void {
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    this.#pause();
+    this.#hold(false);
+    if (waiting !== null) tell(waiting);
+  }
+
+  #end(error: Error): void {
+    this.ended ??= error;
+    const reason = this.ended;
+    this.#settle(({ reject }) => reject(reason));
+  }
+
+  #run(): void {
+    clearTimeout(this.#timer);
+    this.#since = performance.now();
+    const leftMs = this.#isReady ? this.#leftMs : SANDBOX_START_MS;
+    this.#timer = setTimeout(() => this.kill(tooMuch('time')), leftMs);
+  }
+
+  #pause(): void {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#leftMs -= performance.now() - this.#since;
+  }
+
+  #send(message: ToSandbox): void {
+    // One that has just ended takes nothing: that it ended is the event to act upon.
+    this.#child.send(message, () => undefined);
+  }
+
+  /** Whether this process must not end before the other does. */
+  #hold(held: boolean): void {
+    if (held) {
+      this.#child.ref();
+      this.#child.channel?.ref();
+    } else {
+      this.#child.unref();
+      this.#child.channel?.unref();
+    }
+  }
+}
+
+/** Without our variables, where the keys and passwords are. */
+function start(path: string, heapMib: number): ChildProcess {
+  const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
+  const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
+  try {
+    return fork(path, [], {
+      cwd: packageRoot,
+      env: {},
+      execArgv: [...loader, ...heap],
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+  } catch (cause) {
+    throw Object.assign(new TransientError('a process cannot be started'), { cause });
+  }
+}
+
+function unforeseen({ message, stack }: { message: string; stack: string | undefined }): Fault {
+  return Object.assign(new Fault(`a task failed in its sandbox: ${message}`), { cause: stack });
+}
+
+function tooMuch(what: 'memory' | 'time'): InputError {
+  return inputError(
+    'payload_too_large',
+    `Reading it takes more ${what} than one file, or one record, may take`,
+  );
+}

@@ -1,0 +1,196 @@
+/*
+ * Sandboxes: bytes from outside are parsed where a hang or a blow-up costs nobody else anything. `sandboxes.ts` says which task has its
+ * turn, `sandbox.ts` is one child process, `serve-tasks.ts` what runs in it. Promises: a task that takes too much memory or time fails
+ * alone, and its caller learns why; one owner's tasks leave room for those of others.
+ */
+import type { Logger } from 'pino';
+import { Interrupted, TransientError } from '../domain/errors.ts';
+import {
+  MAX_LONG_TASKS,
+  MAX_SANDBOXES,
+  MAX_SANDBOXES_PER_OWNER,
+  SANDBOX_HEAP_MIB,
+  SANDBOX_IDLE_MS,
+  SANDBOX_ITEM_MS,
+  SANDBOX_WAIT_MS,
+} from '../domain/limits.ts';
+import { Sandbox, type SandboxLimits, type TaskShape, type Turn } from './sandbox.ts';
+
+export interface SandboxesOptions extends SandboxLimits {
+  /** Processes at a time; of these for one owner, and for tasks that may take minutes. */
+  readonly atATime: number;
+  readonly perOwner: number;
+  readonly longAtATime: number;
+  /** How long a task waits for its turn, and a process for a task, in milliseconds. */
+  readonly waitMs: number;
+  readonly idleMs: number;
+}
+
+const defaults: SandboxesOptions = {
+  heapMib: SANDBOX_HEAP_MIB,
+  itemMs: SANDBOX_ITEM_MS,
+  atATime: MAX_SANDBOXES,
+  perOwner: MAX_SANDBOXES_PER_OWNER,
+  longAtATime: MAX_LONG_TASKS,
+  waitMs: SANDBOX_WAIT_MS,
+  idleMs: SANDBOX_IDLE_MS,
+};
+
+export interface Work<Shape extends TaskShape> extends Turn {
+  readonly input: Shape['input'];
+  readonly ask: (question: Shape['question']) => Promise<Shape['answer']>;
+}
+
+interface Idle {
+  readonly sandbox: Sandbox;
+  readonly timer: NodeJS.Timeout;
+}
+
+interface Queued {
+  readonly turn: Turn;
+  readonly begin: () => void;
+}
+
+/** The sandboxes of one process. They start when they are needed. */
+export class Sandboxes {
+  readonly #file: URL;
+  readonly #log: Logger;
+  readonly #options: SandboxesOptions;
+  readonly #all = new Set<Sandbox>();
+  readonly #idle: Idle[] = [];
+  /** What has its turn now. */
+  readonly #running = new Set<Turn>();
+  /** In the order in which they came. */
+  readonly #queued: Queued[] = [];
+  #isClosed = false;
+
+  /** `file`: what runs in each; it calls `serveTasks`. */
+  constructor(file: URL, log: Logger, options: Partial<SandboxesOptions> = {}) {
+    this.#file = file;
+    this.#log = log;
+    this.#options = { ...defaults, ...options };
+  }
+
+  /**
+   * Runs a task, and yields its items as they are taken.
+   * @throws InputError for what the task refuses, `payload_too_large` for what takes too much; TransientError if its turn does not
+   *   come; what `ask` throws; the signal's reason.
+   */
+  async *run<Shape extends TaskShape>(task: string, work: Work<Shape>): AsyncGenerator<Shape['item']> {
+    const { input, ask, signal } = work;
+    await this.#awaitTurn(work);
+    let sandbox: Sandbox | null = null;
+    // Also where nobody takes the rest of the items.
+    const end = (): void => {
+      signal.removeEventListener('abort', end);
+      if (!this.#running.delete(work)) return;
+      if (sandbox !== null) this.#giveBack(sandbox);
+      this.#beginQueued();
+    };
+    signal.addEventListener('abort', end);
+    try {
+      signal.throwIfAborted();
+      sandbox = this.#take();
+      sandbox.begin(task, input, ask);
+      for (;;) {
+        const { done, value } = await sandbox.next();
+        if (done === true) return;
+        yield value as Shape['item'];
+        signal.throwIfAborted();
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      end();
+    }
+  }
+
+  /** Ends all of them, and what they have under way. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { timer } of this.#idle.splice(0)) clearTimeout(timer);
+    for (const sandbox of this.#all) sandbox.kill(new Interrupted('the service stops'));
+  }
+
+  #runningOf(owner: number): number {
+    return [...this.#running].filter((turn) => turn.owner === owner).length;
+  }
+
+  #mayRun({ owner, isLong }: Turn): boolean {
+    const { atATime, perOwner, longAtATime } = this.#options;
+    if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
+    return !isLong || [...this.#running].filter((turn) => turn.isLong).length < longAtATime;
+  }
+
+  /** Resolves once the task counts as running. */
+  #awaitTurn(turn: Turn): Promise<void> {
+    const { signal } = turn;
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const leave = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+        this.#queued.splice(this.#queued.indexOf(queued), 1);
+      };
+      const fail = (error: unknown) => {
+        leave();
+        reject(error);
+      };
+      const begin = () => {
+        leave();
+        this.#running.add(turn);
+        resolve();
+      };
+      const queued: Queued = { turn, begin };
+      const abort = () => fail(signal.reason);
+      const timer = setTimeout(() => fail(busy()), this.#options.waitMs);
+      signal.addEventListener('abort', abort);
+      this.#queued.push(queued);
+      this.#beginQueued();
+    });
+  }
+
+  /** Of those that may begin, the first whose owner has the fewest running. */
+  #beginQueued(): void {
+    for (;;) {
+      const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
+      if (first === undefined) return;
+      const fewest = (best: Queued, next: Queued) =>
+        this.#runningOf(next.turn.owner) < this.#runningOf(best.turn.owner) ? next : best;
+      others.reduce(fewest, first).begin();
+    }
+  }
+
+  #take(): Sandbox {
+    if (this.#isClosed) throw new Interrupted('the service stops');
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      clearTimeout(idle.timer);
+      if (idle.sandbox.ended === null) return idle.sandbox;
+    }
+    const sandbox: Sandbox = new Sandbox(this.#file, this.#options, (ending) => {
+      this.#all.delete(sandbox);
+      if (ending !== 'SIGKILL') this.#log.warn({ ending }, 'a sandbox ended, and with it the task in it');
+    });
+    this.#all.add(sandbox);
+    return sandbox;
+  }
+
+  /** One whose task came to no end is in the middle of it. */
+  #giveBack(sandbox: Sandbox): void {
+    if (!sandbox.isFree || this.#isClosed) {
+      sandbox.kill(new Interrupted('the task was given up'));
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#idle.splice(this.#idle.indexOf(idle), 1);
+      sandbox.kill(new Interrupted('idle'));
+    }, this.#options.idleMs);
+    const idle: Idle = { sandbox, timer: timer.unref() };
+    this.#idle.push(idle);
+  }
+}
+
+function busy(): Error {
+  return new TransientError('too many files are being read; try again later');
+}

@@ -1,0 +1,127 @@
+import { deflateRawSync, gzipSync } from 'node:zlib';
+import { parquetWriteBuffer } from 'hyparquet-writer';
+import { textRow, workbookFile } from './workbook-file.ts';
+import { zipFile } from './zip-file.ts';
+
+/* Files that are small to send and were made to cost whoever reads them dearly. Each is what made a server slow, large or dead once. */
+
+export interface HostileFile {
+  readonly name: string;
+  readonly contentType: string;
+  readonly make: () => Buffer;
+}
+
+const MiB = 1024 * 1024;
+const csv = 'text/csv';
+const json = 'application/json';
+const xlsx = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+
+export const hostileFiles: readonly HostileFile[] = [
+  { name: 'Avro: a map of nulls', contentType: 'application/avro', make: () => avroMap(16_000_000) },
+  { name: 'Parquet: 3 000 columns', contentType: 'application/vnd.apache.parquet', make: wideParquet },
+  { name: 'CSV: 10 000 columns', contentType: csv, make: () => wideCsv(10_000, 500) },
+  {
+    name: 'CSV: a million bad lines',
+    contentType: csv,
+    make: () => Buffer.from(`user_id,a\n${'x\n'.repeat(1e6)}`),
+  },
+  {
+    name: 'CSV: a closed cell of 80 MB',
+    contentType: csv,
+    make: () =>
+      Buffer.concat([Buffer.from('user_id,a\nu1,"'), Buffer.alloc(80e6, 'a\n'), Buffer.from('"\n')]),
+  },
+  {
+    name: 'CSV: a header of 8 MiB',
+    contentType: csv,
+    make: () => Buffer.from(`user_id,${'column,'.repeat((8 * MiB) / 7)}\nu1\n`),
+  },
+  {
+    name: 'CSV in UTF-16',
+    contentType: csv,
+    make: () => Buffer.from(`\ufeffuser_id,a\n${'u,\u00e9\n'.repeat(5e6)}`, 'utf16le'),
+  },
+  { name: 'gzip bomb', contentType: csv, make: () => gzipSync(Buffer.alloc(256 * MiB, 'u1,x\n')) },
+  {
+    name: 'ZIP bomb',
+    contentType: 'application/zip',
+    make: () => zipFile([{ name: 'a.csv', data: Buffer.alloc(256 * MiB, 'u,x\n') }]),
+  },
+  { name: 'Excel: shared text', contentType: xlsx, make: () => workbook(1, 1_000_000) },
+  { name: 'Excel: 1 000 sheets', contentType: xlsx, make: () => workbook(1_000, 1) },
+  { name: 'JSON: nesting', contentType: json, make: () => Buffer.alloc(8 * MiB, '[') },
+  { name: 'JSON: a path', contentType: json, make: () => deepDocument() },
+  { name: 'JSON: one object of many keys', contentType: json, make: () => manyKeys() },
+];
+
+/** One record whose map says to have so many entries; in zeros, which pack well. */
+export function avroMap(entries: number): Buffer {
+  const schema = {
+    type: 'record',
+    name: 'r',
+    fields: [{ name: 'user_id', type: { type: 'map', values: 'null' } }],
+  };
+  const marker = Buffer.alloc(16, 7);
+  const block = deflateRawSync(Buffer.concat([avroLong(entries), Buffer.alloc(entries + 1)]));
+  const about = { 'avro.schema': JSON.stringify(schema), 'avro.codec': 'deflate' };
+  const header = Object.entries(about).map(([name, value]) =>
+    Buffer.concat([avroText(name), avroText(value)]),
+  );
+  const parts = [Buffer.from('Obj\x01'), avroLong(header.length), ...header, avroLong(0), marker];
+  return Buffer.concat([...parts, avroLong(1), avroLong(block.length), block, marker]);
+}
+
+function avroText(text: string): Buffer {
+  return Buffer.concat([avroLong(text.length), Buffer.from(text)]);
+}
+
+/** Of positive numbers only. */
+function avroLong(value: number): Buffer {
+  const bytes: number[] = [];
+  let left = value * 2;
+  for (; left >= 0x80; left = Math.floor(left / 0x80)) bytes.push((left % 0x80) | 0x80);
+  return Buffer.from([...bytes, left]);
+}
+
+function wideParquet(): Buffer {
+  const data = Array.from({ length: 1_000 }, () => 'x');
+  const columnData = Array.from({ length: 3_000 }, (_, column) => ({
+    name: column === 0 ? 'user_id' : `c${column}`,
+    data,
+  }));
+  return Buffer.from(parquetWriteBuffer({ columnData }));
+}
+
+function wideCsv(columns: number, records: number): Buffer {
+  const names = Array.from({ length: columns - 1 }, (_, column) => `c${column}`);
+  const cells = ',x'.repeat(columns - 1);
+  const lines = Array.from({ length: records }, (_, record) => `u${record}${cells}\n`);
+  return Buffer.from(`user_id,${names.join(',')}\n${lines.join('')}`);
+}
+
+function workbook(sheets: number, shared: number): Buffer {
+  const rows = textRow(1, 'user_id', 'a') + textRow(2, 'u1', 'x');
+  return workbookFile({
+    sheets: Array.from({ length: sheets }, (_, number) => ({ name: `s${number}`, rows })),
+    shared: Array.from(
+      { length: shared },
+      () => '<t>aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa</t>',
+    ),
+  });
+}
+
+function deepDocument(): Buffer {
+  const [open, close] = [`{"${'k'.repeat(MiB / 16)}":`, '}'];
+  const records = '{"user_id":"u","a":{"b":[1,2,3]}},'.repeat(200_000);
+  return Buffer.from(`${open.repeat(15)}[${records}{}]${close.repeat(15)}`);
+}
+
+function manyKeys(): Buffer {
+  return Buffer.from(`{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":[{}],`).join('')}"a":1}`);
+}
+
+/** Events whose time is blanks, and one letter behind them: four of them, packed. */
+export function blankRecords(): Buffer {
+  const record = `{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"x${' '.repeat(65_000)}x"}\n`;
+  return gzipSync(record.repeat(4));
+}

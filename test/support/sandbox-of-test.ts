@@ -1,0 +1,69 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { inputError } from '../../src/domain/errors.ts';
+import type { TaskHandler } from '../../src/sandbox/sandbox.ts';
+import { serveTasks } from '../../src/sandbox/serve-tasks.ts';
+
+/* Runs in the sandboxes of tests: tasks that do what hostile bytes make a parser do. */
+
+export interface Shape {
+  readonly input: number;
+  readonly question: string;
+  readonly answer: Buffer;
+  readonly item: unknown;
+}
+
+type Handler = TaskHandler<Shape>;
+
+export const tasks = {
+  /** Counts up to its input. */
+  async *count(to) {
+    for (let number = 1; number <= to; number++) yield number;
+  },
+  async *environment() {
+    yield {
+      pid: process.pid,
+      variables: Object.keys(process.env).filter((name) => name !== 'NODE_CHANNEL_FD'),
+    };
+  },
+  /** Asks for twice as many answers as it has items. */
+  async *ask(times, ask) {
+    for (let number = 0; number < times; number++) {
+      const answers = await Promise.all([ask(`a${number}`), ask(`b${number}`)]);
+      yield Buffer.concat(answers);
+    }
+  },
+  /** One array larger than the heap: what ends a whole process where a thread does it. */
+  async *largeArray() {
+    yield new Array(60_000_000).fill({}).length;
+  },
+  async *manyObjects() {
+    const held: object[] = [];
+    yield* [];
+    for (;;) held.push({});
+  },
+  async *loop(items) {
+    for (let number = 1; number <= items; number++) yield number;
+    for (;;);
+  },
+  /** Never ends, and lets others have their turn. */
+  async *idle() {
+    await delay(2 ** 30);
+    yield 0;
+  },
+  async *refuse() {
+    yield 1;
+    throw inputError('unsupported_format', 'No such thing', 'line 7');
+  },
+  async *fail() {
+    yield* [];
+    throw new TypeError('x is not a function');
+  },
+  async *exit() {
+    yield* [];
+    process.exit(3);
+  },
+} satisfies Record<string, Handler>;
+
+// Only where it was forked for it: tests import the names.
+if (process.argv[1]?.endsWith('sandbox-of-test.ts') === true)
+  serveTasks<Record<keyof typeof tasks, Shape>>(tasks);

@@ -1,0 +1,179 @@
+import { pino } from 'pino';
+import { afterEach, describe, expect, test } from 'vitest';
+import { Sandboxes, type SandboxesOptions, type Work } from '../../../src/sandbox/sandboxes.ts';
+import type { Shape, tasks } from '../../support/sandbox-of-test.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const file = new URL('../../support/sandbox-of-test.ts', import.meta.url);
+const opened: Sandboxes[] = [];
+afterEach(() => {
+  for (const sandboxes of opened.splice(0)) sandboxes.close();
+});
+
+function open(options: Partial<SandboxesOptions> = {}) {
+  const sandboxes = new Sandboxes(file, pino({ level: 'silent' }), {
+    heapMib: 64,
+    itemMs: 60_000,
+    ...options,
+  });
+  opened.push(sandboxes);
+  const start = (task: keyof typeof tasks, input = 0, work: Partial<Work<Shape>> = {}) =>
+    sandboxes.run<Shape>(task, {
+      input,
+      ask: async (question) => Buffer.from(question),
+      owner: 1,
+      isLong: false,
+      signal: new AbortController().signal,
+      ...work,
+    });
+  const run = async (...args: Parameters<typeof start>): Promise<unknown[]> => {
+    const items: unknown[] = [];
+    for await (const item of start(...args)) items.push(item);
+    return items;
+  };
+  return { sandboxes, start, run };
+}
+
+const tooMuch = (what: string) => ({
+  problems: [{ code: 'payload_too_large', message: expect.stringContaining(`more ${what}`) }],
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+const pidOf = ([item]: readonly unknown[]): number => (item as { pid: number }).pid;
+
+describe('a task in a sandbox', () => {
+  test('yields its items, and is answered what it asks for, whatever comes at once', async () => {
+    const { run } = open();
+    expect(await run('count', 1_000)).toEqual(Array.from({ length: 1_000 }, (_, at) => at + 1));
+    expect((await run('ask', 3)).map(String)).toEqual(['a0b0', 'a1b1', 'a2b2']);
+  });
+
+  test('has none of our variables, and the next task has the same process', async () => {
+    const { run } = open();
+    const first = await run('environment');
+    expect(first).toMatchObject([{ variables: [] }]);
+    expect(await run('environment')).toEqual(first);
+  });
+
+  test.each([
+    ['largeArray', 'memory'],
+    ['manyObjects', 'memory'],
+    ['loop', 'time'],
+    ['idle', 'time'],
+  ] as const)('that takes too much (%s) fails alone, and says what', async (task, what) => {
+    const { run } = open(what === 'time' ? { itemMs: 1_000 } : {});
+    await expect(run(task)).rejects.toMatchObject(tooMuch(what));
+    expect(await run('count', 1)).toEqual([1]);
+  });
+
+  test('has its time for each item, and none of it passes while it waits for an answer or for whoever takes its items', async () => {
+    const { start } = open({ itemMs: 1_000 });
+    const items = start('ask', 1, {
+      ask: (question) => new Promise((resolve) => setTimeout(resolve, 1_500, Buffer.from(question))),
+    });
+    expect(await items.next()).toMatchObject({ done: false });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(await items.next()).toMatchObject({ done: true });
+  });
+
+  test('refuses with its own problems; what it does not foresee is our fault', async () => {
+    const { run } = open();
+    const problems = [{ code: 'unsupported_format', message: 'No such thing', details: 'line 7' }];
+    await expect(run('refuse')).rejects.toMatchObject({ name: 'InputError', problems });
+    await expect(run('fail')).rejects.toMatchObject({
+      name: 'Fault',
+      message: expect.stringContaining('x is not'),
+    });
+    await expect(run('exit')).rejects.toMatchObject({
+      name: 'Fault',
+      message: expect.stringContaining('code 3'),
+    });
+  });
+
+  test('fails with what answering it throws', async () => {
+    const { run } = open();
+    const error = new Error('the store is away');
+    await expect(run('ask', 1, { ask: () => Promise.reject(error) })).rejects.toBe(error);
+    expect(await run('count', 1)).toEqual([1]);
+  });
+
+  test('works on one item more than was taken, at most', async () => {
+    const { start } = open();
+    let asked = 0;
+    const items = start('ask', 1_000, { ask: async () => Buffer.from(String(++asked)) });
+    await items.next();
+    await items.next();
+    expect(asked).toBeLessThanOrEqual(6);
+    await items.return(undefined);
+  });
+
+  test('ends when nobody wants it any more: aborted, given up or closed', async () => {
+    const { sandboxes, start, run } = open({ atATime: 1 });
+    const aborted = new AbortController();
+    const waiting = run('idle', 0, { signal: aborted.signal });
+    aborted.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    // Suspended between two items, and nobody ever takes the next.
+    const stopped = new AbortController();
+    await start('count', 9, { signal: stopped.signal }).next();
+    stopped.abort();
+    for await (const _ of start('loop', 1)) break;
+    const [pid] = [pidOf(await run('environment'))];
+    const last = run('loop');
+    sandboxes.close();
+    await expect(last).rejects.toThrow('the service stops');
+    await waitFor('the process to end', () => !isAlive(pid));
+  });
+});
+
+describe('turns', () => {
+  test('an owner has some of the sandboxes, long tasks too; others need not wait', async () => {
+    const { start, run } = open({ atATime: 3, perOwner: 1, longAtATime: 2 });
+    const held = [
+      start('count', 9, { owner: 1, isLong: true }),
+      start('count', 9, { owner: 2, isLong: true }),
+    ];
+    for (const task of held) await task.next();
+    const begun: string[] = [];
+    const queued = [
+      run('count', 1, { owner: 1 }).then(() => begun.push('another of the first owner')),
+      run('count', 1, { owner: 3, isLong: true }).then(() => begun.push('a third long one')),
+    ];
+    await run('count', 1, { owner: 3 });
+    expect(begun).toEqual([]);
+    for (const task of held) await task.return(undefined);
+    await Promise.all(queued);
+    expect(begun).toHaveLength(2);
+  });
+
+  test('who has the fewest running is next, however many others wait', async () => {
+    const { start, run } = open({ atATime: 2, perOwner: 2 });
+    const held = [start('count', 9), start('count', 9)];
+    for (const task of held) await task.next();
+    const ended: number[] = [];
+    const begin = (owner: number) => run('count', 1, { owner }).then(() => ended.push(owner));
+    const queued = [begin(1), begin(1), begin(1), begin(2)];
+    await held[0]?.return(undefined);
+    await Promise.all(queued);
+    expect(ended[0]).toBe(2);
+  });
+
+  test('a task whose turn does not come is told to come again', async () => {
+    const { start, run } = open({ atATime: 1, waitMs: 50 });
+    await start('count', 9).next();
+    await expect(run('count', 1)).rejects.toMatchObject({ name: 'TransientError' });
+  });
+
+  test('a sandbox that nobody needs ends', async () => {
+    const { run } = open({ idleMs: 10 });
+    const pid = pidOf(await run('environment'));
+    await waitFor('the process to end', () => !isAlive(pid));
+  });
+});
