@@ -46,7 +46,7 @@ export class FileValues extends NamedValues {
 
 /** Reads the first records of a received file, at most `count`. One that is no record is passed over. */
 export async function readValues(
-  store: ReceivingStore,
+  store: Pick<ReceivingStore, 'readRange'>,
   { ref, chunks, header, isWhole }: ReceivedFile,
   count: number,
 ): Promise<FileValues> {
