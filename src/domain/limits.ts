@@ -456,6 +456,10 @@ export const MAX_REDIRECTS = 5;
 export const SOURCE_CONNECT_MS = 20_000;
 /** A record may be committed this long after the moment that it is stored under. */
 export const COMMIT_LAG_MS = 15_000;
+/** How long after its due time a scheduled export waits for loads that were accepted before the end of its range. */
+export const MAX_LOAD_WAIT_MS = 60 * 60 * 1000;
+/** How long after its acceptance a load that has not ended holds back the ranges of exports since the last success. */
+export const MAX_LOAD_HOLD_MS = 24 * 60 * 60 * 1000;
 
 /** Properties that a list of profiles is filtered by, and the value of one, in characters. */
 export const MAX_PROPERTY_FILTERS = 10;

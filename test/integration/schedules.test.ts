@@ -23,6 +23,7 @@ import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts'
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { inSnapshot } from '../../src/export/write/snapshot.ts';
+import { startLane } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { keepAlive } from '../../src/poller.ts';
@@ -33,13 +34,13 @@ import { renewTask } from '../../src/postgres/stores/tasks.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';
-import type { S3Definition, ScheduledLoad } from '../../src/sources/schedules/schedule.ts';
+import type { S3Definition, Schedule, ScheduledLoad } from '../../src/sources/schedules/schedule.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';
-import { readProfiles } from '../support/load-file.ts';
+import { acceptFile, endedLoad, readProfiles } from '../support/load-file.ts';
 import {
   doNext,
   finish,
@@ -661,6 +662,115 @@ describe('an export', () => {
         rowsWritten: 1,
       });
     }));
+
+  describe('of events, at whose due time a file is being loaded,', () => {
+    const schedule = () =>
+      readSchedule({
+        export: { range: 'since_last_success', event_type: 'track', compression: 'none', to_dir: 'events' },
+      });
+    const hasty = (own: Partial<ScheduleContext['schedules']> = {}): ScheduleContext => ({
+      ...context,
+      schedules: { ...context.schedules, commitLagMs: 0, ...own },
+    });
+    const startLoad = async (...names: string[]): Promise<string> => {
+      const content = names
+        .map((name) => `{"event_type":"track","event_name":"${name}","user_id":"u"}\n`)
+        .join('');
+      const jobId = await acceptFile(context, environmentId, content);
+      await startLane(context, environmentId);
+      return jobId;
+    };
+    const isEnded = (jobId: string) => endedLoad(context, environmentId, jobId);
+    async function ask(of: Schedule): Promise<void> {
+      const { rows } = await sql<{
+        due: Date;
+      }>`select date_trunc('milliseconds', now()) + interval '1 ms' as due`.execute(context.db);
+      await askForRun(context.db, environmentId, of, rows[0]?.due ?? new Date(), new Date());
+    }
+    async function exported(on: ScheduleContext, of: Schedule): Promise<[string, string[]]> {
+      await makeTasksDue(context.db, 'run');
+      const { status, deliveredTo } = await finish(on, of);
+      if (deliveredTo === null) return [status, []];
+      const text = await readFile(join(deliveredTo, 'events.ndjson'), 'utf8');
+      return [status, [...text.matchAll(/"event_name":"(\w+)"/g)].map(([, name]) => name ?? '').sort()];
+    }
+
+    test('waits for the load, says so, and has its events', async () => {
+      const of = schedule();
+      const letGo = await holdChunks();
+      let jobId = '';
+      try {
+        jobId = await startLoad('a', 'b', 'c');
+        await ask(of);
+        await doNext(hasty());
+        expect(await runsOf(context, of)).toMatchObject([
+          { status: 'queued', attempts: 0, lastError: expect.stringContaining(`waits for load ${jobId}`) },
+        ]);
+      } finally {
+        await letGo();
+      }
+      expect((await isEnded(jobId)).status).toBe('completed');
+      expect(await exported(hasty(), of)).toEqual(['completed', ['a', 'b', 'c']]);
+      expect((await runsOf(context, of))[0]?.lastError).toBeNull();
+    });
+
+    test('ends before the load if that takes too long, and the next run goes on there; an old load holds it back no longer', async () => {
+      const of = schedule();
+      await isEnded(await startLoad('before'));
+      const letGo = await holdChunks();
+      let jobId = '';
+      try {
+        jobId = await startLoad('stuck');
+        await ask(of);
+        const [status, events] = await exported(hasty({ loadWaitMs: 0 }), of);
+        expect([status, events.includes('before'), events.includes('stuck')]).toEqual([
+          'completed',
+          true,
+          false,
+        ]);
+        await ask(of);
+        expect(await exported(hasty({ loadWaitMs: 0 }), of)).toEqual(['unchanged', []]);
+        const other = schedule();
+        await ask(other);
+        expect((await exported(hasty({ loadHoldMs: 0 }), other))[1]).toContain('before');
+      } finally {
+        await letGo();
+      }
+      await isEnded(jobId);
+      await isEnded(await startLoad('after'));
+      await ask(of);
+      expect(await exported(hasty(), of)).toEqual(['completed', ['after', 'stuck']]);
+    });
+
+    /** No chunk is begun until what is returned is called. */
+    async function holdChunks(): Promise<() => Promise<void>> {
+      await sql`create function hold() returns trigger language plpgsql as
+        $$ begin new.not_before = now() + interval '1 hour'; return new; end $$`.execute(context.db);
+      await sql`create trigger hold before insert on tasks
+        for each row when (new.kind = 'chunk') execute function hold()`.execute(context.db);
+      return async () => {
+        await sql`drop function hold cascade`.execute(context.db);
+        await makeTasksDue(context.db, 'chunk');
+      };
+    }
+  });
+
+  test('after the clock of the database went back has what is stored from then on', async () => {
+    const schedule = readSchedule({
+      export: { range: 'since_last_success', event_type: 'users', compression: 'none', to_dir: 'clock' },
+    });
+    const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
+    const now = new Date().toISOString().slice(0, 19);
+    await tick(hasty, [schedule], now);
+    await sql`update schedules set exported_until = now() + interval '1 hour'`.execute(context.db);
+    await tick(hasty, [schedule], now);
+    await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
+      values (${environmentId}, 'stored', '{}', now(), now(), now())`.execute(context.db);
+    const { rows } = await sql<{ due: Date }>`select now() + interval '1 ms' as due`.execute(context.db);
+    await askForRun(context.db, environmentId, schedule, rows[0]?.due ?? new Date(), new Date());
+    const { status, deliveredTo } = await finish(hasty, schedule);
+    expect([status, await delivered(deliveredTo)]).toEqual(['completed', ['stored']]);
+  });
 
   test('whose worker is lost as soon as it is asked for is delivered when it is completed', async () => {
     await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at)

@@ -138,39 +138,6 @@ export async function remember(
     .execute();
 }
 
-/** As text, with the microseconds that a Date does not keep; null if there was none. */
-export async function readExportedUntil(
-  db: Database,
-  { environmentId, name }: { readonly environmentId: number; readonly name: string },
-): Promise<string | null> {
-  const row = await db
-    .selectFrom('schedules')
-    .select(
-      sql<string | null>`to_char(exported_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`.as(
-        'at',
-      ),
-    )
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
-    .executeTakeFirst();
-  return row?.at ?? null;
-}
-
-export async function moveExportedUntil(
-  db: Database,
-  environmentId: number,
-  name: string,
-  runId: number,
-): Promise<void> {
-  await sql`
-    update schedules s
-    set exported_until = greatest(s.exported_until, r.range_to)
-    from schedule_runs r
-    where r.run_id = ${runId}
-      and s.environment_id = ${environmentId}
-      and s.schedule_name = ${name}`.execute(db);
-}
-
 const timeoutMs = 5_000;
 /** Among so many of the latest runs of each schedule its last success is looked for: it must not cost more the more is kept. */
 const runsLookedAt = 1_000;

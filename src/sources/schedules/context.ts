@@ -1,6 +1,6 @@
 import type { Config } from '../../config.ts';
 import { ConflictError } from '../../domain/errors.ts';
-import { COMMIT_LAG_MS } from '../../domain/limits.ts';
+import { COMMIT_LAG_MS, MAX_LOAD_HOLD_MS, MAX_LOAD_WAIT_MS } from '../../domain/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
@@ -38,6 +38,10 @@ export interface ScheduleSettings {
   readonly chunkBytes: number;
   /** A record may be committed this long after the moment that it is stored under; exports wait for as long. */
   readonly commitLagMs: number;
+  /** How long after their due time exports wait for loads that were accepted before the end of their range. */
+  readonly loadWaitMs: number;
+  /** How long a load may hold back the ranges of exports. */
+  readonly loadHoldMs: number;
   /** What tells whether something is due. Leases are on the database's clock, whatever this says. */
   readonly now: () => Date;
 }
@@ -58,6 +62,8 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     },
     chunkBytes: config.chunkBytes,
     commitLagMs: COMMIT_LAG_MS,
+    loadWaitMs: MAX_LOAD_WAIT_MS,
+    loadHoldMs: MAX_LOAD_HOLD_MS,
     now: () => new Date(),
   };
 }

@@ -6,6 +6,7 @@ import { exportUrl } from '../../export/inspect-exports.ts';
 import { loadUrl } from '../../load/render-load.ts';
 import { recordEnd } from '../../notifications/record-end.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
+import { moveExportedUntil } from '../../postgres/stores/export-ranges.ts';
 import { readExports } from '../../postgres/stores/read-exports.ts';
 import { readLoads } from '../../postgres/stores/read-loads.ts';
 import {
@@ -16,7 +17,7 @@ import {
   type ScheduleRun,
 } from '../../postgres/stores/schedule-run-items.ts';
 import { endRun, type RunEnd, resumeRun } from '../../postgres/stores/schedule-runs.ts';
-import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts';
+import { remember } from '../../postgres/stores/schedules.ts';
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
@@ -55,7 +56,7 @@ async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promis
       if (problem !== null || item.version === null) continue;
       await remember(db, run.environmentId, run.name, item.item, item.version);
     }
-    if (isExported) await moveExportedUntil(db, run.environmentId, run.name, run.runId);
+    if (isExported) await moveExportedUntil(db, run, run.runId);
   });
   if (!done) return;
   const fields = { schedule: run.name, due_at: run.dueAt, status: end.status, code: end.code };

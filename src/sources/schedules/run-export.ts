@@ -2,15 +2,20 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, realpath, rename } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
-import { sql } from 'kysely';
 import type { ExportFile } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../../postgres/database.ts';
+import {
+  endWait,
+  findUnfinishedLoad,
+  readExportedUntil,
+  readWait,
+  untilCommitted,
+} from '../../postgres/stores/export-ranges.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
 import { setDeliveredTo, setRange } from '../../postgres/stores/schedule-runs.ts';
-import { readExportedUntil } from '../../postgres/stores/schedules.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { type ExportRange, resolveRange } from './due-times.ts';
 import { isBelow } from './local-files.ts';
@@ -20,8 +25,8 @@ import { SourceFailure } from './source.ts';
 const exportItem = 'export';
 
 /**
- * Asks for the export; once it is completed, copies its files if they are wanted elsewhere. Returns 0, or the milliseconds until the
- * time of the run has come.
+ * Requests the export; once it is completed, copies its files if they are wanted elsewhere. Returns what the run waits for before it can
+ * request it; `null` if nothing.
  */
 export async function runExportRun(
   context: ScheduleContext,
@@ -29,18 +34,20 @@ export async function runExportRun(
   work: ScheduledExport,
   timeZone: string,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Wait | null> {
   const taken = (await readRunItems(context.db, run.runId)).find(({ item }) => item === exportItem);
   if (taken?.jobId != null) {
     if (work.toDir !== null) await deliverExport(context, run, taken.jobId, work.toDir, signal);
-    return 0;
+    return null;
   }
   if (work.toDir !== null) findParent(context.schedules.exportRoots, work.toDir);
-  const range = await findRange(context.db, run, work, timeZone);
+  const wanted = await findRange(context.db, run, work, timeZone);
   // Nothing lies between: an earlier due time is done after a later one.
-  if (range?.from != null && Date.parse(range.from) >= Date.parse(range.to)) return 0;
-  const earlyMs = range === null ? 0 : await untilCommitted(context, range.to);
-  if (earlyMs > 0) return earlyMs;
+  if (wanted !== null && isEmpty(wanted)) return null;
+  const range =
+    wanted === null ? null : await settleRange(context, run, wanted, work.range === 'since_last_success');
+  if (range !== null && 'pauseMs' in range) return range;
+  if (range !== null && isEmpty(range)) return null;
   const body =
     range === null
       ? work.body
@@ -50,12 +57,13 @@ export async function runExportRun(
     retentionDays: work.retentionDays,
     inSameTransaction: async (db, jobId) => {
       await holdRun(db, run);
+      await endWait(db, run.claim.taskId);
       await setRange(db, run.runId, range?.from ?? null, range?.to ?? null);
       const item = { item: exportItem, version: null, jobId, isNew: true, error: null };
       await insertRunItem(db, run.runId, item);
     },
   });
-  return 0;
+  return null;
 }
 
 async function findRange(
@@ -68,28 +76,48 @@ async function findRange(
   return resolveRange(range, timeZone, run.dueAt, await readExportedUntil(db, run));
 }
 
+/** What a run waits for; the message says what that is, if it is a load. */
+export interface Wait {
+  readonly pauseMs: number;
+  readonly message: string | null;
+}
+
+/** How often it is looked whether a load has ended. */
+const loadPauseMs = 5_000;
+
 /**
- * Milliseconds until what is stored under a moment before `to` must have been committed, or it would be in this export or in none;
- * 0: it is. Records are stored under the moment that their transaction began or that they came in, which is not long before. The
- * snapshots of exports, archives and backups write none, and may be held for hours.
+ * The range as it can be read now, or what it waits for. Events of a file are stored under the time at which its load was accepted. If such a
+ * load does not end in time, a range since the last success ends before it, and the next run goes on there; any other is read as it is, and
+ * so is this one once the load is old.
  */
-async function untilCommitted({ db, schedules }: ScheduleContext, to: string): Promise<number> {
-  const { rows } = await sql<{ early_ms: number; is_written: boolean }>`
-    select
-      extract(epoch from ${to}::timestamptz + ${schedules.commitLagMs} * interval '1 millisecond' - clock_timestamp())
-        ::float8 * 1000 as early_ms,
-      exists (
-        select 1
-        from pg_stat_activity
-        where datname = current_database()
-          and application_name like 'sluice %'
-          and application_name !~ '^sluice (export [0-9]+:[0-9]+|export preview|archive|copy)$'
-          and pid <> pg_backend_pid()
-          and xact_start < ${to}::timestamptz
-      ) as is_written`.execute(db);
-  const [{ early_ms, is_written } = { early_ms: 0, is_written: false }] = rows;
-  if (early_ms > 0) return Math.ceil(early_ms);
-  return is_written ? 1_000 : 0;
+async function settleRange(
+  context: ScheduleContext,
+  run: RunAttempt,
+  range: ExportRange,
+  isResumed: boolean,
+): Promise<ExportRange | Wait> {
+  const { db, log, schedules } = context;
+  const pauseMs = await untilCommitted(db, range.to, schedules.commitLagMs);
+  if (pauseMs > 0) return { pauseMs, message: null };
+  // Only now: a load that is being accepted is in no table yet.
+  const load = await findUnfinishedLoad(db, run.environmentId, range, schedules.loadHoldMs);
+  if (load === null) return range;
+  const fields = { schedule: run.name, due_at: run.dueAt, job_id: load.jobId };
+  if (!load.isOld && schedules.now().getTime() - run.dueAt.getTime() < schedules.loadWaitMs) {
+    const message = `waits for load ${load.jobId}, which was accepted before the end of the range`;
+    if ((await readWait(db, run.claim.taskId)) !== message) log.info(fields, `a scheduled export ${message}`);
+    return { pauseMs: loadPauseMs, message };
+  }
+  if (isResumed && !load.isOld) {
+    log.warn(fields, 'the range of a scheduled export ends before a load that has not ended');
+    return { ...range, to: load.acceptedAt };
+  }
+  log.warn(fields, 'a scheduled export lacks what a load that has not ended may still store in its range');
+  return range;
+}
+
+function isEmpty({ from, to }: ExportRange): boolean {
+  return from !== null && Date.parse(from) >= Date.parse(to);
 }
 
 /**

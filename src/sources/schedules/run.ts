@@ -49,15 +49,15 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   });
 }
 
-/** False: its time has not come, and it was given back. */
+/** False: it has to wait, and was given back. */
 async function work(context: ScheduleContext, run: RunAttempt, signal: AbortSignal): Promise<boolean> {
   const { work: wanted, timeZone } = run.definition as RunDefinition;
   if (wanted.kind === 'load') await runLoad(context, run, wanted, signal);
   else {
-    const pauseMs = await runExportRun(context, run, wanted, timeZone, signal);
-    if (pauseMs > 0) {
+    const wait = await runExportRun(context, run, wanted, timeZone, signal);
+    if (wait !== null) {
       await uncountAttempt(context.db, run.claim);
-      await releaseTask(context.db, run.claim, { message: null, pauseMs, counts: false });
+      await releaseTask(context.db, run.claim, { ...wait, counts: false });
       return false;
     }
   }

@@ -8,6 +8,7 @@ import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/li
 import { startPoller } from '../../poller.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
+import { takeBackExportedUntil } from '../../postgres/stores/export-ranges.ts';
 import {
   hasOpenRun,
   insertRun,
@@ -79,6 +80,11 @@ const considerAgainMs = 30_000;
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   if (schedules.length === 0) return 0;
   const environments = new Map((await listEnvironments(context.db)).map((each) => [each.name, each]));
+  for (const { schedule, from, to } of await takeBackExportedUntil(context.db, context.schedules.commitLagMs))
+    context.log.warn(
+      { schedule, from, to },
+      'the clock of the database went back: exports begin again at `to`',
+    );
   const considered = await readConsidered(context.db);
   const now = context.schedules.now();
   let made = 0;
