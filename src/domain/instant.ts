@@ -39,11 +39,80 @@ export function readInstant(text: string): Instant | null {
   };
 }
 
-/** As text with six digits of a second, of so many microseconds since 1970. */
-export function instantOfMicros(micros: number): string {
-  const seconds = Math.floor(micros / 1_000_000);
-  const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
-  return `${whole}.${String(micros - seconds * 1_000_000).padStart(6, '0')}Z`;
+const DAY_SECONDS = 24 * 60 * 60;
+/** Units of time that data is counted in, as so many of them in a second. */
+export type PerSecond = 1_000 | 1_000_000 | 1_000_000_000;
+
+/** Returns an instant with six digits of a second, of so many microseconds since 1970. */
+export function instantOfMicros(micros: number | bigint): string {
+  return instantText(micros, 1_000_000);
+}
+
+/**
+ * Returns the instant that lies so many units after 1970: with six digits of a second, or nine where six would lose something.
+ * Exact for every number of 64 bits; `dayText` says how years beyond 9999 and below 0 are written.
+ */
+export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
+  const [seconds, rest] = divide(since1970, perSecond);
+  const [days, second] = divide(seconds, DAY_SECONDS);
+  const fraction = String(rest).padStart(String(perSecond).length - 1, '0');
+  const digits = fraction.length === 9 && fraction.endsWith('000') ? fraction.slice(0, 6) : fraction;
+  return `${dayText(Number(days))}T${clockText(second)}.${digits.padEnd(6, '0')}Z`;
+}
+
+/** Returns a time of day without superfluous zeros, such as `13:45:07.5`; null for what is longer than a day, or negative. */
+export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSecond): string | null {
+  const [seconds, rest] = divide(sinceMidnight, perSecond);
+  const second = Number(seconds);
+  if (second < 0 || second > DAY_SECONDS || (second === DAY_SECONDS && rest > 0)) return null;
+  const fraction = String(rest)
+    .padStart(String(perSecond).length - 1, '0')
+    .replace(/0+$/, '');
+  return `${clockText(second)}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+/** Returns the quotient, rounded down, and the rest, which is never negative. */
+function divide(value: number | bigint, by: number): [quotient: number | bigint, rest: number] {
+  const number = Number(value);
+  if (Number.isSafeInteger(number)) {
+    // Rounding the quotient would be wrong for numbers near 2^53.
+    const rest = ((number % by) + by) % by;
+    return [(number - rest) / by, rest];
+  }
+  const [exact, divisor] = [BigInt(value), BigInt(by)];
+  const rest = ((exact % divisor) + divisor) % divisor;
+  return [(exact - rest) / divisor, Number(rest)];
+}
+
+/** `24:00:00` is the end of a day. */
+function clockText(second: number): string {
+  const two = (number: number) => String(number).padStart(2, '0');
+  return `${two(Math.floor(second / 3600))}:${two(Math.floor(second / 60) % 60)}:${two(second % 60)}`;
+}
+
+/**
+ * Returns the day that lies so many days after 1970, as XML Schema writes it: `2024-02-29`; years beyond 9999 with as many
+ * digits as they have and without a plus (`12024-02-29`, which Postgres reads too), those before year 0 with a minus.
+ */
+export function dayText(days: number): string {
+  // Days since 1 March of year 0, in periods of 400 years: a Date ends with the year 275760.
+  const shifted = days + 719_468;
+  const era = Math.floor(shifted / 146_097);
+  const dayOfEra = shifted - era * 146_097;
+  const yearOfEra = Math.floor(
+    (dayOfEra -
+      Math.floor(dayOfEra / 1_460) +
+      Math.floor(dayOfEra / 36_524) -
+      Math.floor(dayOfEra / 146_096)) /
+      365,
+  );
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const monthFromMarch = Math.floor((5 * dayOfYear + 2) / 153);
+  const day = dayOfYear - Math.floor((153 * monthFromMarch + 2) / 5) + 1;
+  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9;
+  const year = yearOfEra + 400 * era + (month <= 2 ? 1 : 0);
+  const two = (number: number) => String(number).padStart(2, '0');
+  return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
 /** One end of a range of time as it was written: where it begins, and where it ends. The two differ where it is a whole day. */

@@ -121,14 +121,24 @@ export const MAX_RECORDS_PATH = 16;
 export const MAX_GZIP_LAYERS = 2;
 /** The same per byte of a Parquet or Avro file, as NDJSON: these write a value that repeats only once. */
 export const MAX_COLUMNAR_RATIO = 2_000;
+/**
+ * One row of a Parquet or Avro file: its values, more of which no record of MAX_RECORD_BYTES can have, and its characters as
+ * JSON. Longer rows than a record may be are refused alone, up to here; beyond, the file is.
+ */
+export const MAX_TYPED_ROW_VALUES = MAX_RECORD_BYTES / 2;
+export const MAX_TYPED_ROW_CHARS = 32 * MiB;
 /** One block of an Avro file, packed and unpacked, and what stands before the first. */
 export const MAX_AVRO_BLOCK_BYTES = 16 * MiB;
 export const MAX_AVRO_HEADER_BYTES = MiB;
-/** The footer of a Parquet file, one page of it unpacked, the values of one page, and the pages that are held at a time. */
+/**
+ * The footer of a Parquet file, one page of it (packed and unpacked), the values of one page, the pages that are held at a time,
+ * and what is read ahead of all columns together.
+ */
 export const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 export const MAX_PARQUET_PAGE_VALUES = 2 * 1024 * 1024;
 export const MAX_PARQUET_HELD_BYTES = 128 * MiB;
+export const PARQUET_READ_AHEAD_BYTES = 32 * MiB;
 /** Members that a ZIP archive may have; what stands before its directory is read once, whatever it says. */
 export const MAX_ZIP_MEMBERS = 10_000;
 /** Members, or sheets, that a message or a note names. */

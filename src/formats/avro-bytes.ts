@@ -1,40 +1,26 @@
-/** Something that no Avro file can hold; the message goes into a sentence. */
-export class AvroDamage extends Error {
-  override readonly name = 'AvroDamage';
-}
+import { ColumnarDamage } from './typed-rows.ts';
 
-/** Values that may be read for each byte of a block: some take no byte, as null does. */
-const VALUES_PER_BYTE = 4;
-const SPARE_VALUES = 1_000;
-
-/** Reads what Avro writes. Never reads beyond its end, and reads no more values than its length allows. */
+/** Reads what Avro writes, and never beyond its end. */
 export class AvroBytes {
   readonly #bytes: Buffer;
   #at = 0;
-  #values: number;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#values = VALUES_PER_BYTE * bytes.length + SPARE_VALUES;
   }
 
   get left(): number {
     return this.#bytes.length - this.#at;
   }
 
-  /** To be called for each value, however small. */
-  countValue(): void {
-    if (--this.#values < 0) throw new AvroDamage('it holds more values than bytes');
-  }
-
   byte(): number {
     const byte = this.#bytes[this.#at++];
-    if (byte === undefined) throw new AvroDamage('a row ends early');
+    if (byte === undefined) throw new ColumnarDamage('a row ends early');
     return byte;
   }
 
   take(length: number): Buffer {
-    if (length < 0 || length > this.left) throw new AvroDamage('a value is longer than its block');
+    if (length < 0 || length > this.left) throw new ColumnarDamage('a value is longer than its block');
     this.#at += length;
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
@@ -48,7 +34,7 @@ export class AvroBytes {
       factor *= 0x80;
       if (byte < 0x80) return value;
     }
-    throw new AvroDamage('a length is too large');
+    throw new ColumnarDamage('a length is too large');
   }
 
   /** Exact: a bigint where a number would not be. */
@@ -68,7 +54,7 @@ export class AvroBytes {
   /** A length, an index, a count: what must be small. */
   small(): number {
     const value = this.long();
-    if (typeof value === 'bigint') throw new AvroDamage('a length is too large');
+    if (typeof value === 'bigint') throw new ColumnarDamage('a length is too large');
     return value;
   }
 
@@ -90,6 +76,6 @@ export class AvroBytes {
       const number = Number(signed);
       return Number.isSafeInteger(number) ? number : signed;
     }
-    throw new AvroDamage('a number has more than 64 bits');
+    throw new ColumnarDamage('a number has more than 64 bits');
   }
 }

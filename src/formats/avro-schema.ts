@@ -1,28 +1,48 @@
-import { instantOfMicros } from '../domain/instant.ts';
+import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
 import { MAX_COLUMNS, MAX_PARSED_DEPTH } from '../domain/limits.ts';
-import { type AvroBytes, AvroDamage } from './avro-bytes.ts';
-import { bigIntOf, decimalOf, JsonText, TypedRows, type TypedValue } from './typed-rows.ts';
+import { AvroBytes } from './avro-bytes.ts';
+import {
+  bigIntOf,
+  bytesJson,
+  ColumnarDamage,
+  checkScale,
+  decimalJson,
+  declaredJson,
+  INTERVAL_BYTES,
+  intervalJson,
+  type JsonText,
+  metadataJson,
+  numberJson,
+  TypedRows,
+  textJson,
+  UUID_BYTES,
+  uuidJson,
+} from './typed-rows.ts';
 
-/** Reads a row, as a line of NDJSON. */
-export type ReadAvroRow = (bytes: AvroBytes) => string;
+/** Reads the rows of a file. */
+export interface AvroRows {
+  /** Returns the next row as a line of NDJSON. */
+  read(bytes: AvroBytes): string;
+  notes(): string[];
+}
 
-type ReadValue = (bytes: AvroBytes, depth: number) => TypedValue;
+/** Reads a value as JSON. */
+type ReadValue = (bytes: AvroBytes, level: number) => JsonText;
 
 interface Schema {
   readonly [name: string]: unknown;
 }
 
-/** @throws AvroDamage for what is no schema of rows. */
-export function compileAvroSchema(text: Buffer | undefined): ReadAvroRow {
-  if (text === undefined) throw new AvroDamage('it has no schema');
+/** @throws ColumnarDamage for what is no schema of rows. */
+export function compileAvroSchema(text: Buffer | undefined): AvroRows {
+  if (text === undefined) throw new ColumnarDamage('it has no schema');
   const schema = parse(text);
-  if (!isObject(schema) || schema['type'] !== 'record') throw new AvroDamage('its rows are no records');
-  const fields = fieldsOf(schema, new Map());
-  const rows = new TypedRows(fields.map(({ name }) => name));
-  return (bytes) => {
-    bytes.countValue();
-    const values = fields.map(({ read }) => read(bytes, 1));
-    return rows.line((column) => values[column]);
+  if (!isObject(schema) || schema['type'] !== 'record') throw new ColumnarDamage('its rows are no records');
+  const rows = new TypedRows(fieldsIn(schema).map(nameOf));
+  const reads = new Compiler(rows).row(schema);
+  return {
+    read: (bytes) => rows.line((column) => (reads[column] as ReadValue)(bytes, 1)),
+    notes: () => rows.notes(),
   };
 }
 
@@ -30,188 +50,256 @@ function parse(text: Buffer): unknown {
   try {
     return JSON.parse(text.toString('utf8'));
   } catch {
-    throw new AvroDamage('its schema is no JSON');
+    throw new ColumnarDamage('its schema is no JSON');
   }
 }
 
-/** Types by their names, as far as they have been met. */
-type Named = Map<string, ReadValue>;
-
-interface Field {
-  readonly name: string;
-  readonly read: ReadValue;
-}
-
-function fieldsOf(schema: Schema, named: Named, depth = 0): Field[] {
-  const { fields } = schema;
+function fieldsIn({ fields }: Schema): Schema[] {
   if (!Array.isArray(fields) || fields.length > MAX_COLUMNS)
-    throw new AvroDamage('a record has no usable fields');
-  const own: Field[] = [];
-  // Before its fields, which may be of this type themselves.
-  define(schema, named, (bytes, level) =>
-    Object.fromEntries(own.map(({ name, read }) => [name, read(bytes, level)])),
-  );
-  for (const field of fields as unknown[]) {
-    if (!isObject(field) || typeof field['name'] !== 'string') throw new AvroDamage('a field has no name');
-    own.push({ name: field['name'], read: compile(field['type'], named, depth + 1) });
-  }
-  return own;
+    throw new ColumnarDamage('a record has no usable fields');
+  return (fields as unknown[]).map((field) => {
+    if (!isObject(field)) throw new ColumnarDamage('a field has no name');
+    return field;
+  });
 }
 
-function compile(schema: unknown, named: Named, depth: number): ReadValue {
-  if (depth > MAX_PARSED_DEPTH) throw new AvroDamage('its schema is nested too deeply');
-  const read = compileType(schema, named, depth);
-  return (bytes, level) => {
-    bytes.countValue();
-    if (level > MAX_PARSED_DEPTH) throw new AvroDamage('values are nested too deeply');
-    return read(bytes, level + 1);
-  };
+function nameOf({ name }: Schema): string {
+  if (typeof name !== 'string') throw new ColumnarDamage('a field or a type has no name');
+  return name;
 }
 
-function compileType(schema: unknown, named: Named, depth: number): ReadValue {
-  if (Array.isArray(schema)) return union(schema as unknown[], named, depth);
-  if (typeof schema === 'string') return primitives.get(schema) ?? reference(schema, named);
-  if (!isObject(schema)) throw new AvroDamage('a type is none');
-  switch (schema['type']) {
-    case 'record':
-    case 'error':
-      fieldsOf(schema, named, depth);
-      return reference(nameOf(schema), named);
-    case 'enum':
-      return define(schema, named, enumeration(schema['symbols']));
-    case 'fixed':
-      return define(schema, named, logical(schema, fixed(schema['size'])));
-    case 'array':
-      return items(compile(schema['items'], named, depth + 1));
-    case 'map':
-      return members(compile(schema['values'], named, depth + 1));
-    default:
-      return logical(schema, compileType(schema['type'], named, depth + 1));
-  }
-}
-
-const primitives: ReadonlyMap<string, ReadValue> = new Map<string, ReadValue>([
-  ['null', () => null],
-  ['boolean', (bytes) => bytes.byte() !== 0],
-  ['int', (bytes) => bytes.long()],
-  ['long', (bytes) => bytes.long()],
-  ['float', (bytes) => bytes.float()],
-  ['double', (bytes) => bytes.double()],
-  ['bytes', (bytes) => bytes.take(bytes.small())],
-  ['string', (bytes) => bytes.take(bytes.small()).toString('utf8')],
-]);
-
-function reference(name: string, named: Named): ReadValue {
-  const short = name.slice(name.lastIndexOf('.') + 1);
-  if (!named.has(short)) throw new AvroDamage(`its schema has no type ${JSON.stringify(name.slice(0, 40))}`);
-  return (bytes, level) => (named.get(short) as ReadValue)(bytes, level);
-}
-
-function nameOf(schema: Schema): string {
-  const { name } = schema;
-  if (typeof name !== 'string') throw new AvroDamage('a type has no name');
+/** Types are known by the last part of their names. */
+function shortNameOf(schema: Schema): string {
+  const name = nameOf(schema);
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-function define(schema: Schema, named: Named, read: ReadValue): ReadValue {
-  named.set(nameOf(schema), read);
-  return read;
-}
+class Compiler {
+  readonly #rows: TypedRows;
+  /** Types by their names, as far as they have been met. */
+  readonly #named = new Map<string, ReadValue>();
 
-function union(branches: readonly unknown[], named: Named, depth: number): ReadValue {
-  const reads = branches.map((branch) => compile(branch, named, depth + 1));
-  return (bytes, level) => {
-    const read = reads[bytes.small()];
-    if (read === undefined) throw new AvroDamage('a union has no such branch');
-    return read(bytes, level);
-  };
-}
+  constructor(rows: TypedRows) {
+    this.#rows = rows;
+  }
 
-function enumeration(symbols: unknown): ReadValue {
-  if (!Array.isArray(symbols)) throw new AvroDamage('an enum has no symbols');
-  return (bytes) => {
-    const symbol: unknown = symbols[bytes.small()];
-    if (typeof symbol !== 'string') throw new AvroDamage('an enum has no such symbol');
-    return symbol;
-  };
-}
+  /** Returns how each column of a row is read. */
+  row(schema: Schema): readonly ReadValue[] {
+    return this.#fields(schema, 0, true);
+  }
 
-function fixed(size: unknown): ReadValue {
-  if (typeof size !== 'number') throw new AvroDamage('a fixed type has no size');
-  return (bytes) => bytes.take(size);
-}
-
-function items(read: ReadValue): ReadValue {
-  return (bytes, level) => {
-    const list: TypedValue[] = [];
-    eachOfBlocks(bytes, () => list.push(read(bytes, level)));
-    return list;
-  };
-}
-
-function members(read: ReadValue): ReadValue {
-  return (bytes, level) => {
-    const entries: [string, TypedValue][] = [];
-    eachOfBlocks(bytes, () => {
-      const name = bytes.take(bytes.small()).toString('utf8');
-      entries.push([name, read(bytes, level)]);
+  #fields(schema: Schema, depth: number, isRow: boolean): readonly ReadValue[] {
+    const rows = this.#rows;
+    const reads: ReadValue[] = [];
+    const fields = fieldsIn(schema);
+    const keys = fields.map((field) => `${JSON.stringify(nameOf(field))}:`);
+    // Defined before its fields, which may be of this type themselves.
+    this.#define(schema, (bytes, level) => {
+      let text = rows.count('{');
+      for (const [index, read] of reads.entries()) {
+        text += `${index === 0 ? '' : ','}${rows.count(keys[index] ?? '')}${read(bytes, level)}`;
+      }
+      return `${text}}`;
     });
-    return Object.fromEntries(entries);
-  };
+    for (const field of fields) {
+      reads.push(this.#compile(field['type'], depth + 1, isRow && field['name'] === 'metadata'));
+    }
+    return reads;
+  }
+
+  /** `isMetadata`: text that is a JSON object is that object. */
+  #compile(schema: unknown, depth: number, isMetadata = false): ReadValue {
+    if (depth > MAX_PARSED_DEPTH) throw new ColumnarDamage('its schema is nested too deeply');
+    const read = this.#compileType(schema, depth, isMetadata);
+    return (bytes, level) => {
+      if (level > MAX_PARSED_DEPTH) throw new ColumnarDamage('values are nested too deeply');
+      return read(bytes, level + 1);
+    };
+  }
+
+  #compileType(schema: unknown, depth: number, isMetadata: boolean): ReadValue {
+    if (Array.isArray(schema)) return this.#union(schema as unknown[], depth, isMetadata);
+    if (typeof schema === 'string')
+      return this.#simple({ type: schema }, isMetadata) ?? this.#reference(schema);
+    if (!isObject(schema)) throw new ColumnarDamage('a type is none');
+    switch (schema['type']) {
+      case 'record':
+      case 'error':
+        this.#fields(schema, depth, false);
+        return this.#reference(nameOf(schema));
+      case 'enum':
+        return this.#define(schema, this.#enumeration(schema['symbols']));
+      case 'fixed':
+        return this.#define(schema, this.#simple(schema, isMetadata) as ReadValue);
+      case 'array':
+        return this.#items(this.#compile(schema['items'], depth + 1));
+      case 'map':
+        return this.#members(this.#compile(schema['values'], depth + 1));
+      default:
+        return this.#simple(schema, isMetadata) ?? this.#compileType(schema['type'], depth + 1, isMetadata);
+    }
+  }
+
+  /** Returns null for a type that holds others, or is named. */
+  #simple(schema: Schema, isMetadata: boolean): ReadValue | null {
+    const read = readSimple(schema, isMetadata, this.#rows);
+    return read && ((bytes, level) => this.#rows.count(read(bytes, level)));
+  }
+
+  #reference(name: string): ReadValue {
+    const named = this.#named;
+    const short = name.slice(name.lastIndexOf('.') + 1);
+    if (!named.has(short)) {
+      throw new ColumnarDamage(`its schema has no type ${JSON.stringify(name.slice(0, 40))}`);
+    }
+    return (bytes, level) => (named.get(short) as ReadValue)(bytes, level);
+  }
+
+  #define(schema: Schema, read: ReadValue): ReadValue {
+    this.#named.set(shortNameOf(schema), read);
+    return read;
+  }
+
+  #union(branches: readonly unknown[], depth: number, isMetadata: boolean): ReadValue {
+    const reads = branches.map((branch) => this.#compile(branch, depth + 1, isMetadata));
+    return (bytes, level) => {
+      const read = reads[bytes.small()];
+      if (read === undefined) throw new ColumnarDamage('a union has no such branch');
+      return read(bytes, level);
+    };
+  }
+
+  #enumeration(symbols: unknown): ReadValue {
+    if (!Array.isArray(symbols)) throw new ColumnarDamage('an enum has no symbols');
+    return (bytes) => {
+      const symbol: unknown = symbols[bytes.small()];
+      if (typeof symbol !== 'string') throw new ColumnarDamage('an enum has no such symbol');
+      return this.#rows.count(JSON.stringify(symbol));
+    };
+  }
+
+  #items(read: ReadValue): ReadValue {
+    return (bytes, level) => {
+      let text = this.#rows.count('[');
+      eachOfBlocks(bytes, (isFirst) => {
+        text += isFirst ? read(bytes, level) : `,${read(bytes, level)}`;
+      });
+      return `${text}]`;
+    };
+  }
+
+  #members(read: ReadValue): ReadValue {
+    return (bytes, level) => {
+      let text = this.#rows.count('{');
+      eachOfBlocks(bytes, (isFirst) => {
+        const name = this.#rows.count(textJson(bytes.take(bytes.small())));
+        text += `${isFirst ? '' : ','}${name}:${read(bytes, level)}`;
+      });
+      return `${text}}`;
+    };
+  }
 }
 
 /** A list comes in blocks, each with a count before it; a negative one is followed by the length in bytes. */
-function eachOfBlocks(bytes: AvroBytes, one: () => void): void {
+function eachOfBlocks(bytes: AvroBytes, one: (isFirst: boolean) => void): void {
+  let isFirst = true;
   for (let count = bytes.small(); count !== 0; count = bytes.small()) {
     if (count < 0) bytes.small();
-    for (let item = 0; item < Math.abs(count); item++) one();
+    for (let item = 0; item < Math.abs(count); item++) {
+      one(isFirst);
+      isFirst = false;
+    }
   }
 }
 
-const dayMs = 86_400_000;
+const instants: ReadonlyMap<unknown, PerSecond> = new Map([
+  ['timestamp-millis', 1_000],
+  ['local-timestamp-millis', 1_000],
+  ['timestamp-micros', 1_000_000],
+  ['local-timestamp-micros', 1_000_000],
+  ['timestamp-nanos', 1_000_000_000],
+  ['local-timestamp-nanos', 1_000_000_000],
+]);
 
-/** What the type says beside how it is written. One that is not known changes nothing. */
-function logical(schema: Schema, read: ReadValue): ReadValue {
-  const { logicalType, scale = 0 } = schema;
-  const on =
-    (of: (value: number) => TypedValue): ReadValue =>
-    (bytes, level) => {
-      const value = read(bytes, level);
-      return typeof value === 'number' ? of(value) : value;
-    };
-  switch (logicalType) {
-    case 'timestamp-millis':
-    case 'local-timestamp-millis':
-      return on((ms) => instantOfMicros(ms * 1_000));
-    case 'timestamp-micros':
-    case 'local-timestamp-micros':
-      return on(instantOfMicros);
-    case 'timestamp-nanos':
-    case 'local-timestamp-nanos':
-      return (bytes, level) => instantOfMicros(Math.floor(Number(read(bytes, level)) / 1_000));
-    case 'date':
-      return on((days) => new Date(days * dayMs).toISOString().slice(0, 10));
-    case 'json':
-      return (bytes, level) => {
-        const value = read(bytes, level);
-        return typeof value === 'string' ? new JsonText(value) : value;
-      };
-    case 'decimal':
-      return (bytes, level) => {
-        const value = read(bytes, level);
-        return value instanceof Uint8Array ? decimalOf(bigIntOf(value), digits(scale)) : value;
-      };
+const times: ReadonlyMap<unknown, PerSecond> = new Map([
+  ['time-millis', 1_000],
+  ['time-micros', 1_000_000],
+]);
+
+/** A logical type says what the bytes mean; one that is not known, or not of this type, changes nothing. */
+function readSimple(schema: Schema, isMetadata: boolean, rows: TypedRows): ReadValue | null {
+  const { type, logicalType } = schema;
+  switch (type) {
+    case 'null':
+      return () => 'null';
+    case 'boolean':
+      return (bytes) => String(bytes.byte() !== 0);
+    case 'int':
+    case 'long':
+      return wholeNumber(logicalType, rows);
+    case 'float':
+      return (bytes) => numberJson(bytes.float(), rows);
+    case 'double':
+      return (bytes) => numberJson(bytes.double(), rows);
+    case 'string': {
+      const json = logicalType === 'json' ? declaredJson : isMetadata ? metadataJson : textJson;
+      return (bytes) => json(bytes.take(bytes.small()));
+    }
+    case 'bytes': {
+      const json = octets(schema, null);
+      return (bytes) => json(bytes.take(bytes.small()));
+    }
+    case 'fixed': {
+      const { size } = schema;
+      if (typeof size !== 'number') throw new ColumnarDamage('a fixed type has no size');
+      const json = octets(schema, size);
+      return (bytes) => json(bytes.take(size));
+    }
     default:
-      return read;
+      return null;
   }
 }
 
-/** More than any number has that could be loaded. */
-const MAX_SCALE = 1_000;
+function wholeNumber(logicalType: unknown, rows: TypedRows): ReadValue {
+  const [instant, time] = [instants.get(logicalType), times.get(logicalType)];
+  if (instant !== undefined) return (bytes) => `"${instantText(bytes.long(), instant)}"`;
+  if (logicalType === 'date') return (bytes) => `"${dayText(dayOf(bytes.small()))}"`;
+  if (time === undefined) return (bytes) => String(bytes.long());
+  return (bytes) => {
+    const text = timeOfDayText(bytes.long(), time);
+    return text === null ? rows.omit() : `"${text}"`;
+  };
+}
 
-function digits(scale: unknown): number {
-  if (typeof scale === 'number' && Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE) return scale;
-  throw new AvroDamage('a decimal has no usable scale');
+/** Days have 32 bits. */
+function dayOf(days: number): number {
+  if (Math.abs(days) > 2 ** 31) throw new ColumnarDamage('a date is out of range');
+  return days;
+}
+
+/** `size`: null where it is not the same for every value. */
+function octets(schema: Schema, size: number | null): (bytes: Buffer) => JsonText {
+  switch (schema['logicalType']) {
+    case 'decimal': {
+      const scale = checkScale(schema['scale'] ?? 0);
+      return (bytes) => decimalJson(bigIntOf(bytes), scale);
+    }
+    case 'big-decimal':
+      return size === null ? bigDecimal : bytesJson;
+    case 'uuid':
+      return size === UUID_BYTES ? uuidJson : bytesJson;
+    case 'duration':
+      return size === INTERVAL_BYTES ? intervalJson : bytesJson;
+    default:
+      return bytesJson;
+  }
+}
+
+/** Each of these numbers brings its own scale. */
+function bigDecimal(value: Buffer): JsonText {
+  const bytes = new AvroBytes(value);
+  const unscaled = bigIntOf(bytes.take(bytes.small()));
+  return decimalJson(unscaled, checkScale(bytes.small()));
 }
 
 function isObject(value: unknown): value is Schema {

@@ -1,11 +1,13 @@
 import { promisify } from 'node:util';
-import { inflateRaw } from 'node:zlib';
+import { crc32, inflateRaw } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
 import { type InputError, inputError } from '../domain/errors.ts';
 import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES } from '../domain/limits.ts';
-import { AvroBytes, AvroDamage } from './avro-bytes.ts';
-import { compileAvroSchema, type ReadAvroRow } from './avro-schema.ts';
-import { LineBatch } from './typed-rows.ts';
+import { yielding } from '../yielding.ts';
+import { AvroBytes } from './avro-bytes.ts';
+import { type AvroRows, compileAvroSchema } from './avro-schema.ts';
+import { ColumnarDamage, LineBatch } from './typed-rows.ts';
+import { openZstd } from './zstd.ts';
 
 /*
  * Avro object container files as NDJSON, a block at a time. The schema in the file says what it holds; it is interpreted,
@@ -14,28 +16,37 @@ import { LineBatch } from './typed-rows.ts';
 
 const inflate = promisify(inflateRaw);
 const MARKER_BYTES = 16;
-const codecs = ['null', 'deflate', 'snappy'] as const;
+const codecs = ['null', 'deflate', 'snappy', 'zstandard'] as const;
 type Codec = (typeof codecs)[number];
 
 /**
- * The rows of the file, a line each.
+ * Yields the rows of the file, a line each. `notes` gets what a person should know, once the last has been read.
  * @throws InputError `unsupported_format` for what is damaged, ends early or uses what is not understood here; what the
  *   source throws.
  */
-export async function* avroToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* avroToNdjson(
+  source: AsyncIterable<Buffer>,
+  notes: string[] = [],
+): AsyncGenerator<Buffer> {
   const input = new Input(source);
-  const { readRow, codec, marker } = await readHeader(input);
+  const { rows, codec, marker } = await readHeader(input);
   while (await input.has(1)) {
-    const rows = await input.count('rows of a block', Number.MAX_SAFE_INTEGER);
+    const count = await input.count('rows of a block', Number.MAX_SAFE_INTEGER);
     const length = await input.count('bytes of a block', MAX_AVRO_BLOCK_BYTES);
     const packed = await input.take(length);
     if (!(await input.take(MARKER_BYTES)).equals(marker)) throw damaged('a block does not end where it says');
-    yield* blockRows(await unpack(packed, codec), rows, readRow);
+    const block = await unpack(packed, codec);
+    // A row without a byte has nothing but nulls.
+    if (count > block.length) throw damaged('a block has more rows than bytes');
+    for await (const lines of yielding(blockLines(block, count, rows))) {
+      if (lines !== null) yield lines;
+    }
   }
+  notes.push(...rows.notes());
 }
 
 interface Header {
-  readonly readRow: ReadAvroRow;
+  readonly rows: AvroRows;
   readonly codec: Codec;
   readonly marker: Buffer;
 }
@@ -62,42 +73,59 @@ async function readHeader(input: Input): Promise<Header> {
   const codec = codecs.find((each) => each === name);
   if (codec === undefined) {
     throw unsupported(
-      `it is packed with ${JSON.stringify(name.slice(0, 40))}; write it with deflate, snappy or null`,
+      `it is packed with ${JSON.stringify(name.slice(0, 40))}; write it with zstandard, deflate, snappy or null`,
     );
   }
   const marker = Buffer.from(await input.take(MARKER_BYTES));
-  return { readRow: guarded(() => compileAvroSchema(about.get('avro.schema'))), codec, marker };
+  return { rows: guarded(() => compileAvroSchema(about.get('avro.schema'))), codec, marker };
 }
 
 async function unpack(packed: Buffer, codec: Codec): Promise<Buffer> {
-  if (codec === 'null') return packed;
   try {
-    if (codec === 'deflate') return await inflate(packed, { maxOutputLength: MAX_AVRO_BLOCK_BYTES });
+    switch (codec) {
+      case 'null':
+        return packed;
+      case 'deflate':
+        return await inflate(packed, { maxOutputLength: MAX_AVRO_BLOCK_BYTES });
+      case 'snappy':
+        return unpackSnappy(packed);
+      case 'zstandard':
+        return Buffer.from((await openZstd())(packed, MAX_AVRO_BLOCK_BYTES));
+      default:
+        return codec satisfies never;
+    }
   } catch (cause) {
     throw Object.assign(damaged('a block cannot be unpacked'), { cause });
   }
-  // Four bytes of a checksum follow; the length stands first.
-  const length = guarded(() => new AvroBytes(packed).varint());
-  if (length > MAX_AVRO_BLOCK_BYTES)
-    throw damaged(`a block unpacks to more than ${MAX_AVRO_BLOCK_BYTES} bytes`);
+}
+
+/** The length stands first, and a checksum last. */
+function unpackSnappy(packed: Buffer): Buffer {
+  const length = new AvroBytes(packed).varint();
+  if (length > MAX_AVRO_BLOCK_BYTES) throw new ColumnarDamage('a block is too large');
   const plain = Buffer.alloc(length);
-  guarded(() => snappyUncompress(packed.subarray(0, Math.max(0, packed.length - 4)), plain));
+  snappyUncompress(packed.subarray(0, -4), plain);
+  if (packed.readUInt32BE(packed.length - 4) !== crc32(plain)) throw new ColumnarDamage('a wrong checksum');
   return plain;
 }
 
-function* blockRows(block: Buffer, rows: number, readRow: ReadAvroRow): Generator<Buffer> {
+/** Rows that are read without a break; those that have much to write end one themselves. */
+const TURN_ROWS = 64;
+
+/** Yields null where there may be a break. */
+function* blockLines(block: Buffer, count: number, rows: AvroRows): Generator<Buffer | null> {
   const bytes = new AvroBytes(block);
   const batch = new LineBatch();
-  for (let row = 0; row < rows; row++) {
-    const text = batch.add(guarded(() => readRow(bytes)));
-    if (text !== null) yield text;
+  for (let row = 0; row < count; row++) {
+    const lines = batch.add(guarded(() => rows.read(bytes)));
+    if (lines !== null || row % TURN_ROWS === 0) yield lines;
   }
   if (bytes.left > 0) throw damaged('a block is longer than its rows');
   const rest = batch.take();
   if (rest !== null) yield rest;
 }
 
-/** What comes from the source, as far as it is asked for. */
+/** Input hands out the bytes of the source as they are asked for. */
 class Input {
   readonly #source: AsyncIterator<Buffer>;
   #held: Buffer = Buffer.alloc(0);
@@ -106,7 +134,7 @@ class Input {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** Whether so many bytes are there still. */
+  /** Tells whether so many bytes are there still. */
   async has(bytes: number): Promise<boolean> {
     if (this.#held.length >= bytes) return true;
     const pieces = [this.#held];
@@ -146,12 +174,12 @@ class Input {
   }
 }
 
-/** What goes wrong while untrusted bytes are read is their fault. */
+/** Blames the bytes for whatever goes wrong while they are read. */
 function guarded<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {
-    const what = cause instanceof AvroDamage ? cause.message : 'it cannot be read';
+    const what = cause instanceof ColumnarDamage ? cause.message : 'it cannot be read';
     throw Object.assign(damaged(what), { cause });
   }
 }

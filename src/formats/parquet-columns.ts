@@ -1,54 +1,177 @@
 import type { ColumnMetaData, SchemaElement, SchemaTree } from 'hyparquet';
-import { instantOfMicros } from '../domain/instant.ts';
-import { bigIntOf, decimalOf, JsonText, type TypedValue } from './typed-rows.ts';
+import { parseFloat16 } from 'hyparquet/src/convert.js';
+import { wkbToGeojson } from 'hyparquet/src/wkb.js';
+import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
+import { MAX_PARSED_DEPTH } from '../domain/limits.ts';
+import {
+  bigIntOf,
+  bytesJson,
+  ColumnarDamage,
+  checkScale,
+  decimalJson,
+  declaredJson,
+  INTERVAL_BYTES,
+  intervalJson,
+  type JsonText,
+  metadataJson,
+  numberJson,
+  type TypedRows,
+  textJson,
+  UUID_BYTES,
+  uuidJson,
+} from './typed-rows.ts';
 
-/** One column of a row group as it is stored: a leaf of the schema. */
+/** A value as a page holds it. */
+export type StoredValue = boolean | number | bigint | Uint8Array;
+export type ToJson = (value: StoredValue) => JsonText;
+
+/** A leaf of the schema: what the file has a column of. */
 export interface ParquetLeaf {
-  readonly chunk: ColumnMetaData;
   readonly element: SchemaElement;
-  /** From the root to the leaf. */
-  readonly schemaPath: readonly SchemaTree[];
-  /** What becomes of a value once it is decoded; null: nothing. */
-  readonly toValue: ((value: unknown) => TypedValue) | null;
+  /** The definition level of a value that is there; the number of lists around it. */
+  readonly maxDefinition: number;
+  readonly maxRepetition: number;
+  readonly toJson: ToJson;
 }
 
-const dayMs = 86_400_000;
-
-/** Times as text, with the microseconds that a Date does not keep. */
-export const parsers = {
-  timestampFromMilliseconds: (ms: bigint) => instantOfMicros(Number(ms) * 1_000),
-  timestampFromMicroseconds: (micros: bigint) => instantOfMicros(Number(micros)),
-  timestampFromNanoseconds: (nanos: bigint) => instantOfMicros(Number(nanos / 1_000n)),
-  dateFromDays: (days: number) => new Date(days * dayMs).toISOString().slice(0, 10),
-  // TextDecoder would leave out a mark at the beginning of a text.
-  stringFromBytes: (bytes: Uint8Array | undefined) => bytes && textOf(bytes),
-  jsonFromBytes: (bytes: Uint8Array | undefined) => bytes && new JsonText(textOf(bytes)),
-} as const;
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+export interface LeafPlace {
+  readonly maxDefinition: number;
+  readonly maxRepetition: number;
+  readonly depth: number;
 }
 
-/** More digits behind the point than any number has that could be loaded. */
-const MAX_SCALE = 1_000;
+export function leafOf(node: SchemaTree, { depth, ...levels }: LeafPlace, rows: TypedRows): ParquetLeaf {
+  if (depth > MAX_PARSED_DEPTH) throw new ColumnarDamage('its schema is nested too deeply');
+  const { element } = node;
+  const isMetadata = depth === 1 && element.name === 'metadata';
+  return { element, ...levels, toJson: toJsonOf(element, isMetadata, rows) };
+}
 
-/** A decimal is read as it is stored: hyparquet would make a floating-point number of it. */
-export function leafOf(chunk: ColumnMetaData, schemaPath: readonly SchemaTree[]): ParquetLeaf {
-  const element = schemaPath.at(-1)?.element;
-  if (element === undefined) throw new TypeError('a column without a type');
-  const isDecimal = element.converted_type === 'DECIMAL' || element.logical_type?.type === 'DECIMAL';
-  if (!isDecimal) return { chunk, element, schemaPath, toValue: null };
+/** Returns how values of a column are written. What the file says of them and is not known here changes nothing. */
+function toJsonOf(element: SchemaElement, isMetadata: boolean, rows: TypedRows): ToJson {
+  const kind = element.logical_type?.type ?? element.converted_type;
+  if (kind === 'DECIMAL') return decimals(element);
+  switch (element.type) {
+    case 'BOOLEAN':
+      return String;
+    case 'INT32':
+    case 'INT64':
+      return wholeNumbers(element, rows);
+    case 'INT96':
+      return (value) => `"${instantText(nanosOfInt96(value as bigint), 1_000_000_000)}"`;
+    case 'FLOAT':
+    case 'DOUBLE':
+      return (value) => numberJson(value as number, rows);
+    case 'BYTE_ARRAY':
+      return octets(texts(kind, isMetadata));
+    case 'FIXED_LEN_BYTE_ARRAY':
+      return octets(fixed(kind, element.type_length, rows));
+    default:
+      throw new ColumnarDamage(`the column ${JSON.stringify(element.name.slice(0, 100))} has no known type`);
+  }
+}
+
+function octets(toJson: (bytes: Uint8Array) => JsonText): ToJson {
+  return (value) => toJson(value as Uint8Array);
+}
+
+function decimals(element: SchemaElement): ToJson {
   const logical = element.logical_type;
-  const scale = element.scale ?? (logical?.type === 'DECIMAL' ? logical.scale : 0);
-  if (!(Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE)) throw new RangeError('a scale');
-  const { converted_type: _, logical_type: __, ...stored } = element;
-  // As numbers or bytes: bytes would otherwise be taken for text.
-  const bytes: SchemaElement =
-    element.type === 'BYTE_ARRAY' ? { ...stored, type: 'FIXED_LEN_BYTE_ARRAY' } : stored;
-  const toValue = (value: unknown): TypedValue => {
-    if (value instanceof Uint8Array) return decimalOf(bigIntOf(value), scale);
-    if (typeof value === 'number' || typeof value === 'bigint') return decimalOf(BigInt(value), scale);
-    return null;
-  };
-  return { chunk, element: bytes, schemaPath, toValue };
+  const scale = checkScale(element.scale ?? (logical?.type === 'DECIMAL' ? logical.scale : 0));
+  return (value) => decimalJson(value instanceof Uint8Array ? bigIntOf(value) : BigInt(value), scale);
+}
+
+const units: Readonly<Record<string, PerSecond>> = {
+  MILLIS: 1_000,
+  MICROS: 1_000_000,
+  NANOS: 1_000_000_000,
+  TIMESTAMP_MILLIS: 1_000,
+  TIMESTAMP_MICROS: 1_000_000,
+  TIME_MILLIS: 1_000,
+  TIME_MICROS: 1_000_000,
+};
+
+function wholeNumbers(
+  { logical_type: logical, converted_type: converted }: SchemaElement,
+  rows: TypedRows,
+): ToJson {
+  const kind = logical?.type ?? converted ?? '';
+  const unit = units[logical !== undefined && 'unit' in logical ? logical.unit : kind];
+  if (kind === 'DATE') return (value) => `"${dayText(Number(value))}"`;
+  if (kind.startsWith('TIMESTAMP') && unit !== undefined) {
+    return (value) => `"${instantText(value as number | bigint, unit)}"`;
+  }
+  if (kind.startsWith('TIME') && unit !== undefined) {
+    return (value) => {
+      const text = timeOfDayText(value as number | bigint, unit);
+      return text === null ? rows.omit() : `"${text}"`;
+    };
+  }
+  const isUnsigned = logical?.type === 'INTEGER' ? !logical.isSigned : kind.startsWith('UINT_');
+  if (!isUnsigned) return String;
+  return (value) =>
+    typeof value === 'bigint' ? String(BigInt.asUintN(64, value)) : String(Number(value) >>> 0);
+}
+
+/** Julian day of 1 January 1970. */
+const EPOCH_DAY = 2_440_588n;
+const DAY_NANOS = 86_400_000_000_000n;
+
+/** Four bytes for the day are followed by eight for the time of day, the lowest byte first. */
+function nanosOfInt96(value: bigint): bigint {
+  return (BigInt.asIntN(32, value >> 64n) - EPOCH_DAY) * DAY_NANOS + BigInt.asUintN(64, value);
+}
+
+function texts(kind: string | undefined, isMetadata: boolean): (bytes: Uint8Array) => JsonText {
+  switch (kind) {
+    case 'UTF8':
+    case 'STRING':
+    case 'ENUM':
+      return isMetadata ? metadataJson : textJson;
+    case 'JSON':
+      return declaredJson;
+    case 'BSON':
+      throw new ColumnarDamage('columns of BSON are not read');
+    case 'GEOMETRY':
+    case 'GEOGRAPHY':
+      return geoJson;
+    default:
+      return (bytes) => (isMetadata ? metadataOrBytes(bytes) : bytesJson(bytes));
+  }
+}
+
+/** Older writers do not say that text is text. */
+function metadataOrBytes(bytes: Uint8Array): JsonText {
+  const json = bytesJson(bytes);
+  return json.startsWith('"{') ? metadataJson(bytes) : json;
+}
+
+function geoJson(bytes: Uint8Array): JsonText {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return JSON.stringify(wkbToGeojson({ view, offset: 0 }));
+}
+
+function fixed(
+  kind: string | undefined,
+  length: number | undefined,
+  rows: TypedRows,
+): (bytes: Uint8Array) => JsonText {
+  if (kind === 'UUID' && length === UUID_BYTES) return uuidJson;
+  if (kind === 'INTERVAL' && length === INTERVAL_BYTES) return intervalJson;
+  if (kind === 'FLOAT16' && length === 2)
+    return (bytes) => numberJson(parseFloat16(bytes) ?? Number.NaN, rows);
+  return bytesJson;
+}
+
+/** @throws ColumnarDamage for a column that is not all in this file, for anybody to read. */
+export function chunkOf(column: {
+  meta_data?: ColumnMetaData;
+  file_path?: string;
+  encrypted_column_metadata?: Uint8Array;
+}): ColumnMetaData {
+  const { meta_data: chunk, file_path: path, encrypted_column_metadata: encrypted } = column;
+  if (chunk === undefined || path !== undefined || encrypted !== undefined) {
+    throw new ColumnarDamage('its columns are encrypted, or in other files');
+  }
+  return chunk;
 }

@@ -1,121 +1,150 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_PARSED_DEPTH, READ_BYTES } from '../domain/limits.ts';
+import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain/limits.ts';
 
 /*
- * Rows of formats that have types, Parquet and Avro, as the NDJSON that they are stored as. Numbers keep their digits and
- * instants are ISO 8601 in UTC. A column that is null says nothing of its property and is left out; within a value null
- * stays null. A column `metadata` that holds a JSON object as text, as our exports write it, is that object.
+ * Rows of formats that have types, Parquet and Avro, as the NDJSON that they are stored as. A value becomes JSON text at once:
+ * no object is made of it, so a row takes no more memory than its text, which has a bound. A column that is null says nothing of
+ * its property and is left out; within a value null stays null. A column `metadata` that holds a JSON object as text, as our
+ * exports write it, is that object.
  */
 
-export type TypedValue =
-  | null
-  | undefined
-  | boolean
-  | number
-  | bigint
-  | string
-  | Uint8Array
-  | JsonText
-  | readonly TypedValue[]
-  | { readonly [name: string]: TypedValue };
-
-/** Text that says of itself that it is JSON. */
-export class JsonText {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
+/** Something that no file of these formats can hold, or that is not understood here; the message goes into a sentence. */
+export class ColumnarDamage extends Error {
+  override readonly name = 'ColumnarDamage';
 }
 
-/** Writes rows of the same columns. */
+/** The part of a JSON document that a value is; `null` for a value that is none. */
+export type JsonText = string;
+
+/** Writes rows of the same columns, and counts what each of them holds. */
 export class TypedRows {
+  readonly #names: readonly string[];
   readonly #keys: readonly string[];
-  readonly #metadata: number;
+  #row = 0;
+  #column = 0;
+  #values = 0;
+  #chars = 0;
+  #omitted = 0;
+  #firstOmitted = '';
 
   constructor(names: readonly string[]) {
+    this.#names = names;
     this.#keys = names.map((name) => `${JSON.stringify(name)}:`);
-    this.#metadata = names.indexOf('metadata');
   }
 
-  /** A line of NDJSON; `valueAt` says what stands in each column. */
-  line(valueAt: (column: number) => TypedValue): string {
+  /** Returns a line of NDJSON; `textAt` returns what stands in a column. */
+  line(textAt: (column: number) => JsonText): string {
+    this.#row++;
+    this.#values = MAX_TYPED_ROW_VALUES;
+    this.#chars = MAX_TYPED_ROW_CHARS;
     let row = '';
-    for (let column = 0; column < this.#keys.length; column++) {
-      const value = valueAt(column);
-      const json = column === this.#metadata && typeof value === 'string' ? objectOf(value) : jsonOf(value);
+    for (this.#column = 0; this.#column < this.#keys.length; this.#column++) {
+      const json = textAt(this.#column);
       if (json === 'null') continue;
-      row += row === '' ? `${this.#keys[column]}${json}` : `,${this.#keys[column]}${json}`;
+      const key = this.#keys[this.#column] ?? '';
+      row += row === '' ? key + json : `,${key}${json}`;
     }
     return `{${row}}\n`;
   }
-}
 
-/** The text itself if it is a JSON object, else a JSON string of it. */
-function objectOf(text: string): string {
-  return text.startsWith('{') && isJson(text) ? onOneLine(text) : JSON.stringify(text);
-}
+  /**
+   * Counts a value of the row, or a part of one, before it is kept.
+   * @throws ColumnarDamage for a row that has more than any record may have.
+   */
+  count(text: JsonText): JsonText {
+    this.#values--;
+    this.#chars -= text.length;
+    if (this.#values < 0) throw this.#tooLarge(`more than ${MAX_TYPED_ROW_VALUES} values`);
+    if (this.#chars < 0) throw this.#tooLarge(`more than ${MAX_TYPED_ROW_CHARS} characters`);
+    return text;
+  }
 
-function jsonOf(value: TypedValue, depth = 0): string {
-  if (depth > MAX_PARSED_DEPTH) throw new RangeError('values are nested too deeply');
-  switch (typeof value) {
-    case 'string':
-      return JSON.stringify(value);
-    case 'number':
-      // NaN and the infinities have no place in JSON.
-      return Number.isFinite(value) ? String(value) : 'null';
-    case 'bigint':
-    case 'boolean':
-      return String(value);
-    case 'object':
-      return objectJson(value, depth);
-    default:
-      return 'null';
+  /** Counts a value that JSON has no form for, and that is left out therefore. */
+  omit(): JsonText {
+    if (this.#omitted++ === 0) this.#firstOmitted = this.#where();
+    return 'null';
+  }
+
+  /** Returns what a person should know of the rows that were written. */
+  notes(): string[] {
+    if (this.#omitted === 0) return [];
+    const what = this.#omitted === 1 ? '1 value was' : `${this.#omitted} values were`;
+    return [
+      `${what} left out that JSON cannot hold (NaN, an infinity, a time beyond 24 hours), the first in ${this.#firstOmitted}.`,
+    ];
+  }
+
+  #tooLarge(what: string): ColumnarDamage {
+    return new ColumnarDamage(`${this.#where()} brings the row to ${what}, which no record may have`);
+  }
+
+  #where(): string {
+    return `row ${this.#row}, column ${JSON.stringify((this.#names[this.#column] ?? '').slice(0, SHOWN_NAME_CHARS))}`;
   }
 }
 
-function objectJson(value: Extract<TypedValue, object> | null, depth: number): string {
-  if (value === null) return 'null';
-  if (value instanceof JsonText)
-    return isJson(value.text) ? onOneLine(value.text) : JSON.stringify(value.text);
-  if (value instanceof Uint8Array) return bytesJson(value);
-  if (isList(value)) return `[${value.map((item) => jsonOf(item, depth + 1)).join(',')}]`;
-  const members = Object.entries(value).map(
-    ([name, member]) => `${JSON.stringify(name)}:${jsonOf(member, depth + 1)}`,
-  );
-  return `{${members.join(',')}}`;
-}
-
-function isList(value: object): value is readonly TypedValue[] {
-  return Array.isArray(value);
-}
+const SHOWN_NAME_CHARS = 100;
 
 /** Gathers lines into buffers worth working on. */
 export class LineBatch {
   #lines: string[] = [];
   #chars = 0;
 
-  /** Adds a line; what there is by now, if that is enough. */
+  /** Adds a line; returns what there is by now, if that is enough. */
   add(line: string): Buffer | null {
     this.#lines.push(line);
     this.#chars += line.length;
     return this.#chars < READ_BYTES ? null : this.take();
   }
 
-  /** What is left; null if nothing is. */
+  /** Returns what is left; null if nothing is. */
   take(): Buffer | null {
     if (this.#lines.length === 0) return null;
-    const text = Buffer.from(this.#lines.join(''));
+    const text = encode(this.#lines.join(''));
     this.#lines = [];
     this.#chars = 0;
     return text;
   }
 }
 
-/** Text where it is text, else Base64. */
-function bytesJson(bytes: Uint8Array): string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return JSON.stringify(buffer.toString(isUtf8(buffer) ? 'utf8' : 'base64'));
+/** Half a surrogate pair: the place of bytes that are no character. `JSON.stringify` never leaves one in a text. */
+const NO_CHARACTER = '\ud800';
+const NO_UTF8 = Buffer.of(0xff);
+
+/** A byte that is never UTF-8 stands for what was none: the check that every record passes refuses the record. */
+function encode(lines: string): Buffer {
+  if (lines.isWellFormed()) return Buffer.from(lines);
+  const pieces = lines.split(/\ud800/u).flatMap((piece) => [Buffer.from(piece), NO_UTF8]);
+  return Buffer.concat(pieces.slice(0, -1));
+}
+
+/** Returns what says of itself that it is text. */
+export function textJson(bytes: Uint8Array): JsonText {
+  const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
+  return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
+}
+
+/** Returns bytes that say nothing of themselves: text where they are text that can be stored, else Base64. */
+export function bytesJson(bytes: Uint8Array): JsonText {
+  return JSON.stringify(asBuffer(bytes).toString(isText(bytes) ? 'utf8' : 'base64'));
+}
+
+/** Returns text of a column `metadata`: the text itself if it is a JSON object, on one line, else a JSON string of it. */
+export function metadataJson(bytes: Uint8Array): JsonText {
+  if (!isUtf8(bytes)) return textJson(bytes);
+  const text = asBuffer(bytes).toString('utf8');
+  return text.startsWith('{') && isJson(text) ? onOneLine(text) : JSON.stringify(text);
+}
+
+/** Returns text that says of itself that it is JSON; a string of it if it is not. */
+export function declaredJson(bytes: Uint8Array): JsonText {
+  if (!isUtf8(bytes)) return textJson(bytes);
+  const text = asBuffer(bytes).toString('utf8');
+  return isJson(text) ? onOneLine(text) : JSON.stringify(text);
+}
+
+export function isText(bytes: Uint8Array): boolean {
+  return isUtf8(bytes) && !bytes.includes(0);
 }
 
 function isJson(text: string): boolean {
@@ -132,16 +161,51 @@ function onOneLine(json: string): string {
   return json.replace(/[\r\n]/g, ' ');
 }
 
-/** A decimal number of which `unscaled` are the digits: 1999 and 2 are 19.99. */
-export function decimalOf(unscaled: bigint, scale: number): JsonText {
+export function numberJson(value: number, rows: TypedRows): JsonText {
+  return Number.isFinite(value) ? String(value) : rows.omit();
+}
+
+/** Returns the decimal number of which `unscaled` are the digits: 1999 and 2 are 19.99. */
+export function decimalJson(unscaled: bigint, scale: number): JsonText {
   const digits = (unscaled < 0n ? -unscaled : unscaled).toString().padStart(scale + 1, '0');
   const sign = unscaled < 0n ? '-' : '';
   const whole = digits.slice(0, digits.length - scale);
-  return new JsonText(scale === 0 ? sign + digits : `${sign}${whole}.${digits.slice(-scale)}`);
+  return scale === 0 ? sign + digits : `${sign}${whole}.${digits.slice(-scale)}`;
 }
 
-/** Two's complement, the highest byte first. */
+/** More digits behind the point than any number has that could be loaded. */
+const MAX_SCALE = 1_000;
+
+/** @throws ColumnarDamage for a number that is no scale of a decimal. */
+export function checkScale(scale: unknown): number {
+  if (typeof scale === 'number' && Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE) return scale;
+  throw new ColumnarDamage('a decimal has no usable scale');
+}
+
+/** Reads two's complement, the highest byte first. */
 export function bigIntOf(bytes: Uint8Array): bigint {
-  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+  const hex = asBuffer(bytes).toString('hex');
   return hex === '' ? 0n : BigInt.asIntN(8 * bytes.length, BigInt(`0x${hex}`));
+}
+
+export const UUID_BYTES = 16;
+
+export function uuidJson(bytes: Uint8Array): JsonText {
+  return `"${asBuffer(bytes)
+    .toString('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}"`;
+}
+
+export const INTERVAL_BYTES = 12;
+
+/** Returns an interval of months, days and milliseconds, four bytes each, as a duration of ISO 8601: `P1M2DT3.5S`. */
+export function intervalJson(bytes: Uint8Array): JsonText {
+  const buffer = asBuffer(bytes);
+  const [months, days, ms] = [buffer.readUInt32LE(0), buffer.readUInt32LE(4), buffer.readUInt32LE(8)];
+  const date = `${months > 0 ? `${months}M` : ''}${days > 0 ? `${days}D` : ''}`;
+  return ms > 0 || date === '' ? `"P${date}T${ms / 1000}S"` : `"P${date}"`;
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -10,12 +10,12 @@ export interface WholeFile {
 /** What is read at once: most row groups of ours, a page, the directory of an archive. */
 export const WINDOW_BYTES = 1024 * 1024;
 
-/** What is small lies side by side: one read instead of one for each, which on S3 is a request. */
-export function windowed(bytes: number, read: ReadRange): ReadRange {
+/** Reads what is small and lies side by side at once: one read instead of one for each, which on S3 is a request. */
+export function windowed(bytes: number, read: ReadRange, windowBytes = WINDOW_BYTES): ReadRange {
   let held = { start: 0, bytes: Buffer.alloc(0) as Buffer };
   return async (start, end) => {
     if (start < held.start || end > held.start + held.bytes.length) {
-      held = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + WINDOW_BYTES))) };
+      held = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + windowBytes))) };
     }
     return held.bytes.subarray(start - held.start, end - held.start);
   };

@@ -1,7 +1,10 @@
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
 import { createIdMatcher } from '../../src/deletion/erase-files.ts';
 import { createGlob } from '../../src/domain/glob.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
+import { AvroBytes } from '../../src/formats/avro-bytes.ts';
+import { compileAvroSchema } from '../../src/formats/avro-schema.ts';
 import { sniffCsv } from '../../src/formats/csv-sniff.ts';
 import { findEncoding } from '../../src/formats/detect-encoding.ts';
 import { detectFormat, layoutOfJson } from '../../src/formats/detect-format.ts';
@@ -9,7 +12,9 @@ import { arrayToNdjson } from '../../src/formats/json-array.ts';
 import { documentToNdjson } from '../../src/formats/json-document.ts';
 import { plainLinesOf } from '../../src/formats/json-lines.ts';
 import { sequenceToNdjson } from '../../src/formats/json-sequence.ts';
+import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import { toUtf8 } from '../../src/formats/text-encoding.ts';
+import { LineBatch } from '../../src/formats/typed-rows.ts';
 import { CsvReadings, type Mend } from '../../src/load/causes/mend.ts';
 import { mends } from '../../src/load/causes/mends.ts';
 import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
@@ -136,6 +141,32 @@ const layout = (input: Buffer): void => {
 };
 const every = (input: Buffer, bytes: number): number[] =>
   Array.from({ length: Math.floor(input.length / bytes) }, (_, piece) => (piece + 1) * bytes);
+
+/** Rows of an Avro file, until one cannot be read. */
+const avroRows =
+  (type: unknown) =>
+  (input: Buffer): void => {
+    const schema = { type: 'record', name: 'R', fields: [{ name: 'c', type }] };
+    const { read } = compileAvroSchema(Buffer.from(JSON.stringify(schema)));
+    const [bytes, batch] = [new AvroBytes(input), new LineBatch()];
+    try {
+      while (bytes.left > 0) batch.add(read(bytes));
+    } catch {
+      // As above.
+    }
+  };
+
+const parquet = (input: Buffer) =>
+  drain(parquetToNdjson({ bytes: input.length, read: async (start, end) => input.subarray(start, end) }));
+
+const parquetOf =
+  (shapeOf: (bytes: number) => { columns: number; rows: number }, valueAt: (row: number) => unknown) =>
+  (bytes: number): Buffer => {
+    const { columns, rows } = shapeOf(bytes);
+    const data = Array.from({ length: rows }, (_, row) => valueAt(row));
+    const columnData = Array.from({ length: columns }, (_, column) => ({ name: `c${column}`, data }));
+    return Buffer.from(parquetWriteBuffer({ columnData } as never));
+  };
 
 const rows = new Rows();
 const chunk = (input: Buffer): ChunkRange => ({
@@ -290,6 +321,35 @@ const scanners: readonly Scanner[] = [
   { name: 'the dialect: stray quotes', generate: repeated('u,"a\n\'\\"#x\n', 'user_id,name\n'), run: sniff },
   { name: 'the dialect: escaped quotes', generate: repeated('"\\""\n', 'user_id\n'), run: sniff },
   { name: 'the dialect: wide records', generate: repeated(`${'a,'.repeat(9000)}\n`), run: sniff },
+  { name: 'Avro: empty texts', generate: bytesOf(0), run: avroRows('string') },
+  { name: 'Avro: lists of nothing', generate: bytesOf(0), run: avroRows({ type: 'array', items: 'null' }) },
+  {
+    name: 'Avro: a list without end',
+    generate: bytesOf(2, 0),
+    run: avroRows({ type: 'array', items: { type: 'array', items: 'string' } }),
+  },
+  {
+    name: 'Avro: maps of one name',
+    generate: bytesOf(2, 2, 97, 0, 0),
+    run: avroRows({ type: 'map', values: 'string' }),
+  },
+  { name: 'Avro: a number without end', generate: bytesOf(0xff), run: avroRows('long') },
+  {
+    name: 'Parquet: columns',
+    generate: parquetOf(
+      (bytes) => ({ columns: Math.ceil(bytes / 256), rows: 20 }),
+      (row) => `v${row}`,
+    ),
+    run: parquet,
+  },
+  {
+    name: 'Parquet: rows of lists',
+    generate: parquetOf(
+      (bytes) => ({ columns: 1, rows: Math.ceil(bytes / 16) }),
+      (row) => [{ a: row }, null],
+    ),
+    run: parquet,
+  },
   { name: 'NDJSON: blank lines', generate: repeated('\n'), run: index('ndjson') },
   { name: 'NDJSON: lines of blanks', generate: repeated(' \t\r\n'), run: index('ndjson') },
   { name: 'NDJSON: a line without end', generate: repeated('\r'), run: index('ndjson') },

@@ -93,7 +93,7 @@ export function streamCsv({ escapeFormulas }: ExportRequest): (block: RowBlock) 
     const cells = columns.map((column, index) => {
       const value = values[index] ?? '';
       if (value === '' || (column.kind === 'json' && value === '{}')) return '';
-      if (column.kind === 'instant') return instantOfMicros(Number(value));
+      if (column.kind === 'instant') return instantOfMicros(BigInt(value));
       return column.kind === 'json' ? quoteCell(value) : cellOf(JSON.parse(value) as string);
     });
     return `${cells.join(',')}\n`;

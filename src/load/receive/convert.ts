@@ -54,26 +54,26 @@ export async function* convertFile(
   readStretch: (stretch: Stretch) => Promise<Buffer>,
 ): AsyncGenerator<Converted> {
   const read: ReadRange = (start, end) => readStretch([start, end]);
+  const notes: string[] = [];
   switch (format) {
     case 'avro':
-      for await (const text of avroToNdjson(inOrder(bytes, read))) yield { text };
-      return;
+      for await (const text of avroToNdjson(inOrder(bytes, read), notes)) yield { text };
+      break;
     case 'parquet':
-      for await (const text of parquetToNdjson({ bytes, read })) yield { text };
-      return;
+      for await (const text of parquetToNdjson({ bytes, read }, notes)) yield { text };
+      break;
     case 'xlsx': {
-      const notes: string[] = [];
       const guard = inflateGuard({ receivedBytes: sentBytes }, maxInflatedBytes);
       const archive = await ZipArchive.open({ bytes, read });
       const opened = await openWorkbook({ archive, guard }, sheet, notes);
       yield { sheet: opened.sheet };
       for await (const text of opened.csv) yield { text };
-      yield { notes };
-      return;
+      break;
     }
     default:
       return format satisfies never;
   }
+  yield { notes };
 }
 
 async function* inOrder(bytes: number, read: ReadRange): AsyncGenerator<Buffer> {

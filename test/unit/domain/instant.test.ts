@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readEpoch, readInstant } from '../../../src/domain/instant.ts';
+import { dayText, instantText, readEpoch, readInstant, timeOfDayText } from '../../../src/domain/instant.ts';
 
 const instants = fc.date({ min: new Date('1000-01-01'), max: new Date('9999-12-30'), noInvalidDate: true });
 
@@ -21,6 +21,29 @@ test('an instant keeps its microseconds, whatever zone it is written in', () => 
         expect(readInstant(zoned)).toEqual({ text: utc, ms: date.getTime() });
       },
     ),
+  );
+});
+
+test('days, instants and times of day agree with Date, as far as a Date goes, and with bigint beyond 2^53', () => {
+  const dates = fc.date({ noInvalidDate: true });
+  fc.assert(
+    fc.property(dates, fc.integer({ min: 0, max: 999_999 }), (date, below) => {
+      const iso = date
+        .toISOString()
+        .replace(/^\+0*/, '')
+        .replace(/^-0*(?=\d{4})/, '-');
+      const ms = date.getTime();
+      const [day, time] = iso.split('T') as [string, string];
+      expect(dayText(Math.floor(ms / 86_400_000))).toBe(day);
+      expect(instantText(ms, 1_000)).toBe(iso.replace('Z', '000Z'));
+      const fraction = String(below).padStart(6, '0');
+      const shown = below % 1_000 === 0 ? fraction.slice(0, 3) : fraction;
+      expect(instantText(BigInt(ms) * 1_000_000n + BigInt(below), 1_000_000_000)).toBe(
+        iso.replace('Z', `${shown}Z`),
+      );
+      const sinceMidnight = ((ms % 86_400_000) + 86_400_000) % 86_400_000;
+      expect(timeOfDayText(sinceMidnight, 1_000)).toBe(time.replace(/\.?0*Z$/, ''));
+    }),
   );
 });
 

@@ -1,3 +1,4 @@
+import { crc32, deflateRawSync } from 'node:zlib';
 import avro from 'avsc';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -18,11 +19,14 @@ async function fileOf(schema: object, rows: readonly unknown[], codec = 'deflate
   return Buffer.concat(pieces);
 }
 
-async function linesOf(file: Buffer, cuts: readonly number[] = []): Promise<string[]> {
+async function bytesOf(file: Buffer, cuts: readonly number[] = [], notes: string[] = []): Promise<Buffer> {
   const pieces: Buffer[] = [];
-  for await (const piece of avroToNdjson(inPieces(file, [...cuts]))) pieces.push(piece);
-  return Buffer.concat(pieces).toString().split('\n').slice(0, -1);
+  for await (const piece of avroToNdjson(inPieces(file, [...cuts]), notes)) pieces.push(piece);
+  return Buffer.concat(pieces);
 }
+
+const linesOf = async (file: Buffer, cuts: readonly number[] = [], notes: string[] = []) =>
+  (await bytesOf(file, cuts, notes)).toString().split('\n').slice(0, -1);
 
 const rowsOf = async (file: Buffer) => (await linesOf(file)).map((line) => JSON.parse(line) as unknown);
 
@@ -139,22 +143,164 @@ describe('an Avro file', () => {
     );
   });
 
-  test('is refused for a list of a thousand million nulls', async () => {
-    const schema = record([field('list', { type: 'array', items: 'null' })]);
-    const body = Buffer.concat([long(1e9), long(0)]);
-    const file = Buffer.concat([headerOf(schema), long(1), long(body.length), body, Buffer.alloc(16)]);
-    expect(await refusal(file)).toBe('The Avro file is damaged: it holds more values than bytes');
+  test.each([
+    ['a list of a thousand million nulls', { type: 'array', items: 'null' }, [long(1e9), long(0)]],
+    [
+      'a map of a million nulls',
+      { type: 'map', values: 'null' },
+      [long(1e6), ...Array<Buffer>(1e6).fill(long(0)), long(0)],
+    ],
+    [
+      'lists in a list',
+      { type: 'array', items: { type: 'array', items: 'null' } },
+      [long(1_000), ...Array<Buffer>(1_000).fill(Buffer.concat([long(1_000), long(0)])), long(0)],
+    ],
+    [
+      'records of nothing in a list',
+      { type: 'array', items: { type: 'record', name: 'Empty', fields: [] } },
+      [long(1e9), long(0)],
+    ],
+  ])(
+    'is refused for %s in one row, by its place and before they are in memory',
+    async (_name, type, body) => {
+      const packed = deflateRawSync(Buffer.concat([long(1), Buffer.from('u'), ...body]));
+      const schema = record([field('user_id', 'string'), field('tags', type)]);
+      const file = Buffer.concat([
+        headerOf(schema, 'deflate'),
+        long(1),
+        long(packed.length),
+        packed,
+        Buffer.alloc(16),
+      ]);
+      expect(await refusal(file)).toBe(
+        'The Avro file is damaged: row 1, column "tags" brings the row to more than 524288 values, which no record may have',
+      );
+    },
+  );
+
+  test('is refused for a row of long names of an enum, which take a byte each', async () => {
+    const kinds = { type: 'enum', name: 'Kind', symbols: ['x'.repeat(500_000)] };
+    const body = Buffer.concat([long(100), Buffer.alloc(100), long(0)]);
+    const schema = record([field('tags', { type: 'array', items: kinds })]);
+    expect(await refusal(fileWith(schema, body))).toContain(
+      'row 1, column "tags" brings the row to more than 33554432',
+    );
+  });
+
+  test('packed with Zstandard is read; with a codec that is not read, the refusal says what to do', async () => {
+    // `{"user_id":"u1"}`, as one raw block of a frame.
+    const packed = Buffer.concat([Buffer.from('28b52ffd2003190000', 'hex'), long(2), Buffer.from('u1')]);
+    const schema = record([field('user_id', 'string')]);
+    const body = [long(1), long(packed.length), packed, Buffer.alloc(16)];
+    expect(await linesOf(Buffer.concat([headerOf(schema, 'zstandard'), ...body]))).toEqual([
+      '{"user_id":"u1"}',
+    ]);
+    expect(await refusal(Buffer.concat([headerOf(schema, 'xz'), ...body]))).toBe(
+      'The Avro file cannot be read: it is packed with "xz"; write it with zstandard, deflate, snappy or null',
+    );
+    // A byte that is repeated 131 072 times, in 200 blocks: more than a block of Avro may have.
+    const bomb = Buffer.concat([
+      Buffer.from('28b52ffd0058', 'hex'),
+      ...Array<Buffer>(200).fill(Buffer.from('02001061', 'hex')),
+      Buffer.from('03001061', 'hex'),
+    ]);
+    const bombed = [long(1), long(bomb.length), bomb, Buffer.alloc(16)];
+    expect(await refusal(Buffer.concat([headerOf(schema, 'zstandard'), ...bombed]))).toBe(
+      'The Avro file is damaged: a block cannot be unpacked',
+    );
+  });
+
+  test('packed with Snappy is read if its checksum is right', async () => {
+    const packed = Buffer.concat([Buffer.of(3, 2 << 2), long(2), Buffer.from('u1'), Buffer.alloc(4)]);
+    const fileOfPacked = () =>
+      Buffer.concat([
+        headerOf(record([field('user_id', 'string')]), 'snappy'),
+        ...[long(1), long(packed.length), packed, Buffer.alloc(16)],
+      ]);
+    expect(await refusal(fileOfPacked())).toBe('The Avro file is damaged: a block cannot be unpacked');
+    packed.writeUInt32BE(crc32(packed.subarray(2, 5)), 5);
+    expect(await linesOf(fileOfPacked())).toEqual(['{"user_id":"u1"}']);
+  });
+
+  test('has exact instants, times, dates, decimals, UUIDs and durations', async () => {
+    const of = (type: string, logicalType: string, value: Buffer, more: object = {}) => ({
+      ...{ schema: { type, logicalType, ...more }, value },
+    });
+    const fixed = (size: number, name: string) => ({ name, size });
+    const columns = {
+      forever: of('long', 'timestamp-micros', zigzag(253_402_300_799_999_999n)),
+      micros: of('long', 'local-timestamp-micros', zigzag(16_725_225_600_123_457n)),
+      millis: of('long', 'timestamp-millis', zigzag(-62_167_219_200_001n)),
+      nanos: of('long', 'timestamp-nanos', zigzag(1_700_000_000_123_456_789n)),
+      at: of('int', 'time-millis', zigzag(49_507_500n)),
+      later: of('long', 'time-micros', zigzag(49_507_000_001n)),
+      day: of('int', 'date', zigzag(BigInt(Date.UTC(12_024, 1, 29) / 86_400_000))),
+      price: of('bytes', 'decimal', Buffer.concat([long(2), Buffer.of(0xf8, 0x31)]), {
+        precision: 9,
+        scale: 2,
+      }),
+      own: of('bytes', 'big-decimal', Buffer.concat([long(4), long(2), Buffer.of(7, 0xcf), long(1)])),
+      id: of('fixed', 'uuid', Buffer.from('123456789abcdef0123456789abcdef0', 'hex'), fixed(16, 'Id')),
+      every: of('fixed', 'duration', Buffer.of(1, 0, 0, 0, 2, 0, 0, 0, 0xac, 0xd, 0, 0), fixed(12, 'Every')),
+    };
+    const schema = record(Object.entries(columns).map(([name, column]) => field(name, column.schema)));
+    const body = Buffer.concat(Object.values(columns).map(({ value }) => value));
+    expect(await linesOf(fileWith(schema, body))).toEqual([
+      [
+        '{"forever":"9999-12-31T23:59:59.999999Z","micros":"2500-01-01T00:00:00.123457Z"',
+        '"millis":"-0001-12-31T23:59:59.999000Z","nanos":"2023-11-14T22:13:20.123456789Z"',
+        '"at":"13:45:07.5","later":"13:45:07.000001","day":"12024-02-29","price":-19.99,"own":199.9',
+        '"id":"12345678-9abc-def0-1234-56789abcdef0","every":"P1M2DT3.5S"}',
+      ].join(','),
+    ]);
+  });
+
+  test('bytes are text where they are, else Base64; what JSON cannot hold is left out and reported', async () => {
+    const schema = record([
+      field('raw', 'bytes'),
+      field('score', 'double'),
+      field('at', { type: 'int', logicalType: 'time-millis' }),
+    ]);
+    const notes: string[] = [];
+    const file = await fileOf(schema, [
+      { raw: Buffer.from('plain é'), score: 1.5, at: 0 },
+      { raw: Buffer.of(0xff, 0xfe), score: Number.NaN, at: -1 },
+      { raw: Buffer.from('a\0b'), score: Number.NEGATIVE_INFINITY, at: 86_400_000 },
+    ]);
+    expect(await linesOf(file, [], notes)).toEqual([
+      '{"raw":"plain é","score":1.5,"at":"00:00:00"}',
+      '{"raw":"//4="}',
+      '{"raw":"YQBi","at":"24:00:00"}',
+    ]);
+    expect(notes).toEqual([
+      '3 values were left out that JSON cannot hold (NaN, an infinity, a time beyond 24 hours), the first in row 2, column "score".',
+    ]);
+  });
+
+  test('a text that is no UTF-8 keeps a byte that is none, for which its record is refused', async () => {
+    const body = Buffer.concat([long(3), Buffer.from('Zo\xeb', 'latin1')]);
+    const text = await bytesOf(fileWith(record([field('name', 'string')]), body));
+    expect(text).toEqual(Buffer.concat([Buffer.from('{"name":"Zo'), Buffer.of(0xff), Buffer.from('"}\n')]));
   });
 });
 
+/** One row, not packed. */
+function fileWith(schema: object, body: Buffer): Buffer {
+  return Buffer.concat([headerOf(schema), long(1), long(body.length), body, Buffer.alloc(16)]);
+}
+
+function zigzag(value: bigint): Buffer {
+  const bytes: number[] = [];
+  let rest = value < 0n ? -2n * value - 1n : 2n * value;
+  for (; rest >= 128n; rest /= 128n) bytes.push(Number(rest % 128n) | 128);
+  return Buffer.from([...bytes, Number(rest)]);
+}
+
 /** Unpacked blocks and a marker of zeros follow. */
-function headerOf(schema: object): Buffer {
-  const text = Buffer.from(JSON.stringify(schema));
-  const name = Buffer.from('avro.schema');
-  return Buffer.concat([
-    Buffer.from('Obj\x01', 'latin1'),
-    ...[long(1), long(name.length), name, long(text.length), text, long(0), Buffer.alloc(16)],
-  ]);
+function headerOf(schema: object, codec = 'null'): Buffer {
+  const texts = ['avro.schema', JSON.stringify(schema), 'avro.codec', codec].map((text) => Buffer.from(text));
+  const entries = texts.flatMap((text) => [long(text.length), text]);
+  return Buffer.concat([Buffer.from('Obj\x01', 'latin1'), long(2), ...entries, long(0), Buffer.alloc(16)]);
 }
 
 function long(value: number): Buffer {

@@ -1,18 +1,29 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
+import { openCodec } from '../../../src/formats/parquet-codecs.ts';
+import { leafOf } from '../../../src/formats/parquet-columns.ts';
+import { Runs } from '../../../src/formats/parquet-runs.ts';
+import { TypedRows } from '../../../src/formats/typed-rows.ts';
 
 const bufferOf = (columnData: readonly ColumnSource[], options: object = {}): Buffer =>
   Buffer.from(parquetWriteBuffer({ columnData: [...columnData], ...options }));
 
-async function linesOf(file: Buffer): Promise<string[]> {
+async function bytesOf(file: Buffer, notes: string[] = []): Promise<Buffer> {
   const pieces: Buffer[] = [];
   const read = async (start: number, end: number) => file.subarray(start, end);
-  for await (const piece of parquetToNdjson({ bytes: file.length, read })) pieces.push(piece);
-  return Buffer.concat(pieces).toString().split('\n').slice(0, -1);
+  for await (const piece of parquetToNdjson({ bytes: file.length, read }, notes)) pieces.push(piece);
+  return Buffer.concat(pieces);
 }
+
+const linesOf = async (file: Buffer, notes: string[] = []) =>
+  (await bytesOf(file, notes)).toString().split('\n').slice(0, -1);
+
+/** A file that DuckDB 1.5 wrote, of 40 rows with values of all its types. */
+const sample = (codec: string) => readFileSync(new URL(`samples/duckdb-${codec}.parquet`, import.meta.url));
 
 const rowsOf = async (file: Buffer) => (await linesOf(file)).map((line) => JSON.parse(line) as unknown);
 
@@ -100,6 +111,142 @@ describe('a Parquet file', () => {
     expect(await rowsOf(file)).toEqual(rows);
   });
 
+  test.each(['zstd', 'lz4_raw', 'gzip', 'brotli'])(
+    'of another program, packed with %s, is read to the digit: dates, times, intervals, decimals, lists, maps',
+    async (codec) => {
+      const expected = Array.from({ length: 40 }, (_, row) => {
+        const deep = row % 2 === 0 ? 'null' : (row / 4).toFixed(2);
+        const lists = ['"list":[],', '', ...Array(2).fill(`"list":[{"a":${row},"b":["x",null]},null],`)];
+        return [
+          `{"user_id":"u${row}",${row % 3 === 0 ? '' : `"plan":"plan ${row % 4}",`}"half":${row / 4}`,
+          `"price":${row * 123_456_789_012}.000`,
+          '"forever":"9999-12-31T23:59:59.999999Z"',
+          `"ns":"2023-11-14T22:13:20.123456${row === 0 ? '' : String(row).padStart(3, '0')}Z"`,
+          '"at":"13:45:07.5","far":"12024-02-29","past":"-0043-03-15","every":"P1M2DT3.5S"',
+          '"uid":"12345678-9abc-def0-1234-56789abcdef0","raw":"qgD/","txt":"plain"',
+          `"u32":${4_294_960_000 + row},"yes":${row % 2 === 0},${lists[row % 4]}"map":{"k${row % 2}":${row},"z":null}`,
+          `"struct":{"city":"c${row}","in":{"deep":${deep}}}}`,
+        ].join(',');
+      });
+      expect(await linesOf(sample(codec))).toEqual(expected);
+    },
+  );
+
+  test('bytes that are not declared as text are text where they are, else Base64; declared text is never changed', async () => {
+    const raw = [Buffer.from('plain é'), Buffer.of(0xff, 0xfe), Buffer.from('a\0b'), Buffer.alloc(0)];
+    const file = bufferOf([
+      { name: 'user_id', data: ['a', 'b', 'c', 'd'], type: 'STRING' },
+      { name: 'raw', data: raw, type: 'BYTE_ARRAY' },
+    ] as never);
+    expect(await linesOf(file)).toEqual([
+      '{"user_id":"a","raw":"plain é"}',
+      '{"user_id":"b","raw":"//4="}',
+      '{"user_id":"c","raw":"YQBi"}',
+      '{"user_id":"d","raw":""}',
+    ]);
+    const schema = [
+      { name: 'root', num_children: 1 },
+      { name: 'name', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
+    ];
+    const names = [Buffer.from('Zo\xeb', 'latin1'), Buffer.from('\ufffd \u{10000}')];
+    const text = await bytesOf(bufferOf([{ name: 'name', data: names }] as never, { schema }));
+    // The record with a byte that is no character is refused for it, as in any other format.
+    expect(text).toEqual(
+      Buffer.concat([
+        Buffer.from('{"name":"Zo'),
+        Buffer.of(0xff),
+        Buffer.from('"}\n{"name":"\ufffd \u{10000}"}\n'),
+      ]),
+    );
+  });
+
+  test('numbers that JSON cannot hold are left out and reported, with the first place', async () => {
+    const notes: string[] = [];
+    const scores = [1.5, Number.NaN, Number.POSITIVE_INFINITY, -0.25];
+    const file = bufferOf([
+      { name: 'user_id', data: ['a', 'b', 'c', 'd'], type: 'STRING' },
+      { name: 'score', data: scores, type: 'DOUBLE' },
+    ] as never);
+    expect(await linesOf(file, notes)).toEqual([
+      '{"user_id":"a","score":1.5}',
+      '{"user_id":"b"}',
+      '{"user_id":"c"}',
+      '{"user_id":"d","score":-0.25}',
+    ]);
+    expect(notes).toEqual([
+      '2 values were left out that JSON cannot hold (NaN, an infinity, a time beyond 24 hours), the first in row 2, column "score".',
+    ]);
+  });
+
+  test('instants and times of every unit are exact', () => {
+    const rows = new TypedRows(['c']);
+    const written = (element: object, value: number | bigint | Uint8Array) =>
+      leafOf(
+        { element: { name: 'c', ...element } } as never,
+        { maxDefinition: 0, maxRepetition: 0, depth: 1 },
+        rows,
+      ).toJson(value);
+    const timestamp = (unit: string) => ({ type: 'INT64', logical_type: { type: 'TIMESTAMP', unit } });
+    const time = (unit: string) => ({ type: 'INT64', logical_type: { type: 'TIME', unit } });
+    for (const [element, value, text] of [
+      [
+        { type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
+        16_725_225_600_123_457n,
+        '2500-01-01T00:00:00.123457Z',
+      ],
+      [timestamp('MICROS'), 253_402_300_799_999_999n, '9999-12-31T23:59:59.999999Z'],
+      [timestamp('MICROS'), 9_007_199_253_999_999n, '2255-06-05T23:47:33.999999Z'],
+      [timestamp('MILLIS'), 253_402_300_800_001n, '10000-01-01T00:00:00.001000Z'],
+      [timestamp('MILLIS'), -62_167_219_200_001n, '-0001-12-31T23:59:59.999000Z'],
+      [timestamp('MILLIS'), 9_223_372_036_854_775_807n, '292278994-08-17T07:12:55.807000Z'],
+      [timestamp('NANOS'), -1n, '1969-12-31T23:59:59.999999999Z'],
+      [{ type: 'INT96' }, (2_440_589n << 64n) | 3_600_000_001_000n, '1970-01-02T01:00:00.000001Z'],
+      [{ type: 'INT96' }, ((1n << 32n) - 1n) << 64n, '-4713-11-23T00:00:00.000000Z'],
+      [{ type: 'INT32', converted_type: 'TIME_MILLIS' }, 49_507_500, '13:45:07.5'],
+      [time('MICROS'), 1n, '00:00:00.000001'],
+      [time('NANOS'), 86_400_000_000_000n, '24:00:00'],
+      [{ type: 'INT32', converted_type: 'DATE' }, 2_147_483_647, '5881580-07-11'],
+      [
+        { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 12, converted_type: 'INTERVAL' },
+        new Uint8Array(12),
+        'PT0S',
+      ],
+    ] as const) {
+      expect(written(element, value), text).toBe(JSON.stringify(text));
+    }
+    expect(written(time('MICROS'), -1n)).toBe('null');
+    expect(rows.notes()).toHaveLength(1);
+  });
+
+  test('a row with more values than a record may have is refused by its place, before they are in memory', async () => {
+    const schema = [
+      { name: 'root', num_children: 1 },
+      { name: 'tags', repetition_type: 'OPTIONAL', num_children: 1, converted_type: 'LIST' },
+      { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+      { name: 'element', type: 'INT32', repetition_type: 'OPTIONAL' },
+    ];
+    const file = bufferOf([{ name: 'tags', data: [[1], Array(600_000).fill(null)] }] as never, { schema });
+    expect(file.length).toBeLessThan(1_000_000);
+    expect(await refusal(file)).toBe(
+      'The Parquet file is damaged or not understood: row 2, column "tags" brings the row to more than 524288 values, which no record may have',
+    );
+  });
+
+  test('one that is packed and is cut anywhere, or changed, is refused in words or read', async () => {
+    const change = fc.record({
+      codec: fc.constantFrom('zstd', 'lz4_raw', 'gzip', 'brotli'),
+      changes: fc.array(fc.record({ at: fc.nat(5_000), byte: fc.nat(255) }), { maxLength: 4 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(change, async ({ codec, changes }) => {
+        const file = sample(codec);
+        for (const { at, byte } of changes) file[at % file.length] = byte;
+        expect(await refusal(file)).toMatch(/^taken$|^The Parquet file is damaged or not understood: /);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
   test('that is cut anywhere, or changed, is refused in words or read, and never anything else', async () => {
     const file = bufferOf(
       [
@@ -132,5 +279,67 @@ describe('a Parquet file', () => {
     const gone = new Error('the disk is gone');
     const rows = parquetToNdjson({ bytes: 1_000, read: () => Promise.reject(gone) });
     await expect(rows.next()).rejects.toBe(gone);
+  });
+});
+
+describe('a page of a Parquet file', () => {
+  const half = Buffer.from('half of it, half of it, half of it');
+  /** A literal of twelve bytes, and a match of 22 that lie twelve before. */
+  const lz4 = Buffer.concat([Buffer.of(0xc0 | 15), half.subarray(0, 12), Buffer.of(12, 0, 3, 0)]);
+  const hadoop = Buffer.concat([Buffer.of(0, 0, 0, 34, 0, 0, 0, lz4.length), lz4]);
+
+  test('packed with LZ4 is unpacked, with and without the lengths of Hadoop, and only to what it says', async () => {
+    const [raw, old] = [await openCodec('LZ4_RAW'), await openCodec('LZ4')];
+    expect([raw(lz4, 34), old(lz4, 34), old(hadoop, 34)].map((plain) => String(Buffer.from(plain)))).toEqual(
+      Array(3).fill(String(half)),
+    );
+    for (const bytes of [33, 35]) {
+      expect(() => raw(lz4, bytes)).toThrow();
+      expect(() => old(hadoop, bytes)).toThrow();
+    }
+    for (let cut = 1; cut < lz4.length; cut++) expect(() => raw(lz4.subarray(0, cut), 34)).toThrow();
+  });
+
+  test('packed with Zstandard never unpacks to more than it says, whatever its own header says', async () => {
+    const unpack = await openCodec('ZSTD');
+    // One block: a byte that is repeated 131 072 times; the frame says nothing of its length.
+    const bomb = Buffer.from('28b52ffd0058030010' + '61', 'hex');
+    expect(unpack(bomb, 131_072).every((byte) => byte === 0x61)).toBe(true);
+    for (const bytes of [1, 131_071, 131_073]) expect(() => unpack(bomb, bytes)).toThrow();
+    expect(() => unpack(bomb, 33 * 1024 * 1024)).toThrow('at most 33554432 are taken');
+    expect(() => unpack(Buffer.alloc(0), 1)).toThrow();
+  });
+
+  test('has values of any number of bits in runs, which are read one at a time', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 32 }),
+        fc.array(fc.nat(), { minLength: 1, maxLength: 64 }),
+        (width, some) => {
+          const values = [...some, ...Array((8 - (some.length % 8)) % 8).fill(0)].map(
+            (each) => each % 2 ** width,
+          );
+          const bits = values
+            .map((each) => each.toString(2).padStart(width, '0').split('').reverse().join(''))
+            .join('');
+          const packed = (bits.match(/.{8}/g) ?? []).map((byte) =>
+            Number.parseInt(byte.split('').reverse().join(''), 2),
+          );
+          const last = Buffer.alloc(Math.ceil(width / 8));
+          last.writeUIntLE(values[0] ?? 0, 0, last.length);
+          const bytes = Buffer.concat([
+            Buffer.of((values.length / 8) * 2 + 1, ...packed),
+            Buffer.of(6),
+            last,
+          ]);
+          const runs = new Runs(bytes, 0, bytes.length, width);
+          expect(Array.from({ length: values.length + 3 }, () => runs.next())).toEqual([
+            ...values,
+            ...Array(3).fill(values[0]),
+          ]);
+          expect(() => runs.next()).toThrow('fewer values');
+        },
+      ),
+    );
   });
 });

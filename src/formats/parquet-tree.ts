@@ -1,0 +1,240 @@
+import type { RowGroup, SchemaTree } from 'hyparquet';
+import { chunkOf, leafOf, type ParquetLeaf } from './parquet-columns.ts';
+import { type HeldPages, LeafCursor } from './parquet-cursor.ts';
+import { type PageSource, ParquetPages } from './parquet-pages.ts';
+import { ColumnarDamage, type JsonText, type TypedRows } from './typed-rows.ts';
+
+/*
+ * Rows out of columns. A column of the table is a tree of lists, maps and structs, and only its leaves are in the file: each
+ * entry of a leaf has two levels, which list it goes on and how much around it is there. A row is read down the tree, from the
+ * entries that its leaves are at. Pages are held until the last row that begins in them is complete.
+ */
+
+/** A column of the table, as it stands in a row group. */
+export interface ParquetColumn {
+  /** Rows that can be read by now. */
+  readonly rows: number;
+  /** Reads pages until a row is complete; there is none after the last. */
+  fill(): Promise<void>;
+  read(): JsonText;
+}
+
+/** A column of the table, as the schema describes it. */
+export interface ColumnShape {
+  readonly leaves: readonly (ParquetLeaf & { readonly path: string })[];
+  open(cursors: readonly LeafCursor[]): () => JsonText;
+}
+
+/** Opens a column of which `chunks` are the leaves. */
+export function openColumn(
+  { leaves, open }: ColumnShape,
+  chunks: RowGroup['columns'],
+  source: PageSource,
+  held: HeldPages,
+): ParquetColumn {
+  const cursors = leaves.map((leaf, index) => {
+    const column = chunks[index];
+    if (column === undefined) throw new ColumnarDamage('a row group lacks a column');
+    const chunk = chunkOf(column);
+    if (chunk.path_in_schema.join('.') !== leaf.path)
+      throw new ColumnarDamage('its columns are in another order than its schema');
+    return new LeafCursor(leaf, new ParquetPages(leaf, chunk, source), held);
+  });
+  return {
+    get rows() {
+      return cursors.reduce((rows, cursor) => Math.min(rows, cursor.rows), Number.POSITIVE_INFINITY);
+    },
+    async fill() {
+      for (const cursor of cursors) if (cursor.rows === 0) await cursor.fill();
+    },
+    read: open(cursors),
+  };
+}
+
+/** Reads a value of a row, or passes over the entries that say that there is none. */
+interface Reader {
+  read(): JsonText;
+  skip(): void;
+  /** Any of its leaves: all of them have the same levels as far as the value itself goes. */
+  readonly first: LeafCursor;
+}
+
+interface Levels {
+  readonly definition: number;
+  readonly repetition: number;
+  readonly depth: number;
+}
+
+/** Builds the reader of a part of the tree, taking its cursors in their order. */
+type BuildReader = (next: () => LeafCursor) => Reader;
+
+export function shapeOf(node: SchemaTree, rows: TypedRows): ColumnShape {
+  const shape = new Shape(rows);
+  const build = shape.build(node, { definition: 0, repetition: 0, depth: 1 });
+  return {
+    leaves: shape.leaves,
+    open(cursors) {
+      const [only] = cursors;
+      if (only !== undefined && node.children.length === 0 && node.element.repetition_type !== 'REPEATED') {
+        return () => rows.count(only.nextValue());
+      }
+      const left = cursors.values();
+      const reader = build(() => left.next().value as LeafCursor);
+      return () => {
+        for (const cursor of cursors) cursor.startRow();
+        return reader.read();
+      };
+    },
+  };
+}
+
+class Shape {
+  readonly leaves: (ParquetLeaf & { readonly path: string })[] = [];
+  readonly #rows: TypedRows;
+
+  constructor(rows: TypedRows) {
+    this.#rows = rows;
+  }
+
+  /** A node that is repeated without a list around it is a list as well, which cannot be null. */
+  build(node: SchemaTree, above: Levels): BuildReader {
+    const { repetition_type: repeats } = node.element;
+    if (repeats === 'REPEATED') return this.#list(above, (levels) => this.#value(node, levels));
+    if (repeats !== 'OPTIONAL') return this.#value(node, above);
+    const levels = { ...above, definition: above.definition + 1 };
+    const build = this.#value(node, levels);
+    // A leaf knows by itself.
+    return node.children.length === 0 ? build : (next) => this.#optional(build(next), levels.definition);
+  }
+
+  #optional(inner: Reader, definition: number): Reader {
+    const { first } = inner;
+    return {
+      ...inner,
+      read: () => {
+        if (first.definition >= definition) return inner.read();
+        inner.skip();
+        return this.#rows.count('null');
+      },
+    };
+  }
+
+  /** Builds a node that is there: `above` are the levels that it has then. */
+  #value(node: SchemaTree, above: Levels): BuildReader {
+    const { element, children } = node;
+    if (children.length === 0) return this.#leaf(node, above);
+    const kind = element.logical_type?.type ?? element.converted_type;
+    if (kind === 'VARIANT') throw new ColumnarDamage('columns of VARIANT are not read');
+    const [only] = children;
+    const holdsItems = children.length === 1 && only?.element.repetition_type === 'REPEATED';
+    const inside = { ...above, depth: above.depth + 1 };
+    if (only !== undefined && holdsItems && kind === 'LIST') return this.#items(only, inside);
+    if (
+      only !== undefined &&
+      holdsItems &&
+      (kind === 'MAP' || kind === 'MAP_KEY_VALUE') &&
+      only.children.length === 2
+    ) {
+      return this.#map(only, inside);
+    }
+    return this.#struct(children, inside);
+  }
+
+  #leaf(node: SchemaTree, { definition, repetition, depth }: Levels): BuildReader {
+    const leaf = leafOf(node, { maxDefinition: definition, maxRepetition: repetition, depth }, this.#rows);
+    this.leaves.push({ ...leaf, path: node.path.join('.') });
+    return (next) => {
+      const first = next();
+      return { first, read: () => this.#rows.count(first.take()), skip: () => first.skip() };
+    };
+  }
+
+  #struct(children: readonly SchemaTree[], levels: Levels): BuildReader {
+    const members = children.map((child) => ({
+      key: `${JSON.stringify(child.element.name)}:`,
+      build: this.build(child, levels),
+    }));
+    return (next) => {
+      const readers = members.map(({ key, build }) => ({ key, reader: build(next) }));
+      return {
+        first: firstOf(readers[0]?.reader),
+        read: () => {
+          let text = this.#rows.count('{');
+          for (const { key, reader } of readers) {
+            text += `${text === '{' ? '' : ','}${this.#rows.count(key)}${reader.read()}`;
+          }
+          return `${text}}`;
+        },
+        skip: () => {
+          for (const { reader } of readers) reader.skip();
+        },
+      };
+    };
+  }
+
+  /** A list has a repeated node in it, which has the item in it; older writers leave out one of them. */
+  #items(repeated: SchemaTree, above: Levels): BuildReader {
+    const [item] = repeated.children;
+    const { name } = repeated.element;
+    const isItem = repeated.children.length !== 1 || name === 'array' || name.endsWith('_tuple');
+    return this.#list(above, (levels) =>
+      isItem || item === undefined
+        ? this.#value(repeated, levels)
+        : this.build(item, { ...levels, depth: levels.depth + 1 }),
+    );
+  }
+
+  #list(above: Levels, item: (levels: Levels) => BuildReader): BuildReader {
+    const levels = { ...above, definition: above.definition + 1, repetition: above.repetition + 1 };
+    const build = item(levels);
+    return (next) => {
+      const reader = build(next);
+      return this.#repeated(reader, levels, ['[', ']'], () => reader.read());
+    };
+  }
+
+  #map(entry: SchemaTree, above: Levels): BuildReader {
+    const levels = { ...above, definition: above.definition + 1, repetition: above.repetition + 1 };
+    const inside = { ...levels, depth: levels.depth + 1 };
+    const [key, value] = entry.children.map((child) => this.build(child, inside));
+    if (key === undefined || value === undefined) throw new ColumnarDamage('a map has no values');
+    return (next) => {
+      const [keys, values] = [key(next), value(next)];
+      const skip = () => {
+        keys.skip();
+        values.skip();
+      };
+      return this.#repeated({ first: keys.first, read: keys.read, skip }, levels, ['{', '}'], () => {
+        const name = keys.read();
+        return `${name.startsWith('"') ? name : JSON.stringify(name)}:${values.read()}`;
+      });
+    };
+  }
+
+  #repeated(
+    item: Reader,
+    { definition, repetition }: Levels,
+    [open, close]: readonly [string, string],
+    read: () => JsonText,
+  ): Reader {
+    const { first } = item;
+    return {
+      first,
+      skip: () => item.skip(),
+      read: () => {
+        let text = this.#rows.count(open);
+        if (first.definition < definition) item.skip();
+        else {
+          text += read();
+          while (first.repetition >= repetition) text += `,${read()}`;
+        }
+        return text + close;
+      },
+    };
+  }
+}
+
+function firstOf(reader: Reader | undefined): LeafCursor {
+  if (reader === undefined) throw new ColumnarDamage('a struct has no members');
+  return reader.first;
+}

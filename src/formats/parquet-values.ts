@@ -1,0 +1,241 @@
+import { deltaBinaryUnpack, deltaByteArray, deltaLengthByteArray } from 'hyparquet/src/delta.js';
+import { byteStreamSplit } from 'hyparquet/src/encoding.js';
+import { MAX_PARQUET_HELD_BYTES, MAX_PARQUET_PAGE_BYTES, MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
+import type { ParquetLeaf, StoredValue } from './parquet-columns.ts';
+import { Runs } from './parquet-runs.ts';
+import { ColumnarDamage, type JsonText } from './typed-rows.ts';
+
+/*
+ * The values of a page, one at a time, as JSON. Values that are written out, and those of a dictionary, are read here where they
+ * stand; hyparquet decodes the differences of values, which hardly anybody writes, once they have been found to be within bounds.
+ */
+
+/** Returns the next value. */
+export type NextValue = () => JsonText;
+
+/** Where values stand: the bytes of a page, from `at` on. */
+export interface ValueBytes {
+  readonly bytes: Uint8Array;
+  readonly at: number;
+}
+
+/** What a value takes in memory that is an object of its own. */
+const OBJECT_BYTES = 128;
+
+/** The values of a column that repeat, which pages refer to by their place. */
+export class Dictionary {
+  readonly heldBytes: number;
+  readonly #leaf: ParquetLeaf;
+  readonly #plain: PlainValues;
+  readonly #starts: Int32Array;
+  readonly #texts: JsonText[] = [];
+  #spareChars: number;
+
+  constructor(leaf: ParquetLeaf, bytes: Uint8Array, count: number) {
+    this.#leaf = leaf;
+    this.#plain = new PlainValues(leaf, { bytes, at: 0 });
+    this.#starts = new Int32Array(count);
+    for (let index = 0; index < count; index++) {
+      this.#starts[index] = this.#plain.at;
+      this.#plain.skip();
+    }
+    // Each value is kept as text, too, once it has been asked for.
+    this.#spareChars = 2 * bytes.length;
+    this.heldBytes = 3 * bytes.length + (Int32Array.BYTES_PER_ELEMENT + 8) * count;
+  }
+
+  text(index: number): JsonText {
+    const known = this.#texts[index];
+    if (known !== undefined) return known;
+    const start = this.#starts[index];
+    if (start === undefined) throw new ColumnarDamage('a page names a value that its dictionary lacks');
+    this.#plain.at = start;
+    const text = this.#leaf.toJson(this.#plain.next());
+    // A number that JSON cannot hold is counted each time.
+    if (text !== 'null' && this.#spareChars >= text.length) {
+      this.#spareChars -= text.length;
+      this.#texts[index] = text;
+    }
+    return text;
+  }
+}
+
+/** Values one after the other, as they are. Reading beyond the end of the page throws. */
+class PlainValues {
+  at: number;
+  readonly next: () => StoredValue;
+  readonly skip: () => void;
+
+  constructor({ element }: ParquetLeaf, { bytes, at }: ValueBytes) {
+    this.at = at;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (element.type === 'BYTE_ARRAY') {
+      this.next = () => {
+        const length = view.getUint32(this.at, true);
+        const start = this.at + 4;
+        this.at = start + length;
+        return octetsAt(bytes, start, length);
+      };
+      this.skip = () => {
+        this.at += 4 + view.getUint32(this.at, true);
+        if (this.at > bytes.length) throw new ColumnarDamage('a page is shorter than its values');
+      };
+      return;
+    }
+    if (element.type === 'BOOLEAN') {
+      let bit = 8 * at;
+      this.next = () => ((view.getUint8(bit >>> 3) >>> (bit++ & 7)) & 1) === 1;
+      this.skip = () => void this.next();
+      return;
+    }
+    const width = widthOf(element.type, element.type_length);
+    const read = readers[element.type ?? ''];
+    this.next = () => {
+      this.at += width;
+      const start = this.at - width;
+      return read === undefined ? octetsAt(bytes, start, width) : read(view, start);
+    };
+    this.skip = () => {
+      this.at += width;
+      if (this.at > bytes.length) throw new ColumnarDamage('a page is shorter than its values');
+    };
+  }
+}
+
+const readers: Readonly<Record<string, (view: DataView, at: number) => StoredValue>> = {
+  INT32: (view, at) => view.getInt32(at, true),
+  INT64: (view, at) => view.getBigInt64(at, true),
+  INT96: (view, at) => (BigInt(view.getInt32(at + 8, true)) << 64n) | view.getBigUint64(at, true),
+  FLOAT: (view, at) => view.getFloat32(at, true),
+  DOUBLE: (view, at) => view.getFloat64(at, true),
+};
+
+function octetsAt(bytes: Uint8Array, start: number, length: number): Uint8Array {
+  if (start + length > bytes.length) throw new ColumnarDamage('a page is shorter than its values');
+  return bytes.subarray(start, start + length);
+}
+
+const widths: ReadonlyMap<string | undefined, number> = new Map([
+  ['INT32', 4],
+  ['INT64', 8],
+  ['INT96', 12],
+  ['FLOAT', 4],
+  ['DOUBLE', 8],
+]);
+
+function widthOf(type: string | undefined, length: number | undefined): number {
+  const width = type === 'FIXED_LEN_BYTE_ARRAY' ? length : widths.get(type);
+  if (width === undefined || !(width > 0 && width <= MAX_PARQUET_PAGE_BYTES)) {
+    throw new ColumnarDamage('a column has values of no known length');
+  }
+  return width;
+}
+
+interface EncodedPage extends ValueBytes {
+  readonly encoding: string;
+  /** How many values it has at most: those that are null are not written. */
+  readonly count: number;
+  readonly dictionary: Dictionary | null;
+}
+
+/** Opens the values of a page, and tells what decoding them at once took. */
+export function openValues(leaf: ParquetLeaf, page: EncodedPage): { next: NextValue; heldBytes: number } {
+  const { bytes, at, encoding } = page;
+  const { toJson } = leaf;
+  const { type } = leaf.element;
+  switch (encoding) {
+    case 'PLAIN': {
+      const plain = new PlainValues(leaf, page);
+      return { next: () => toJson(plain.next()), heldBytes: 0 };
+    }
+    case 'PLAIN_DICTIONARY':
+    case 'RLE_DICTIONARY': {
+      const { dictionary } = page;
+      if (dictionary === null) throw new ColumnarDamage('a column lacks its dictionary');
+      // A page of nothing but nulls may end here.
+      const places = at < bytes.length ? new Runs(bytes, at + 1, bytes.length, bytes[at] ?? 0) : null;
+      return { next: () => dictionary.text(places === null ? -1 : places.next()), heldBytes: 0 };
+    }
+    case 'RLE': {
+      if (type !== 'BOOLEAN') throw new ColumnarDamage('a page has runs of what is not true or false');
+      const bits = at < bytes.length ? new Runs(bytes, at + 4, bytes.length, 1) : null;
+      return { next: () => toJson(bits?.next() === 1), heldBytes: 0 };
+    }
+    default: {
+      const values = decodeAtOnce(leaf, page);
+      let index = 0;
+      const next = () => {
+        const value = values[index++];
+        if (value === undefined) throw new ColumnarDamage('a page has fewer values than it says');
+        return toJson(value);
+      };
+      const held = values instanceof Int32Array || values instanceof BigInt64Array ? 8 : OBJECT_BYTES;
+      return { next, heldBytes: held * values.length };
+    }
+  }
+}
+
+/** The differences of values, and their bytes apart: they must be read from the first to the last. */
+function decodeAtOnce({ element }: ParquetLeaf, page: EncodedPage): ArrayLike<StoredValue> {
+  const { bytes, at, encoding, count } = page;
+  const { type, type_length: length } = element;
+  const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: at };
+  if (encoding === 'BYTE_STREAM_SPLIT') {
+    const values = Math.floor((bytes.length - at) / widthOf(type, length));
+    if (values > count) throw new ColumnarDamage('a page has more values than it says');
+    return byteStreamSplit(reader, values, type as 'DOUBLE', length) as ArrayLike<StoredValue>;
+  }
+  if (at === bytes.length) return [];
+  const values = countOfDeltas(reader, count);
+  if (encoding === 'DELTA_BINARY_PACKED') {
+    if (type !== 'INT32' && type !== 'INT64')
+      throw new ColumnarDamage('a page has differences of no numbers');
+    const output = new BigInt64Array(values);
+    if (values > 0) deltaBinaryUnpack(reader, values, output);
+    // DuckDB writes the first of unsigned numbers with 33 bits, which hyparquet's reader of 32 cuts off.
+    return type === 'INT64' ? output : Int32Array.from(output, (value) => Number(BigInt.asIntN(32, value)));
+  }
+  if (type !== 'BYTE_ARRAY' && type !== 'FIXED_LEN_BYTE_ARRAY')
+    throw new ColumnarDamage('a page has lengths of no bytes');
+  if (values * OBJECT_BYTES > MAX_PARQUET_HELD_BYTES) throw new ColumnarDamage('a page has too many values');
+  const output = new Array<Uint8Array>(values);
+  if (values === 0) return output;
+  if (encoding === 'DELTA_LENGTH_BYTE_ARRAY') deltaLengthByteArray(reader, values, output);
+  else if (encoding === 'DELTA_BYTE_ARRAY') {
+    checkPrefixes({ ...reader }, values);
+    deltaByteArray(reader, values, output);
+  } else throw new ColumnarDamage(`a page is written as ${encoding}, which is not read`);
+  return output;
+}
+
+/** Parts of a block, each with a byte that is read at once. */
+const MAX_DELTA_PARTS = 4_096;
+
+/** A list of differences begins with the length of its blocks, their parts, and how many values it has. */
+function countOfDeltas(reader: { readonly view: DataView; offset: number }, count: number): number {
+  const at = { view: reader.view, offset: reader.offset };
+  const [, parts, values] = [varint(at), varint(at), varint(at)];
+  if (parts > MAX_DELTA_PARTS || values > count || values > MAX_PARQUET_PAGE_VALUES) {
+    throw new ColumnarDamage('a page has more values than it says');
+  }
+  return values;
+}
+
+function varint(at: { readonly view: DataView; offset: number }): number {
+  for (let value = 0, shift = 0; shift < 35; shift += 7) {
+    const byte = at.view.getUint8(at.offset++);
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value >>> 0;
+  }
+  throw new ColumnarDamage('a length is too large');
+}
+
+/** Each value may begin as the one before it, and be longer by a byte: a page could be its square in memory. */
+function checkPrefixes(reader: { readonly view: DataView; offset: number }, count: number): void {
+  const prefixes = new Int32Array(count);
+  deltaBinaryUnpack(reader, count, prefixes);
+  countOfDeltas(reader, count);
+  let bytes = 0;
+  for (const prefix of prefixes) bytes += Math.max(0, prefix);
+  if (bytes > MAX_PARQUET_PAGE_BYTES) throw new ColumnarDamage('a page unpacks to more than is taken');
+}
