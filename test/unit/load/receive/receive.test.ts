@@ -129,6 +129,18 @@ describe('receive: what is taken', () => {
     expect(ndjson.chunks[0]).toMatchObject({ byteStart: 3, rowCount: 1 });
   });
 
+  it('reports what a Parquet file holds that JSON cannot hold', async () => {
+    const columnData = [
+      { name: 'user_id', data: ['u1', 'u2'], type: 'STRING' as const },
+      { name: 'score', data: [Number.NaN, 1.5], type: 'DOUBLE' as const },
+    ];
+    const received = await take(Buffer.from(parquetWriteBuffer({ columnData })));
+    expect(await stored(received)).toBe('{"user_id":"u1"}\n{"user_id":"u2","score":1.5}\n');
+    expect(received.readAs.notes).toEqual([
+      expect.stringContaining('1 value was left out that JSON cannot hold'),
+    ]);
+  });
+
   it('rewrites Parquet and Avro as NDJSON, packed too, and keeps nothing aside', async () => {
     const rows = '{"user_id":"u1","n":1}\n{"user_id":"u2"}\n';
     const users = [
