@@ -1,6 +1,5 @@
 /*
- * Headers with one delimiter or one quote too many, with a delimiter too few beside a quote, or with other delimiters than the
- * records. Each of these costs the whole file, though the records behind the header say how many columns there are.
+ * Headers with one delimiter or one quote too many, or with a delimiter too few beside a quote. Each of these costs the whole file, though the records behind the header say how many columns there are.
  */
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
@@ -46,39 +45,16 @@ export function findMendedHeader(sample: CsvSample, dialect: CsvDialect): Mended
   return { dialect, place: placeOf(meant, end), note: meant === joined ? missingDelimiter : strayQuote };
 }
 
-/**
- * The header, if it is the first line, and only there other delimiters stand between the cells than in the records: cut at these it
- * has as many cells as they have. Null if not, or if there is any doubt.
- */
-export function findForeignHeader(sample: CsvSample, dialects: readonly CsvDialect[]): MendedHeader | null {
-  const { stop, end } = firstLine(sample.bytes);
-  const line = sample.bytes.subarray(0, stop);
-  if (stop > MAX_VALUE_BYTES || !isUtf8(line)) return null;
-  const headers = dialects.flatMap((dialect) => {
-    const cells = cutWhole(line, dialect) ?? [];
-    return cells.length > 1 && hasNames(cells) && sample.isHeader(cells) ? [{ dialect, cells }] : [];
-  });
-  if (headers.length === 0) return null;
-  const found = dialects.flatMap((dialect) => {
-    const width = widthBehind(sample, dialect, end);
-    return headers.filter(({ cells }) => cells.length === width).map(({ cells }) => ({ dialect, cells }));
-  });
-  const [only, another] = found;
-  if (only === undefined || another !== undefined) return null;
-  return { dialect: only.dialect, place: placeOf(only.cells, end), note: otherDelimiter };
-}
-
 const strayQuote = 'The header has a quote too many; it was read as part of a name.';
 const missingDelimiter =
   'In the header a delimiter is missing beside a quote; it was read as if one were there.';
-const otherDelimiter = 'In the header other delimiters stand between the cells than in the records.';
 
 function placeOf(cells: readonly string[], end: number): Place {
   return { start: 0, lines: 0, end, cells, rows: 1, isDoubtful: false };
 }
 
 /** Cells that the records have on which all but a few agree; 0: they do not agree, or are too few. */
-function widthBehind(sample: CsvSample, dialect: CsvDialect, end: number): number {
+export function widthBehind(sample: CsvSample, dialect: CsvDialect, end: number): number {
   const { width, share, records } = sample.score(dialect, end);
   return records.length < leastRecords || share < leastShare ? 0 : width;
 }

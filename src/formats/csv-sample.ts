@@ -215,6 +215,22 @@ export class CsvSample {
     return regular >= leastRegular && 2 * empty > regular;
   }
 
+  /** Tells whether every record from `start` on that fits `width` columns has empty cells beyond them, and there is one. */
+  isWider(dialect: CsvDialect, start: number, width: number): boolean {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    let isWider = false;
+    for (let at = start; at < this.bytes.length; ) {
+      const next = cutter.next(at);
+      if (next < 0) break;
+      if (!cutter.isComment && !cutter.isBad && !isBlank(cutter) && fits(cutter, width, false)) {
+        if (cutter.count === width) return false;
+        isWider = true;
+      }
+      at = next;
+    }
+    return isWider;
+  }
+
   /** How well the dialect cuts the first records from `start` on, whatever they are. */
   score(dialect: CsvDialect, start = 0): Score {
     const cutter = this.#cutHead(dialect);

@@ -18,11 +18,11 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
 import { findNames, needsPositions, startsWithData } from './csv-kinds.ts';
 import {
-  findForeignHeader,
   findMendedHeader,
   hasSpareCells,
   type MendedHeader,
   refuseRuler,
+  widthBehind,
   withoutSpareCells,
 } from './csv-mended-header.ts';
 import { isNumbered, namesId } from './csv-names.ts';
@@ -90,15 +90,12 @@ class Sniffer {
     const plain = this.#plain();
     const place = this.#sample.findFirst(plain, this.#rows);
     if (this.#mapsPositions() && !namesId(place?.cells ?? [])) return this.#byPosition(plain, place);
-    if (place !== null && !this.#cutsNone({ dialect: plain, place }))
-      return this.#withHeader({ dialect: plain, place });
+    if (place !== null) return this.#withNamed({ dialect: plain, place });
     const mended = this.#rows === 1 ? findMendedHeader(this.#sample, plain) : null;
     if (mended !== null) return this.#withMendedHeader(mended);
-    const named = place === null ? this.#namedCandidates() : [{ dialect: plain, place }];
-    const foreign = named.every((each) => this.#cutsNone(each)) ? this.#foreignHeader(plain) : null;
-    if (foreign !== null) return this.#withMendedHeader(foreign);
+    const named = this.#namedCandidates();
     const [best] = named.filter((each) => !each.place.isDoubtful);
-    if (best !== undefined) return this.#withHeader(best);
+    if (best !== undefined) return this.#withNamed(best);
     const [doubtful] = named;
     if (doubtful !== undefined) throw this.#doubtfulHeader(doubtful.place);
     return this.#withUnknownHeader(plain);
@@ -163,19 +160,18 @@ class Sniffer {
     return [];
   }
 
-  /** Whether none of the records behind the header has as many cells as that. */
-  #cutsNone({ dialect, place }: Candidate): boolean {
-    const { ragged } = this.#hints.source;
-    const { records } = this.#sample.score(dialect, place.end);
-    return (
-      ragged !== 'pad' && records.length > 0 && records.every((cells) => cells.length < place.cells.length)
+  /** @throws InputError where most records do not fit the header, and nearly all are alike at another delimiter. */
+  #withNamed(named: Candidate): Sniffed {
+    const { dialect, place } = named;
+    const isOpen = this.#hints.source.delimiter === undefined && 2 * this.#share(named) < 1;
+    const others = isOpen ? commonDelimiters.filter((each) => !dialect.delimiter.includes(each)) : [];
+    const other = others.find(
+      (delimiter) => widthBehind(this.#sample, { ...dialect, delimiter }, place.end) > 1,
     );
-  }
-
-  #foreignHeader({ quote }: CsvDialect): MendedHeader | null {
-    if (this.#hints.source.delimiter !== undefined || this.#rows > 1) return null;
-    const dialects = this.#dialects([...commonDelimiters, ' ']).filter((each) => each.quote === quote);
-    return findForeignHeader(this.#sample, dialects);
+    if (other === undefined) return this.#withHeader(named);
+    const [own, theirs] = [dialect.delimiter, other].map((delimiter) => JSON.stringify(delimiter));
+    const message = `The header names an id if it is cut at ${own}, where most records do not fit it, and nearly all records are alike at ${theirs}; write both with the same delimiter, or say with delimiter that it is ${own}`;
+    throw inputError('invalid_field', message, 'delimiter');
   }
 
   #share({ dialect, place }: Candidate): number {
@@ -194,6 +190,8 @@ class Sniffer {
     const columns = isSpared ? { ...place, cells: withoutSpareCells(place.cells) } : place;
     const refined = refineDialect(this.#sample, dialect, columns, source);
     const found = this.#sniffed(refined, place, describeHeader(place));
+    if (source.ragged === undefined && this.#sample.isWider(refined, place.end, columns.cells.length))
+      throw shortHeader(columns);
     const isLastEmpty = this.#sample.isLastEmpty(refined, place.end, columns.cells.length);
     const reading = {
       ...found.reading,
@@ -336,6 +334,11 @@ class Sniffer {
     const message = `Line ${lines + 1} names an id column, but records stand before it that look like its own; say which one is the header with header=1, 2, …`;
     return inputError('invalid_field', message, 'header');
   }
+}
+
+function shortHeader({ cells }: Pick<Place, 'cells'>): Error {
+  const message = `Every record has an empty cell behind the ${cells.length} columns of the header: a delimiter ends each line, or one is missing in the header, and values would be stored under the wrong names; say ragged=pad if the header is right`;
+  return inputError('invalid_field', message, 'header');
 }
 
 const spareCells =

@@ -117,23 +117,43 @@ describe('a header with other delimiters than the records', () => {
   it.each([
     ['user_id;name;city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
     ['user_id name city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+    ['user_id name city', 'u1,Ann Bo,Rome\nu2,"Bob","Oslo town"\nu3,Eve,An der Ruhr\nu4,x y,z\n'],
     ['user_id,name,city', 'u1\tAnn\tRome, I\nu2\tBob\tOslo\n'],
-  ])('is cut at its own, if it then has as many cells as the records: %s', (header, rows) => {
-    const found = read(`${header}\n${rows}`);
-    expect(found).toMatchObject({ columns: ['user_id', 'name', 'city'], rest: rows });
-    expect(found.notes).toContain('other delimiters');
+    ['user_id;name;city', 'u1,Ann\nu2,Bob\n'],
+    ['user_id;name;city', 'u1,a|b,c|d\nu2,a|b,c|d\n'],
+  ])('is refused: the few records that fit it by chance would have wrong values: %s', (header, rows) => {
+    expect(() => read(`${header}\n${rows}`)).toThrow(/alike at .* \(delimiter\)/);
   });
 
-  it('is read with that of the records only if none of these could be read otherwise', () => {
-    expect(read('user_id;name;city\nu1,Ann,Rome\nu2;Bob;Oslo\n').notes).toBe('');
-    expect(read('user_id;name;city\nu1,Ann\nu2,Bob\n').notes).toBe('');
-    expect(read('user_id;name;city\nu1,Ann,Rome\n').notes).toBe('');
-    expect(read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { delimiter: ';' }).notes).toBe('');
-    expect(read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { ragged: 'pad' }).notes).toBe('');
+  it('is taken where half of the records fit it, or the caller says that it is right', () => {
+    const text = 'user_id;name;city\nu1,Ann,Rome\nu2;Bob;Oslo\n';
+    expect(read(text).columns).toHaveLength(3);
+    expect(
+      read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { delimiter: ';' }).columns,
+    ).toHaveLength(3);
+    expect(read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { ragged: 'pad' }).columns).toHaveLength(
+      3,
+    );
+  });
+});
+
+describe('a header behind which every record has an empty cell more', () => {
+  it.each([
+    'user_id,namecity,plan\nu1,Ann,Rome,\nu2,Bob,Oslo,\n',
+    'user_id;name\nu1;Ann;\nu2;Bob;;\n',
+    'user_id,name\nu1,Ann,""\n',
+  ])('is refused, since it may lack a delimiter: %j', (text) => {
+    expect(() => read(text)).toThrow(
+      /empty cell behind the \d columns of the header.*ragged=pad.*\(header\)/,
+    );
   });
 
-  it('is in doubt where two delimiters cut the records as well', () => {
-    expect(read('user_id;name;city\nu1,a|b,c|d\nu2,a|b,c|d\n').notes).toBe('');
+  it.each([
+    ['the header ends with a delimiter too', 'user_id,name,\nu1,Ann,\nu2,Bob,\n', {}],
+    ['one record has as many cells as the header', 'user_id,name\nu1,Ann,\nu2,Bob\n', {}],
+    ['the caller says ragged', 'user_id,name\nu1,Ann,\nu2,Bob,\n', { ragged: 'pad' as const }],
+  ])('is taken where %s', (_, text, source) => {
+    expect(read(text, {}, source).columns.slice(0, 2)).toEqual(['user_id', 'name']);
   });
 });
 
