@@ -36,7 +36,7 @@ export async function actOnJobs(
   const options = { limit: MAX_BULK_JOBS + 1, withExports };
   const ids = await findActionable(context.db, environmentId, action, filter, options);
   if (ids.length > MAX_BULK_JOBS) {
-    const message = `More than ${MAX_BULK_JOBS} jobs match; narrow the filter`;
+    const message = `More than ${MAX_BULK_JOBS} jobs match, and that is the most at once; choose fewer, for example by time of acceptance`;
     throw inputError('too_many_records', message, 'filter');
   }
   const count = ids.length;

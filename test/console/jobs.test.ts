@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
+import { MAX_BULK_JOBS } from '../../src/domain/limits.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
 import { form } from '../support/http.ts';
 
 const stage = consoleStage();
@@ -64,4 +65,37 @@ test('cancelling by filter says how many the server counts, and cancels those', 
     "select count(*)::int as n from loads where filename like 'waiting-%' and status = 'cancelled'",
   );
   expect(rows).toEqual([{ n: 3 }]);
+});
+
+test('more jobs than can be acted on at once are told so, and nothing goes on counting', async () => {
+  await stage.t.system.pool.query(
+    `insert into loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref, file_format,
+      total_rows, chunk_count, ended_at, failure_code)
+    select gen_random_uuid(), $1, 'import', 'users', 'failed', 'many.ndjson', 1, sha256(''), 'gone', 'ndjson', 1, 1, now(), 'x'
+    from generate_series(1, $2)`,
+    [stage.t.environment.environmentId, MAX_BULK_JOBS + 1],
+  );
+  const page = await stage.open('/jobs?filename=many');
+  await page.getByRole('button', { name: 'Retry jobs' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText(`More than ${MAX_BULK_JOBS} jobs match, and that is the most at once`).waitFor();
+  expect(await dialog.getByRole('button', { name: 'Not counted' }).isDisabled()).toBe(true);
+  expect(await dialog.getByText(/counts …|Counting …/).count()).toBe(0);
+  await expectAccessible(page);
+});
+
+test('on a phone the name of a job breaks between its words', async () => {
+  const body = form('user_id\nu1\n', { filename: 'customers_of_november_2026.export.csv' });
+  await stage.server.json('/v1/imports', { method: 'POST', body });
+  const page = await stage.open('/jobs?filename=customers_of', { width: phone });
+  await page.getByText('customers_of_november').waitFor();
+  // One box for each line of a part: a part that is broken within has two.
+  const lines = await page.evaluate(`[...document.querySelector('.job-name').childNodes]
+    .filter((node) => node.nodeType === Node.TEXT_NODE)
+    .map((node) => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+    })`);
+  expect(lines).toEqual(['customers_', 'of_', 'november_', '2026.', 'export.', 'csv'].map(() => 1));
 });

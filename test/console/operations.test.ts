@@ -113,7 +113,8 @@ test('the inbox shows why a file failed, and takes it in again; one with refused
   await expectGoodInEveryLook(stage, 'inbox', '/inbox', (each) => each.getByText('notes.docx').waitFor());
   await drop(join(own, 'mapping.yaml'), 'map:\n  nothing: user_id\n');
   await page.getByRole('button', { name: 'Take in again' }).click();
-  await page.getByRole('link', { name: 'its job' }).waitFor();
+  const taken = page.locator('tr', { hasText: 'customers.csv' }).filter({ hasText: 'done/' });
+  await taken.getByRole('link', { name: 'its job' }).waitFor();
 });
 
 test('deliveries show every attempt with its answer, and what was given up is counted before it is replayed', async () => {
@@ -128,9 +129,9 @@ test('deliveries show every attempt with its answer, and what was given up is co
   await addSubscription(stage.t.system.db, stage.t.environment.environmentId, wish, rules);
   const page = await stage.open('/deliveries');
   await page.getByRole('button', { name: 'Send a ping' }).click();
-  await page.locator('td').getByText('dead').first().waitFor();
+  await page.locator('td').getByText('dead').waitFor();
   await expectGoodInEveryLook(stage, 'deliveries', '/deliveries', (each) =>
-    each.locator('td').getByText('dead').first().waitFor(),
+    each.locator('td').getByText('dead').waitFor(),
   );
   await stage.t.system.pool.query(
     'update notification_subscriptions set disabled_at = null, disabled_reason = null',
@@ -178,6 +179,14 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByLabel('Its name').fill('staging');
   await page.getByRole('button', { name: 'Make it' }).click();
   await page.getByRole('cell', { name: 'staging' }).waitFor();
+  await page.getByRole('button', { name: 'Rotate … nightly' }).click();
+  const rotation = page.getByRole('dialog');
+  await rotation.getByText('This one keeps working').waitFor();
+  await rotation.getByRole('button', { name: 'Keep as is' }).click();
+  const { rows: made } = await stage.t.system.pool.query(
+    "select 1 from api_keys where label like 'nightly%'",
+  );
+  expect(made).toHaveLength(1);
   await page.getByRole('button', { name: `Revoke … nightly` }).click();
   await page.getByRole('button', { name: 'Revoke this key' }).click();
   await page.getByText('revoked').waitFor();

@@ -12,7 +12,8 @@ export const help = signal(false);
 const general: readonly (readonly [string, string])[] = [
   ['?', 'this page'],
   ['/', 'to the first filter'],
-  ['j  k  ↓  ↑', 'next and previous row'],
+  ['j  k', 'next and previous row, from anywhere on the page'],
+  ['↓  ↑', 'the same, from a row'],
   ['Enter', 'open the row'],
   ['Esc', 'close a dialog'],
 ];
@@ -35,7 +36,7 @@ export function Keys(): VNode | null {
       else if (isGoing) {
         const screen = screens.find(({ nav }) => nav?.key === event.key);
         if (screen !== undefined) route(screenHref(screen.path));
-      }
+      } else if ((event.key === 'j' || event.key === 'k') && focusRow(event.target)) event.preventDefault();
     };
     addEventListener('keydown', onKeyDown);
     return () => removeEventListener('keydown', onKeyDown);
@@ -77,6 +78,22 @@ function isTyping(target: EventTarget | null): boolean {
   return (
     target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement
   );
+}
+
+/**
+ * From outside of a list, its keys lead to the row that is selected, or to the first; from a button in a row, to its row. True if
+ * there is one.
+ */
+function focusRow(from: EventTarget | null): boolean {
+  const here = from instanceof Element ? from : null;
+  // From a row on, its list moves by itself.
+  if (here?.closest('[data-row]') != null) return false;
+  const row =
+    here?.closest('tr')?.querySelector<HTMLElement>('[data-row]') ??
+    document.querySelector<HTMLElement>('#main [data-selected] [data-row]') ??
+    document.querySelector<HTMLElement>('#main [data-row]');
+  row?.focus();
+  return row !== null;
 }
 
 /** True if there is one. */

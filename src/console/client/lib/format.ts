@@ -84,13 +84,49 @@ export function formatAgo(iso: string, now = Date.now()): string {
   return ms >= 0 ? `${length} ago` : `in ${length}`;
 }
 
+/** Emoji are what joins hold together; other characters that show nothing are what is looked for. */
+// biome-ignore lint/complexity/useRegexLiterals: the compiler's target does not know the flag v
+const hidden = new RegExp('\\p{RGI_Emoji}|[\\p{Cc}\\p{Cf}]+', 'gv');
+const begins = /^[\p{Cc}\p{Cf}]/u;
+
+/** A text in pieces: control characters, bidirectional marks and line ends apart from what can be read. Emoji stay whole. */
+export function splitHidden(text: string): readonly { readonly text: string; readonly isHidden: boolean }[] {
+  const found = [...text.matchAll(hidden)].filter(([piece]) => begins.test(piece));
+  const pieces = found.flatMap(({ 0: piece, index }, at) => {
+    const before = found[at - 1];
+    const from = before === undefined ? 0 : before.index + before[0].length;
+    return [
+      { text: text.slice(from, index), isHidden: false },
+      { text: piece, isHidden: true },
+    ];
+  });
+  const last = found.at(-1);
+  const rest = last === undefined ? text : text.slice(last.index + last[0].length);
+  return [...pieces, { text: rest, isHidden: false }];
+}
+
 /** Several control characters, bidirectional marks and line ends are shown, not obeyed. */
 export function visibleText(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    return code === 0x7f ? '\u2421' : `\u27e8${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
-  });
+  return splitHidden(text)
+    .map((piece) => (piece.isHidden ? [...piece.text].map(nameOf).join('') : piece.text))
+    .join('');
+}
+
+function nameOf(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return code === 0x7f ? '\u2421' : `\u27e8${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+/** The beginning of a text that is longer than `most` code units, with an ellipsis. No character that a reader sees is cut in two. */
+export function shorten(text: string, most: number): string {
+  if (text.length <= most) return text;
+  // The last one that is looked at may itself be cut: it begins where the text ends.
+  let end = 0;
+  for (const { index } of graphemes.segment(text.slice(0, most + 1))) end = index;
+  return `${text.slice(0, end)}…`;
 }
 
 /** "1 row", "2 rows" */

@@ -141,25 +141,35 @@ function KeyActions({
   readonly onChange: () => void;
   readonly onIssued: (key: string) => void;
 }): VNode | null {
-  const [isAsking, setAsking] = useState(false);
-  const rotate = useAction(async () => {
-    const { key } = await api<{ readonly key: string }>(`${path}/${of.key_id}/rotate`, {
-      method: 'POST',
-      body: {},
-    });
-    onIssued(key);
-  });
+  const [asked, setAsked] = useState<'rotate' | 'revoke' | null>(null);
   if (of.status !== 'live') return null;
   return (
     <div class="row">
-      <button type="button" class="button" disabled={rotate.isRunning} onClick={() => void rotate.run()}>
-        Rotate<span class="visually-hidden"> {of.label}</span>
+      <button type="button" class="button" onClick={() => setAsked('rotate')}>
+        Rotate …<span class="visually-hidden"> {of.label}</span>
       </button>
-      <button type="button" class="button button-quiet" onClick={() => setAsking(true)}>
+      <button type="button" class="button button-quiet" onClick={() => setAsked('revoke')}>
         Revoke …<span class="visually-hidden"> {of.label}</span>
       </button>
-      <Problems error={rotate.error} />
-      {isAsking ? (
+      {asked === 'rotate' ? (
+        <Confirm
+          title={`Rotate ${visibleText(of.label)}`}
+          count={async () => 1}
+          sentence={() =>
+            'A second key with the same label and scopes is made, and shown once. This one keeps working: revoke it when every caller has the new one.'
+          }
+          verb={() => 'Make the second key'}
+          act={async () => {
+            const { key } = await api<{ readonly key: string }>(`${path}/${of.key_id}/rotate`, {
+              method: 'POST',
+              body: {},
+            });
+            onIssued(key);
+          }}
+          onClose={() => setAsked(null)}
+        />
+      ) : null}
+      {asked === 'revoke' ? (
         <Confirm
           title={`Revoke ${visibleText(of.label)}`}
           isDestructive
@@ -172,7 +182,7 @@ function KeyActions({
             await api(`${path}/${of.key_id}/revoke`, { method: 'POST' });
             onChange();
           }}
-          onClose={() => setAsking(false)}
+          onClose={() => setAsked(null)}
         />
       ) : null}
     </div>

@@ -2,13 +2,13 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { exportFormatFacts, exportFormats } from '../../../domain/export-format.ts';
 import { api } from '../lib/api.ts';
-import { plural, timeZone, visibleText } from '../lib/format.ts';
+import { formatCount, plural, timeZone, visibleText } from '../lib/format.ts';
 import { useData } from '../lib/use-data.ts';
 import { Field } from '../ui/field.tsx';
 import { Section } from '../ui/page.tsx';
 import { Problems } from '../ui/problems.tsx';
 import { formatOf, listOf, type Wish } from './export-wish.ts';
-import { type SegmentItem, segmentsPath, words } from './profile-record.ts';
+import { loadSegments, words } from './profile-record.ts';
 
 type Change = Partial<Readonly<Record<keyof Wish, string>>>;
 interface Part {
@@ -131,13 +131,16 @@ function Range({ wish, onChange }: Part): VNode {
 }
 
 function Whom({ wish, onChange }: Part): VNode {
-  const segments = useData(segmentsPath, (signal) =>
-    api<{ readonly data: readonly SegmentItem[] }>(segmentsPath, { signal }),
-  );
+  const segments = useData('segments', loadSegments);
   return (
     <>
       <Problems error={segments.error} onRetry={segments.reload} />
-      <Field label="Segment">
+      <Field
+        label="Segment"
+        {...(segments.data?.isCut === true
+          ? { hint: `The first ${formatCount(segments.data.data.length)} are offered.` }
+          : {})}
+      >
         <select
           value={wish.segment_id}
           onChange={(event) => onChange({ segment_id: event.currentTarget.value })}

@@ -53,6 +53,9 @@ interface InboxRecord {
 
 const path = '/v1/inbox';
 const pollMs = 2_000;
+/** The answer has no more of them. */
+const mostTaken = 200;
+const mostRecent = 50;
 
 const name = {
   id: 'name',
@@ -118,10 +121,20 @@ function Folder({ of, onChange }: { readonly of: InboxRecord; readonly onChange:
               keyOf={(file) => file.name}
             />
           )}
+          {of.waiting > of.files.length ? (
+            <p class="hint work-line">
+              The oldest {formatCount(of.files.length)} of {formatCount(of.waiting)}.
+            </p>
+          ) : null}
         </Section>
         <Section
           title="Being loaded"
-          aside={<span class="faint num">{formatCount(of.taken.length)}</span>}
+          aside={
+            <span class="faint num">
+              {formatCount(of.taken.length)}
+              {of.taken.length === mostTaken ? ' or more' : ''}
+            </span>
+          }
           flush
         >
           {of.taken.length === 0 ? (
@@ -136,7 +149,11 @@ function Folder({ of, onChange }: { readonly of: InboxRecord; readonly onChange:
           )}
         </Section>
       </div>
-      <Section title="Latest files" flush>
+      <Section
+        title="Latest files"
+        aside={of.recent.length === mostRecent ? <span class="faint">the latest {mostRecent}</span> : null}
+        flush
+      >
         {of.recent.length === 0 ? (
           <Empty title="No file has been taken yet" />
         ) : (

@@ -48,13 +48,29 @@ export function ActivityPanel({ entity, id }: { readonly entity: Entity; readonl
           <Loading rows={4} />
         ) : null
       ) : (
-        <Sums of={data} days={Number(days)} />
+        <Sums of={data} days={Number(days)} isCompany={entity === 'companies'} />
       )}
     </Section>
   );
 }
 
-function Sums({ of, days }: { readonly of: Activity; readonly days: number }): VNode {
+function Sums({
+  of,
+  days,
+  isCompany,
+}: {
+  readonly of: Activity;
+  readonly days: number;
+  readonly isCompany: boolean;
+}): VNode {
+  if (of.events === 0 && isCompany) {
+    return (
+      <Empty title="No event names this company">
+        Events count here if they carry its company_id. Those that only name a user are on the page of the
+        user.
+      </Empty>
+    );
+  }
   if (of.events === 0) return <Empty title="No events" />;
   return (
     <div class="stack">

@@ -1,5 +1,7 @@
 /* Users and companies as the API has them, and what both screens call them. */
 
+import { api, withQuery } from '../lib/api.ts';
+
 export type Entity = 'users' | 'companies';
 
 export interface Profile {
@@ -54,7 +56,33 @@ export interface SegmentItem {
   readonly status: string;
 }
 
-export const segmentsPath = '/api/v1/analytics/exports/lookups/segments?limit=200';
+/** The lookup that comes in pages; a page is as long as it may be. */
+export function segmentsPath(cursor: string): string {
+  return withQuery('/api/v1/analytics/exports/lookups/segments', { limit: 200, after_cursor: cursor });
+}
+
+export interface SegmentPage {
+  readonly data: readonly SegmentItem[];
+  readonly metadata: { readonly cursor: { readonly after: string }; readonly total_count: number };
+}
+
+/** More are not offered for choice, and `isCut` says so. */
+const mostPages = 50;
+
+/** All segments, for a choice among them. */
+export async function loadSegments(
+  signal: AbortSignal,
+): Promise<{ readonly data: readonly SegmentItem[]; readonly isCut: boolean }> {
+  const data: SegmentItem[] = [];
+  let cursor = '';
+  for (let page = 0; page < mostPages; page++) {
+    const found = await api<SegmentPage>(segmentsPath(cursor), { signal });
+    data.push(...found.data);
+    cursor = found.metadata.cursor.after;
+    if (cursor === '') return { data, isCut: false };
+  }
+  return { data, isCut: true };
+}
 
 interface Words {
   readonly one: string;

@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
 import { api, apiPage, mayUse } from '../lib/api.ts';
-import { formatCount, plural, visibleText } from '../lib/format.ts';
+import { formatCount, plural, shorten, visibleText } from '../lib/format.ts';
 import { publicUrl, screenHref } from '../lib/place.ts';
 import { useData } from '../lib/use-data.ts';
 import { CopyAs, shellWord } from '../ui/copy.tsx';
@@ -15,11 +15,10 @@ import { ActivityPanel } from './profile-activity.tsx';
 import {
   type DeletionPreview,
   type Entity,
+  loadSegments,
   type Profile,
   profileScreen,
-  type SegmentItem,
   type StoredEvent,
-  segmentsPath,
   valueText,
   words,
 } from './profile-record.ts';
@@ -144,7 +143,7 @@ function Value({ of }: { readonly of: unknown }): VNode {
   if (text.length <= longText) return <span class="break">{text}</span>;
   return (
     <details class="long">
-      <summary class="break">{text.slice(0, longText)}…</summary>
+      <summary class="break">{visibleText(shorten(valueText(of), longText))}</summary>
       <p class="break">{text}</p>
     </details>
   );
@@ -159,9 +158,7 @@ interface UserSegments {
 function Segments({ id }: { readonly id: string }): ComponentChildren {
   const path = `/v1/users/${encodeURIComponent(id)}/segments`;
   const found = useData(path, (signal) => api<UserSegments>(path, { signal }));
-  const names = useData(segmentsPath, (signal) =>
-    api<{ readonly data: readonly SegmentItem[] }>(segmentsPath, { signal }),
-  );
+  const names = useData('segments', loadSegments);
   if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
   if (found.data === undefined) return <span class="faint">…</span>;
   const { segment_ids, asked, total } = found.data;
@@ -225,7 +222,7 @@ function Members({ id }: { readonly id: string }): VNode {
   const users = useData(path, (signal) => apiPage<Profile>(path, { signal }));
   return (
     <Section
-      title="Users"
+      title={users.data?.next == null ? 'Users' : `Users, the first ${users.data.items.length}`}
       aside={<a href={screenHref('/people', { company_id: id })}>All its users</a>}
       flush
     >

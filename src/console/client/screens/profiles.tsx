@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
-import { api, apiPage, type Page as ListPage, withQuery } from '../lib/api.ts';
-import { visibleText } from '../lib/format.ts';
+import { apiPage, type Page as ListPage, withQuery } from '../lib/api.ts';
+import { shorten, visibleText } from '../lib/format.ts';
 import { screenHref } from '../lib/place.ts';
 import { useData } from '../lib/use-data.ts';
 import { type Query, useQuery } from '../lib/use-query.ts';
@@ -13,10 +13,9 @@ import { Time } from '../ui/time.tsx';
 import {
   type Entity,
   idOf,
+  loadSegments,
   type Profile,
   profileScreen,
-  type SegmentItem,
-  segmentsPath,
   valueText,
   words,
 } from './profile-record.ts';
@@ -64,9 +63,7 @@ function Filters({
   readonly isFiltered: boolean;
 }): VNode {
   const isUsers = entity === 'users';
-  const segments = useData(isUsers ? segmentsPath : null, (signal) =>
-    api<{ readonly data: readonly SegmentItem[] }>(segmentsPath, { signal }),
-  );
+  const segments = useData(isUsers ? 'segments' : null, loadSegments);
   const filter = (name: string) => (value: string) =>
     query.set({ [name]: value, cursor: undefined, row: undefined });
   const choices = segments.data?.data.filter(({ is_hidden }) => !is_hidden) ?? [];
@@ -218,6 +215,5 @@ function Glance({ of }: { readonly of: Profile['metadata'] }): VNode {
 }
 
 function cut(text: string): string {
-  const shown = visibleText(text.slice(0, mostCharacters + 1));
-  return shown.length > mostCharacters ? `${shown.slice(0, mostCharacters)}…` : shown;
+  return visibleText(shorten(text, mostCharacters));
 }

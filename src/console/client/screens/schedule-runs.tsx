@@ -97,6 +97,9 @@ function wordsOf({ status, message, last_error }: ShortRun): string {
   return `${status.replaceAll('_', ' ')}${why === null ? '' : `: ${visibleText(why)}`}`;
 }
 
+/** The answer has no more of them. */
+const mostRuns = 50;
+
 /** The runs of one schedule with their jobs; one that went wrong is run again for its due time. */
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
@@ -107,7 +110,11 @@ export function ScheduleRuns(): VNode {
   return (
     <Page title={visibleText(schedule)} parent={{ title: 'Schedules', href: screenHref('/schedules') }}>
       <Problems error={error} onRetry={reload} />
-      <Section title="Runs, latest due time first" flush>
+      <Section
+        title="Runs, latest due time first"
+        aside={data?.length === mostRuns ? <span class="faint">the latest {mostRuns}</span> : null}
+        flush
+      >
         {data === undefined ? (
           error === null ? (
             <Loading />

@@ -80,14 +80,18 @@ export function Confirm(props: ConfirmProps): VNode {
             disabled={number === undefined || (number === 0 && mayBeNone?.() !== true) || action.isRunning}
             onClick={() => void go()}
           >
-            {number === undefined ? 'Counting …' : verb(number)}
+            {number !== undefined ? verb(number) : counted.error === null ? 'Counting …' : 'Not counted'}
           </button>
         </>
       }
     >
-      <Problems error={counted.error ?? action.error} />
+      <Problems
+        error={counted.error ?? action.error}
+        {...(counted.error?.isPassing === true ? { onRetry: counted.reload } : {})}
+      />
       <div aria-live="polite">
-        {number === undefined ? <p class="faint">The server counts …</p> : <p>{sentence(number)}</p>}
+        {number === undefined && counted.error === null ? <p class="faint">The server counts …</p> : null}
+        {number === undefined ? null : <p>{sentence(number)}</p>}
       </div>
     </Dialog>
   );

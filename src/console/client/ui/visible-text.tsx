@@ -1,6 +1,6 @@
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
+import { splitHidden, visibleText } from '../lib/format.ts';
 
-const hidden = /([\p{Cc}\p{Cf}]+)/u;
 const short: Readonly<Record<string, string>> = { '\t': '\\t', '\r': '\\r', '\n': '\\n', '\0': '\\0' };
 
 /** As programmers write it: few fonts have symbols for control characters. */
@@ -11,20 +11,34 @@ function escaped(character: string): string {
 
 /** A text from elsewhere as it is: control characters and marks that reorder text are shown by their names, and told apart. */
 export function VisibleText({ text }: { readonly text: string }): VNode {
-  // Every other piece is what the pattern found.
-  const pieces = text.split(hidden);
   return (
     <>
-      {pieces.map((piece, at) =>
-        at % 2 === 0 ? (
-          piece
-        ) : (
-          <span key={`${at} ${piece}`} class="control-character">
-            {[...piece].map(escaped).join('')}
+      {splitHidden(text).map((piece, at) =>
+        piece.isHidden ? (
+          <span key={`${at} ${piece.text}`} class="control-character">
+            {[...piece.text].map(escaped).join('')}
           </span>
+        ) : (
+          piece.text
         ),
       )}
     </>
+  );
+}
+
+/** The name of a file or of a job: where it is too long for its line it breaks behind a mark, not within a word. */
+export function FileName({ name }: { readonly name: string }): VNode {
+  return (
+    <span class="job-name">
+      {visibleText(name)
+        .split(/(?<=[_.])/)
+        .map((part, at) => (
+          <Fragment key={`${at} ${part}`}>
+            {at === 0 ? null : <wbr />}
+            {part}
+          </Fragment>
+        ))}
+    </span>
   );
 }
 

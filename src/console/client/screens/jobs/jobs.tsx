@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { apiPage, type Page as ListPage, withQuery } from '../../lib/api.ts';
-import { formatBytes, formatCount, formatMs, visibleText } from '../../lib/format.ts';
+import { formatBytes, formatCount, formatMs } from '../../lib/format.ts';
 import {
   isUnfinished,
   type JobItem,
@@ -21,6 +21,7 @@ import { Pager } from '../../ui/pager.tsx';
 import { Empty, Loading, Problems } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
+import { FileName } from '../../ui/visible-text.tsx';
 import { BulkActions } from './bulk-actions.tsx';
 
 /** Where there is no stream the list is asked for again so often. */
@@ -32,7 +33,7 @@ const reloadMs = 1_500;
 type Row = JobItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure' | 'dry_run'>>;
 
 const columns: readonly Column<Row>[] = [
-  { id: 'name', title: 'Job', cell: (job) => <span class="job-name">{visibleText(job.filename)}</span> },
+  { id: 'name', title: 'Job', cell: (job) => <FileName name={job.filename} /> },
   {
     id: 'type',
     title: 'Type',

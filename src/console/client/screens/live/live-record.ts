@@ -1,4 +1,4 @@
-import { formatCount } from '../../lib/format.ts';
+import { formatCount, shorten } from '../../lib/format.ts';
 import type { LiveEvent } from '../../lib/live.ts';
 
 /** A record as the live view sends it. */
@@ -49,7 +49,7 @@ export function lineOf(record: LiveRecord): Line {
     return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
   };
   const [userId, companyId, event] = [text('user_id'), text('company_id'), text('event_name')];
-  const who = userId ?? companyId ?? record.body.slice(0, 80);
+  const who = userId ?? companyId ?? shorten(record.body, 80);
   return {
     key: `r${++serial}`,
     at: record.at,

@@ -1,11 +1,12 @@
 import type { VNode } from 'preact';
-import { formatCount, visibleText } from '../../lib/format.ts';
+import { formatCount } from '../../lib/format.ts';
 import { screenHref } from '../../lib/place.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
 import { Section } from '../../ui/page.tsx';
 import { Empty } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
+import { FileName } from '../../ui/visible-text.tsx';
 import type { LaneItem, RunningJob } from './overview.ts';
 
 const columns: readonly Column<LaneItem>[] = [
@@ -14,7 +15,7 @@ const columns: readonly Column<LaneItem>[] = [
     title: 'Job',
     cell: ({ position, filename, type }) => (
       <span>
-        {position + 1}. {visibleText(filename ?? type.replaceAll('_', ' '))}
+        {position + 1}. <FileName name={filename ?? type.replaceAll('_', ' ')} />
       </span>
     ),
   },
@@ -42,6 +43,9 @@ const columns: readonly Column<LaneItem>[] = [
   },
 ];
 
+/** The overview has no more of them. */
+const mostItems = 20;
+
 interface LaneProps {
   readonly items: readonly LaneItem[];
   /** As they are now. */
@@ -50,12 +54,17 @@ interface LaneProps {
 
 /** Loads and deletions take effect one after another: who runs, and who is next. */
 export function Lane({ items, running }: LaneProps): VNode {
+  const isCut = items.length === mostItems;
   const rows = items.map((item) => {
     const now = running.find(({ job_id }) => job_id === item.job_id);
     return now === undefined ? item : { ...item, status: 'processing', done: now.completed_rows };
   });
   return (
-    <Section title="Lane" flush>
+    <Section
+      title="Lane"
+      aside={isCut ? <span class="faint">the first {mostItems}; Jobs has all</span> : null}
+      flush
+    >
       {rows.length === 0 ? (
         <Empty title="Nothing runs and nothing waits" />
       ) : (

@@ -55,17 +55,25 @@ export function Work({ of, queue }: { readonly of: WorkOf; readonly queue: Queue
       {failing.length === 0 ? (
         <p class="work-line muted">No task is failing.</p>
       ) : (
-        <Table
-          caption="Failing tasks"
-          columns={failingColumns}
-          rows={failing}
-          keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
-        />
+        <>
+          <Table
+            caption="Failing tasks"
+            columns={failingColumns}
+            rows={failing}
+            keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
+          />
+          {failing.length === mostFailing ? (
+            <p class="work-line hint">The first {mostFailing} that fail; there may be more.</p>
+          ) : null}
+        </>
       )}
       {queue === null ? null : <QueueLine of={queue} />}
     </Section>
   );
 }
+
+/** The overview has no more of them. */
+const mostFailing = 20;
 
 const stores = { postgres: 'PostgreSQL', redis: 'Redis' } as const;
 
