@@ -16,6 +16,7 @@ const allowed = [
   'ISC',
   'MIT',
   'MIT-0',
+  'MIT AND BSD-3-Clause',
 ];
 
 interface Manifest {
