@@ -59,14 +59,20 @@ function keyIn(given: string): string | null {
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
+/** Who is looked up when; see `LookupTurns`. */
+interface Turns {
+  run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal>;
+}
+
 /**
  * The caller that an Authorization header (`Token <key>`, or another form that `keyIn` knows) stands for, or why it stands for
- * none. `staticKey` (API_KEY) opens the environment `default` with every scope.
+ * none. `staticKey` (API_KEY) opens the environment `default` with every scope. Without `turns` it is looked up at once.
  */
 export async function verifyKey(
   db: Database,
   staticKey: string | null,
   authorization: string | undefined,
+  turns: Turns = { run: (_credential, lookUp) => lookUp() },
 ): Promise<Caller | KeyRefusal> {
   const given = authorization?.trim() ?? '';
   if (given === '') return { refused: 'missing', keyId: null };
@@ -74,7 +80,8 @@ export async function verifyKey(
   if (text === null) return { refused: 'malformed', keyId: null };
   if (staticKey !== null && matchesDigest(text, digestKey(staticKey))) return defaultCaller(db);
   const keyId = keyIdOf(text);
-  return keyId === null ? { refused: 'malformed', keyId } : findCaller(db, keyId, text);
+  if (keyId === null) return { refused: 'malformed', keyId };
+  return turns.run(text, () => findCaller(db, keyId, text));
 }
 
 async function findCaller(db: Database, keyId: string, text: string): Promise<Caller | KeyRefusal> {

@@ -236,6 +236,8 @@ export const MAX_COUNTED_AHEAD = 10_000;
 export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;
 export const MAX_HELD_BYTES_PER_ENVIRONMENT = 16 * MiB;
 export const MAX_HELD_BYTES = 128 * MiB;
+/** The part of them that answers without a key may take. */
+export const MAX_HELD_BYTES_WITHOUT_KEY = 32 * MiB;
 /** An answer of which no such piece is taken for so long is cut: 2 KiB a second is the least. */
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 export const ANSWER_STALL_MS = 30_000;
@@ -292,6 +294,9 @@ export const BATCH_STATEMENT_EVENTS = 2_000;
 export const BATCH_ITEMS_AT_A_TIME = 250;
 /** After this long a caller of the commit window, or one whose key is looked up, is told that the database does not answer. */
 export const RECORD_DEADLINE_MS = 10_000;
+/** Keys and sessions that were not good before: look-ups at a time, and those that wait for a turn. */
+export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
+export const MAX_WAITING_LOOKUPS = 1_000;
 /** A window's statement is sent again this often after it lost a deadlock. */
 export const MAX_WINDOW_RETRIES = 5;
 /** event_name, as UTF-8. */

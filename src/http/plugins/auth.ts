@@ -1,13 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { verifySession } from '../../access/console-session.ts';
+import { inTime, LookupTurns } from '../../access/lookup-turns.ts';
 import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
-import { inputError, TransientError } from '../../domain/errors.ts';
-import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
+import { inputError } from '../../domain/errors.ts';
 import type { Origin } from '../../domain/origin.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
-import { withDeadline } from '../../with-deadline.ts';
 import { crossOriginProblem, sessionCookie } from '../session-cookie.ts';
 
 type NeededScope = Scope | 'any';
@@ -36,8 +35,11 @@ declare module 'fastify' {
  * comes from the console itself (`session-cookie.ts`).
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
+  const turns = new LookupTurns();
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
-    inTime(verifyKey(db, config.apiKey, header));
+    inTime(verifyKey(db, config.apiKey, header, turns));
+  const verifyCookie = (cookie: string): Promise<Caller | KeyRefusal> =>
+    inTime(turns.run(cookie, () => verifySession(db, config, cookie)));
   const cache = new KeyCache(verify);
   app.decorateRequest('caller', null);
   app.decorateRequest('keyRefusal', null);
@@ -52,7 +54,7 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
     const cookie = header === '' ? sessionCookie(request) : null;
     if (cookie !== null) {
       const problem = crossOriginProblem(request);
-      const asked = problem === null ? inTime(verifySession(db, config, cookie)) : null;
+      const asked = problem === null ? verifyCookie(cookie) : null;
       if (asked === null) done(problem ?? undefined);
       else asked.then((caller) => done(admit(request, reply, caller, scope)), done);
       return;
@@ -149,11 +151,4 @@ export function callerOf(request: FastifyRequest): Caller {
 function insufficient(scope: Scope, scopes: readonly Scope[]): Error {
   const details = `needed: ${scope}; the key has: ${scopes.join(', ')}`;
   return inputError('insufficient_scope', 'The key does not allow this', details);
-}
-
-/** Waits for an answer that may never come: a database that is frozen breaks no connection. */
-function inTime<T>(answer: Promise<T>): Promise<T> {
-  return withDeadline(answer, RECORD_DEADLINE_MS, () => {
-    throw new TransientError('the database does not answer');
-  });
 }

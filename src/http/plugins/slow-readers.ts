@@ -8,6 +8,7 @@ import {
   MAX_HELD_BYTES,
   MAX_HELD_BYTES_PER_CONNECTION,
   MAX_HELD_BYTES_PER_ENVIRONMENT,
+  MAX_HELD_BYTES_WITHOUT_KEY,
 } from '../../domain/limits.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
 
@@ -19,33 +20,35 @@ declare module 'fastify' {
 }
 
 /**
- * A caller that does not read leaves its answers in our memory. What an answer may come to is set aside before it is made; a
- * connection or an environment that has too much set aside is refused (429), and so is everybody when it is too much in all
- * (503). Answers are sent in pieces, and a connection on which no piece is taken for a while is cut. Register it before what
- * looks at the key.
+ * A caller that does not read leaves its answers in our memory. The size that an answer may have is set aside before it is
+ * made: of the connection before the key is looked up, of the environment and of the whole process after it, so that a
+ * stranger takes nothing of what callers share. A connection or an environment that has too much set aside is refused (429),
+ * and so is everybody when it is too much in all (503). Answers are sent in pieces, and a connection on which no piece is
+ * taken for a while is cut. Register it before the plugin that looks up the key.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL_MS): void {
   const holds = new Holds(stallMs);
   const held = new WeakMap<FastifyRequest, UnreadAnswer>();
-  const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): void => {
-    // Of a client that left while it was made nobody takes it, and nothing closes any more that would release it.
-    if (request.raw.socket.destroyed) return;
+  const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
+    // Nobody takes the answer to a client that left while it was made, and no later event would release it.
+    if (request.raw.socket.destroyed) return null;
     const answer = holds.hold(request, bytes);
     held.set(request, answer);
     reply.raw.once('close', () => holds.release(answer));
+    return answer;
   };
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // Before the key is looked at, which costs a look into the database.
-    const refusal = holds.refusal(request, answerBytes);
+    // Before the key is looked up, which costs a query.
+    const refusal = holds.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
     done();
   });
   app.addHook('preHandler', (request, _reply, done) => {
     const answer = held.get(request);
-    done((answer !== undefined && holds.refusalOfEnvironment(answer, request)) || undefined);
+    done((answer !== undefined && holds.share(answer, request)) || undefined);
   });
   app.addHook('onSend', (request, reply, payload, done) => {
     if (request.method === 'HEAD' || (typeof payload !== 'string' && !Buffer.isBuffer(payload))) {
@@ -58,8 +61,11 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL
     // Of an answer that nobody knew the size of before. What a POST did is done, and is answered.
     const refusal = known === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
-    if (known === undefined) hold(request, reply, bytes);
-    else holds.resize(known, bytes);
+    if (known !== undefined) holds.resize(known, bytes);
+    else {
+      const answer = hold(request, reply, bytes);
+      if (answer !== null) holds.shareAtAnyRate(answer);
+    }
     reply.header('content-length', bytes);
     done(null, Readable.from(inPieces(Buffer.from(payload)), { objectMode: false }));
   });
@@ -92,13 +98,14 @@ interface Connection extends Owner {
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** All of them, its connection, and from when it is known its environment. */
+  /** Its connection; once its key is known also its environment and all of them. */
   readonly owners: Set<Owner>;
 }
 
 class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
+  readonly #withoutKey: Owner = { bytes: 0 };
   /** By environment; of those who show no key by route, so that none of them is in the way of another. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
@@ -107,31 +114,52 @@ class Holds {
     this.#stallMs = stallMs;
   }
 
-  /** Why so many bytes more cannot be held; null: they can. */
+  /** Says why so many bytes more cannot be held; null: they can. */
   refusal(request: FastifyRequest, bytes: number): InputError | null {
-    const connection = this.#connection(request.raw.socket);
-    if (isBeyond(connection, bytes, MAX_HELD_BYTES_PER_CONNECTION)) return tooMuch('this connection');
-    if (!isBeyond(this.#all, bytes, MAX_HELD_BYTES)) return null;
-    return inputError('unavailable', 'Too many answers have not been read by their callers; try again later');
+    return (
+      this.refusalOfConnection(request, bytes) ?? (isBeyond(this.#all, bytes, MAX_HELD_BYTES) ? full() : null)
+    );
   }
 
-  /** Counts the answer as one of its environment; where that holds too much, it is not held, and this is why. */
-  refusalOfEnvironment(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
+  refusalOfConnection(request: FastifyRequest, bytes: number): InputError | null {
+    const connection = this.#connection(request.raw.socket);
+    return isBeyond(connection, bytes, MAX_HELD_BYTES_PER_CONNECTION) ? tooMuch('this connection') : null;
+  }
+
+  /** Counts the answer in what callers share; if that is too much, releases it and says why. */
+  share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
     this.#environments.set(name, environment);
-    if (isBeyond(environment, answer.bytes, MAX_HELD_BYTES_PER_ENVIRONMENT)) {
+    const shared: [Owner, number][] = [
+      [environment, MAX_HELD_BYTES_PER_ENVIRONMENT],
+      [this.#all, MAX_HELD_BYTES],
+    ];
+    if (caller === null) shared.push([this.#withoutKey, MAX_HELD_BYTES_WITHOUT_KEY]);
+    const beyond = shared.find(([owner, most]) => isBeyond(owner, answer.bytes, most));
+    if (beyond !== undefined) {
       this.release(answer);
-      return tooMuch('this environment');
+      return beyond[0] === environment ? tooMuch('this environment') : full();
     }
-    answer.owners.add(environment);
-    environment.bytes += answer.bytes;
+    for (const [owner] of shared) this.#count(answer, owner);
     return null;
+  }
+
+  /** Counts an answer that is given whatever it comes to. */
+  shareAtAnyRate(answer: UnreadAnswer): void {
+    this.#count(answer, this.#all);
+  }
+
+  #count(answer: UnreadAnswer, owner: Owner): void {
+    // The answer to a client that has left meanwhile is released already.
+    if (!answer.connection.answers.has(answer)) return;
+    answer.owners.add(owner);
+    owner.bytes += answer.bytes;
   }
 
   hold(request: FastifyRequest, bytes: number): UnreadAnswer {
     const connection = this.#connection(request.raw.socket);
-    const answer: UnreadAnswer = { bytes: 0, connection, owners: new Set([this.#all, connection]) };
+    const answer: UnreadAnswer = { bytes: 0, connection, owners: new Set([connection]) };
     connection.answers.add(answer);
     connection.watch ??= endUnread(request.raw.socket, this.#stallMs);
     this.resize(answer, bytes);
@@ -170,6 +198,10 @@ class Holds {
 /** Whoever holds nothing may hold one answer of any size. */
 function isBeyond(owner: Owner, bytes: number, most: number): boolean {
   return owner.bytes > 0 && owner.bytes + bytes > most;
+}
+
+function full(): InputError {
+  return inputError('unavailable', 'Too many answers have not been read by their callers; try again later');
 }
 
 function tooMuch(whose: string): InputError {

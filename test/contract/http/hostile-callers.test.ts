@@ -109,6 +109,45 @@ describe('answers that are not read', () => {
   });
 });
 
+/** A public id of the form that keys have; no key has it. */
+const unknownId = (n: number) => String(n).padStart(12, '0');
+
+describe('two hundred connections that ask with unknown keys, without end', () => {
+  test('keep nobody else from lists, records and a first look with a good key', async () => {
+    const { system, server } = await start();
+    const other = await system.addEnvironment('other');
+    const request = (n: number) =>
+      `GET ${list} HTTP/1.1\r\nhost: x\r\nauthorization: Token slk_${unknownId(n)}_${'a'.repeat(40)}\r\n\r\n`;
+    const strangers = await Promise.all(Array.from({ length: 200 }, () => server.connect()));
+    cleanups.push(() => {
+      for (const { socket } of strangers) socket.destroy();
+    });
+    const asking = strangers.map(({ socket }, n) => {
+      let refused = 0;
+      // Each answer is followed by the next request.
+      socket.on('data', (bytes) => {
+        refused += bytes.toString('latin1').split('HTTP/1.1 401').length - 1;
+        socket.write(request(n));
+      });
+      socket.write(request(n));
+      return () => refused;
+    });
+    await waitFor('the first to be refused', () => asking.some((refused) => refused() > 0));
+    for (let round = 0; round < 6; round++) {
+      const answers = await Promise.all(
+        Array.from({ length: 3 }, () =>
+          server.fetch(list, { key: round % 2 === 0 ? other.key : system.key }),
+        ),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    }
+    const json = { 'content-type': 'application/json' };
+    const record = { method: 'POST', headers: json, body: '{"user_id":"u1","event_name":"x"}' };
+    expect((await server.fetch('/v1/track', record)).status).toBe(202);
+    await waitFor('all to be refused', () => asking.every((refused) => refused() > 0));
+  });
+});
+
 describe('a list that takes too long', () => {
   test('is 503 with the reason after five seconds; records are committed meanwhile', async () => {
     const { system, server } = await start();

@@ -1,5 +1,9 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { LookupTurns } from '../../../src/access/lookup-turns.ts';
 import { type Caller, KeyCache, type KeyRefusal } from '../../../src/access/verify-key.ts';
+import { TransientError } from '../../../src/domain/errors.ts';
+import { MAX_WAITING_LOOKUPS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../../../src/domain/limits.ts';
 
 const refusal: KeyRefusal = { refused: 'unknown', keyId: null };
 
@@ -115,4 +119,48 @@ test('it holds so many keys and no more, and none that is absurdly long', async 
     'd',
     undefined,
   ]);
+});
+
+function untilAnswered() {
+  let answer = (): void => undefined;
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  return { answered, answer: () => answer() };
+}
+
+test('keys that were never good are looked up a few at a time; those that were are not kept waiting, nor forgotten for them', async () => {
+  const turns = new LookupTurns(2);
+  const good = async () => caller('good');
+  await turns.run('good', good);
+  let underWay = 0;
+  const { answered, answer } = untilAnswered();
+  const strangers = Array.from({ length: 50 }, (_, n) =>
+    turns.run(`unknown ${n}`, async () => {
+      underWay++;
+      await answered;
+      return refusal;
+    }),
+  );
+  expect(await turns.run('good', good)).toEqual(caller('good'));
+  expect(underWay).toBe(UNKNOWN_LOOKUPS_AT_A_TIME);
+  answer();
+  expect(await Promise.all(strangers)).toEqual(strangers.map(() => refusal));
+  expect(underWay).toBe(50);
+});
+
+test('more keys that were never good than may wait are told to come again', async () => {
+  const turns = new LookupTurns();
+  const { answered, answer } = untilAnswered();
+  const lookUp = async () => {
+    await answered;
+    return refusal;
+  };
+  const waiting = Array.from({ length: UNKNOWN_LOOKUPS_AT_A_TIME + MAX_WAITING_LOOKUPS }, (_, n) =>
+    turns.run(`unknown ${n}`, lookUp),
+  );
+  await setImmediate();
+  await expect(turns.run('one more', lookUp)).rejects.toThrow(TransientError);
+  answer();
+  await Promise.all(waiting);
 });
