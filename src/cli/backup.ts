@@ -14,7 +14,7 @@ import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { countFiles, formatBytes, formatCount, formatDuration, formatTime } from './format.ts';
+import { formatBytes, formatDuration, formatTime, plural } from './format.ts';
 import { flag, optional, required } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -111,12 +111,12 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
     return;
   }
   const say = file === null ? terminal.inform : terminal.print;
-  const what = `${formatCount(rows)} rows of ${tables} tables, ${countFiles(files)}`;
+  const what = `${plural(rows, 'row')} of ${plural(tables, 'table')}, ${plural(files, 'file')}`;
   const where = file === null ? '' : ` → ${file} (${formatBytes(fileBytes ?? 0)})`;
   say(`Backup of ${shownTime(at)}: ${what}${where}, ${formatDuration(seconds)}`);
   if (missing > lost.length)
     terminal.inform(
-      `Removed during the backup, of work that had ended: ${countFiles(missing - lost.length)}.`,
+      `Removed during the backup, of work that had ended: ${plural(missing - lost.length, 'file')}.`,
     );
   for (const ref of lost.slice(0, mostNamed))
     terminal.inform(
@@ -193,7 +193,7 @@ async function verify(
     return terminal.json({ file: argument, ...whole, files_included: about.files === 'included', tables });
   }
   terminal.print(
-    `${argument} is whole: ${formatCount(rows)} rows of ${tables.length} tables, ${countFiles(files.count)}`,
+    `${argument} is whole: ${plural(rows, 'row')} of ${plural(tables.length, 'table')}, ${plural(files.count, 'file')}`,
   );
   terminal.print(
     `of ${shownTime(database.at)}, made by sluice ${sluice} on PostgreSQL ${database.serverVersion}`,
@@ -271,7 +271,7 @@ was; 2 wrong options.`,
     }).finally(() => progress.end());
     const seconds = (performance.now() - startedAt) / 1000;
     if (json) return terminal.json({ ...restored, filesAt: undefined, files_at: restored.filesAt });
-    const what = `${formatCount(restored.rows)} rows, ${countFiles(restored.files)}`;
+    const what = `${plural(restored.rows, 'row')}, ${plural(restored.files, 'file')}`;
     const into = databaseUrl === null ? dataDir : withoutSecrets({}, databaseUrl);
     terminal.print(
       `Restored into ${into}: ${what}, as of ${shownTime(restored.at)}, ${formatDuration(seconds)}`,

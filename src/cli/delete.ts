@@ -9,7 +9,7 @@ import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
-import { columnsOf, formatCount, printable, printTable } from './format.ts';
+import { columnsOf, formatCount, plural, printable, printTable } from './format.ts';
 import { flag, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
@@ -156,8 +156,8 @@ async function print(
     printTable(terminal, columnsOf(...titles), outcomes.map(cells));
   }
   const found = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
-  const events = `${formatCount(removed.events)} events ${entity === 'users' ? 'removed' : 'changed'}`;
-  const others = `${formatCount(removed.rejects)} refused records, ${formatCount(removed.files)} received files and the files of ${formatCount(removed.exports)} exports removed`;
+  const events = `${plural(removed.events, 'event')} ${entity === 'users' ? 'removed' : 'changed'}`;
+  const others = `${plural(removed.rejects, 'refused record')}, ${plural(removed.files, 'received file')} and the files of ${plural(removed.exports, 'export')} removed`;
   terminal.print(`${found}; ${events}, ${others}.  job ${jobId}`);
   if (seen.failure !== null) terminal.inform(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
   if (seen.endedAt === null) {

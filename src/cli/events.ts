@@ -4,7 +4,7 @@ import { isTransient } from '../postgres/sqlstate.ts';
 import { type LatestEventsQuery, type ReadEvent, readLatestEvents } from '../postgres/stores/read-events.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
-import { formatCount } from './format.ts';
+import { formatCount, plural } from './format.ts';
 import { parsed, text } from './options.ts';
 import { eventLine } from './profiles.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -81,7 +81,7 @@ async function follow(
       const unseen = latest.filter((event) => !seen.has(nameOf(event)));
       if (unseen.length === MAX_TAIL_EVENTS) {
         terminal.inform(
-          `More than ${formatCount(MAX_TAIL_EVENTS)} events at once; the older ones are left out.`,
+          `More than ${plural(MAX_TAIL_EVENTS, 'event')} at once; the older ones are left out.`,
         );
       }
       for (const event of unseen) terminal.print(render(event));

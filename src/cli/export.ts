@@ -14,7 +14,7 @@ import { defineCommand, type Invocation } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { writeSetup } from './export-setup.ts';
 import { followExport } from './follow.ts';
-import { formatBytes, formatCount, printable } from './format.ts';
+import { formatBytes, plural, printable } from './format.ts';
 import { choice, flag, repeated, required, text } from './options.ts';
 import { tableOfFiles } from './print-job.ts';
 import { createProgress } from './progress.ts';
@@ -39,7 +39,7 @@ const verify = defineCommand({
     for (const { filename, problem } of differences) {
       terminal.print(`${printable(filename ?? folder, 100)}: ${printable(problem, 200)}`);
     }
-    const seen = `${formatCount(files)} files, ${formatCount(rows)} rows, ${formatBytes(bytes)}`;
+    const seen = `${plural(files, 'file')}, ${plural(rows, 'row')}, ${formatBytes(bytes)}`;
     terminal.print(
       differences.length === 0
         ? `${folder}: ${terminal.style('green', 'all is as it was written')}: ${seen}`

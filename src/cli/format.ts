@@ -10,8 +10,8 @@ export function formatCount(value: number): string {
 }
 
 /** 1 file, 2,345 files */
-export function countFiles(files: number): string {
-  return files === 1 ? '1 file' : `${formatCount(files)} files`;
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${formatCount(value)} ${value === 1 ? one : many}`;
 }
 
 /** 12.3 MiB */

@@ -21,7 +21,7 @@ import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { followJob, followLoad } from './follow.ts';
-import { formatCount, printList } from './format.ts';
+import { formatCount, plural, printList } from './format.ts';
 import { mend } from './mend.ts';
 import { choice, flag, parseCount, parsed, parseJobId, required } from './options.ts';
 import { applyPlanOfJob, planOfJob } from './plans.ts';
@@ -135,7 +135,7 @@ const cancel = defineCommand({
 function describeCancelled(job: Job): string {
   if (job.kind !== 'load') return 'Cancelled; nothing of it stays.';
   const { tally, totalRows } = job.load;
-  return `Cancelled; ${formatCount(tally.read)} of ${formatCount(totalRows)} rows had been done and stay.`;
+  return `Cancelled; ${formatCount(tally.read)} of ${plural(totalRows, 'row')} had been done and stay.`;
 }
 
 const retry = defineCommand({

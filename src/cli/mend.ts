@@ -16,7 +16,7 @@ import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { defineCommand } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';
-import { formatCount } from './format.ts';
+import { formatCount, plural } from './format.ts';
 import { flag, parseJobId, required, text } from './options.ts';
 import { createProgress } from './progress.ts';
 import { formatOfRejects } from './rejects-file.ts';
@@ -75,7 +75,7 @@ export const mend = defineCommand({
 });
 
 const mended = (count: number): string =>
-  count === 1 ? '1 refused record is mended' : `${formatCount(count)} refused records are mended`;
+  count === 1 ? '1 refused record is mended' : `${plural(count, 'refused record')} are mended`;
 
 function left(count: number): string {
   if (count === 0) return 'nothing is left';

@@ -22,7 +22,7 @@ import {
 import { defineCommand, type Invocation } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { columnsOf, countFiles, formatBytes, formatCount, formatDuration, printTable } from './format.ts';
+import { columnsOf, formatBytes, formatCount, formatDuration, plural, printTable } from './format.ts';
 import { flag, text } from './options.ts';
 import { createProgress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -200,8 +200,8 @@ async function printChecked(
   }
   printFindings(terminal, isRefused ? findings.filter((each) => each.status !== 'ok') : findings);
   if (isRefused) return terminal.inform('Nothing was written.');
-  terminal.print(`${formatCount(size.tables)} tables, ${formatBytes(size.bytes)} on disk here`);
-  if (files !== null) terminal.print(`${countFiles(files.files)}, ${formatBytes(files.bytes)}`);
+  terminal.print(`${plural(size.tables, 'table')}, ${formatBytes(size.bytes)} on disk here`);
+  if (files !== null) terminal.print(`${plural(files.files, 'file')}, ${formatBytes(files.bytes)}`);
   terminal.inform('Dry run: nothing was written.');
 }
 
@@ -219,10 +219,11 @@ function createMoveProgress(terminal: Terminal, quiet: boolean) {
     onRows: (table, rows, bytes) =>
       show(table.name, table.rowsExpected > rows ? rows / table.rowsExpected : null, () => {
         const rate = Math.round((1000 * rows) / Math.max(performance.now() - startedAt, 1));
-        return `${formatCount(rows)} rows · ${formatCount(rate)} rows/s · ${formatBytes(bytes)}`;
+        return `${plural(rows, 'row')} · ${formatCount(rate)} rows/s · ${formatBytes(bytes)}`;
       }),
     onTable: () => undefined,
-    onFile: ({ files, bytes }) => show('files', null, () => `${countFiles(files)} · ${formatBytes(bytes)}`),
+    onFile: ({ files, bytes }) =>
+      show('files', null, () => `${plural(files, 'file')} · ${formatBytes(bytes)}`),
     end: () => shown.end(),
   } satisfies MoveProgress & { end(): void };
 }
@@ -246,9 +247,9 @@ function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, fi
   terminal.print('');
   const there = terminal.style('green', 'the same on both sides');
   terminal.print(
-    `${formatCount(tables.length)} tables, ${formatCount(rows)} rows: counts and hashes are ${there}.`,
+    `${plural(tables.length, 'table')}, ${plural(rows, 'row')}: counts and hashes are ${there}.`,
   );
-  if (files !== null) terminal.print(`${countFiles(files.files)}, ${formatBytes(files.bytes)} copied.`);
+  if (files !== null) terminal.print(`${plural(files.files, 'file')}, ${formatBytes(files.bytes)} copied.`);
   printSettings(terminal, wish.from, newSettings(wish));
 }
 

@@ -14,6 +14,7 @@ import {
   formatCount,
   formatDuration,
   formatTime,
+  plural,
   printable,
   renderTable,
 } from './format.ts';
@@ -53,7 +54,7 @@ function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Recor
   line('job', load.jobId);
   line('status', terminal.style('bold', load.status) + (load.dryRun ? ' (dry run: nothing is written)' : ''));
   const file = printable(load.filename, 80);
-  line('file', `${file}, ${formatBytes(load.fileSize)}, ${formatCount(load.totalRows)} rows`);
+  line('file', `${file}, ${formatBytes(load.fileSize)}, ${plural(load.totalRows, 'row')}`);
   line('what', `${load.type}, ${load.entity}`);
   line('accepted', load.acceptedAt.toISOString());
   if (load.endedAt !== null) line('ended', load.endedAt.toISOString());
@@ -146,7 +147,7 @@ function printExportJob(terminal: Terminal, found: Export, request: ExportReques
     `export of ${request.datasets.join(', ')} as ${request.layout === 'stream' ? 'a stream in ' : ''}${request.format}`,
   );
   line('period', `${request.from ?? 'the beginning'} to ${request.to}`);
-  line('written', `${formatCount(rowsWritten)} rows, ${formatBytes(bytesWritten)}`);
+  line('written', `${plural(rowsWritten, 'row')}, ${formatBytes(bytesWritten)}`);
   printTimes(line, found.requestedAt, found);
   printErrors(line, found);
   if (filesExpired) line('files', 'expired');
@@ -156,7 +157,12 @@ function printExportJob(terminal: Terminal, found: Export, request: ExportReques
 }
 
 export function tableOfFiles(files: readonly ExportFile[]): string[] {
-  const rows = files.map(({ filename, rows, bytes }) => [filename, formatCount(rows), formatBytes(bytes)]);
+  // The manifest is no data, and has no rows.
+  const rows = files.map(({ filename, dataset, rows, bytes }) => [
+    filename,
+    dataset === 'manifest' ? '' : formatCount(rows),
+    formatBytes(bytes),
+  ]);
   return renderTable(columnsOf('file', '>rows', '>size'), rows);
 }
 
@@ -168,8 +174,8 @@ function printDeletionJob(terminal: Terminal, found: Deletion): void {
   line('what', `deletion of ${formatCount(counts.requested)} ${entity}`);
   if (status === 'queued') line('waits for', `${queuePosition ?? 0} jobs before it`);
   line('ids', `${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`);
-  const others = `${formatCount(removed.rejects)} refused records, ${formatCount(removed.files)} received files, files of ${formatCount(removed.exports)} exports`;
-  line('removed', `${formatCount(removed.events)} events, ${others}`);
+  const others = `${plural(removed.rejects, 'refused record')}, ${plural(removed.files, 'received file')}, files of ${plural(removed.exports, 'export')}`;
+  line('removed', `${plural(removed.events, 'event')}, ${others}`);
   printTimes(line, found.acceptedAt, found);
   printErrors(line, found);
 }

@@ -2,7 +2,7 @@ import cliProgress from 'cli-progress';
 import type { Export } from '../domain/export.ts';
 import type { Load } from '../domain/load.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
-import { formatBytes, formatCount, formatDuration } from './format.ts';
+import { formatBytes, formatCount, formatDuration, plural } from './format.ts';
 import type { Terminal } from './terminal.ts';
 
 /** How far a load or an export is. */
@@ -81,7 +81,7 @@ function describeLoad(load: Load, now: Date): string {
   if (load.status === 'queued' && (load.queuePosition ?? 0) > 0)
     return `waits for ${load.queuePosition} loads before it`;
   const { read, rejected } = load.tally;
-  const parts = [`${formatCount(read)}/${formatCount(load.totalRows)} rows`];
+  const parts = [`${formatCount(read)}/${plural(load.totalRows, 'row')}`];
   const rate = rowsPerSecond(load, now) ?? 0;
   if (rate > 0) parts.push(`${formatCount(rate)} rows/s`);
   if (rejected > 0) parts.push(`${formatCount(rejected)} rejected`);
@@ -97,6 +97,6 @@ export function showExport(
   progress.show(share, () =>
     status === 'queued'
       ? 'waits for a worker'
-      : `${formatCount(rowsWritten)} rows · ${formatBytes(bytesWritten)}`,
+      : `${plural(rowsWritten, 'row')} · ${formatBytes(bytesWritten)}`,
   );
 }

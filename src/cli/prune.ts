@@ -1,6 +1,6 @@
 import { type Pruned, planPrune, prune as pruneAll } from '../background-jobs/prune.ts';
 import { defineCommand } from './define-command.ts';
-import { formatCount } from './format.ts';
+import { formatCount, plural } from './format.ts';
 import { flag } from './options.ts';
 
 export const prune = defineCommand({
@@ -45,11 +45,11 @@ function describe(counts: Pruned, dryRun: boolean): string {
   const { files, jobs, exports, records, deletions, inboxFiles, notifications, runs, temporary } = counts;
   const { events, months, archived } = counts;
   const parts = [
-    `${formatCount(files)} received files`,
-    `the files of ${formatCount(exports)} exports`,
-    `the records of ${formatCount(jobs)} loads, ${formatCount(records)} exports and ${formatCount(deletions)} deletions`,
-    `what is known of ${formatCount(inboxFiles)} files of the inbox, ${formatCount(notifications)} notifications and ${formatCount(runs)} runs of schedules`,
-    `${formatCount(events)} events${archived === null ? '' : ` (${formatCount(archived)} of them archived)`}, of ${formatCount(months)} months all`,
+    `${plural(files, 'received file')}`,
+    `the files of ${plural(exports, 'export')}`,
+    `the records of ${plural(jobs, 'load')}, ${plural(records, 'export')} and ${plural(deletions, 'deletion')}`,
+    `what is known of ${plural(inboxFiles, 'file')} of the inbox, ${plural(notifications, 'notification')} and ${plural(runs, 'run')} of schedules`,
+    `${plural(events, 'event')}${archived === null ? '' : ` (${formatCount(archived)} of them archived)`}, of ${plural(months, 'month')} all`,
     ...(temporary === null ? [] : [`${formatCount(temporary)} unfinished files of killed processes`]),
   ];
   return `${dryRun ? 'Would remove' : 'Removed'}: ${parts.join(', ')}.`;

@@ -8,7 +8,7 @@ import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
-import { columnsOf, formatCount, printable, printList } from './format.ts';
+import { columnsOf, formatCount, plural, printable, printList } from './format.ts';
 import { parsed, required } from './options.ts';
 import type { EnvironmentSession } from './session.ts';
 
@@ -50,7 +50,7 @@ const preview = defineCommand({
     const stored = await requireSegment(call, argument);
     const { users, sample } = await count(call, readDefinition(stored), flags.sample);
     if (json) return terminal.json({ id: stored.id, key: stored.key, users, sample });
-    terminal.print(`${printable(stored.title, 60)} (${stored.key}): ${formatCount(users)} users`);
+    terminal.print(`${printable(stored.title, 60)} (${stored.key}): ${plural(users, 'user')}`);
     for (const userId of sample) terminal.print(`  ${printable(userId, 100)}`);
     const more = users - sample.length;
     if (more > 0 && sample.length > 0) terminal.print(`  … and ${formatCount(more)} more`);

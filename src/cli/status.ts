@@ -19,6 +19,7 @@ import {
   formatCount,
   formatDuration,
   formatTime,
+  plural,
   printable,
   renderTable,
 } from './format.ts';
@@ -179,7 +180,7 @@ function eventsLine(retention: ServiceStatus['retention']): string[] {
   const archived =
     archiveFiles === 0
       ? ''
-      : `, ${formatCount(eventsArchived)} in ${formatCount(archiveFiles)} archives of ${formatBytes(archiveBytes)}`;
+      : `, ${formatCount(eventsArchived)} in ${plural(archiveFiles, 'archive')} of ${formatBytes(archiveBytes)}`;
   const failing = error === null ? '' : `; pruning fails: ${printable(error, 120)}`;
   return [`events     ${formatCount(eventsRemoved)} removed by their retention${archived}${failing}`];
 }

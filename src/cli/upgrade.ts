@@ -7,7 +7,7 @@ import { prepareDatabase } from '../provide-database.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
-import { formatCount } from './format.ts';
+import { plural } from './format.ts';
 import { flag, text } from './options.ts';
 import { createProgress } from './progress.ts';
 import { provideForCommand, requireData } from './session.ts';
@@ -60,7 +60,7 @@ something is; 2 a setting is wrong.`,
     await prepareDatabase(database.url, config.redisUrl === null, log).finally(() => database.stop());
     if (json) return terminal.json({ copied: taken });
     if (taken !== null) {
-      terminal.print(`Copied ${formatCount(taken.rows)} rows from PostgreSQL ${taken.from} to ${taken.to}.`);
+      terminal.print(`Copied ${plural(taken.rows, 'row')} from PostgreSQL ${taken.from} to ${taken.to}.`);
       terminal.print(`The old data is in ${taken.aside}; remove it when you are sure.`);
     }
     terminal.print('The database is up to date.');

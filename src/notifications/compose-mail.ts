@@ -193,7 +193,9 @@ function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
     size: `${rows}${count.format(bytes)} bytes`,
     url: oneLine(url),
   });
-  const listed = files.map((file) => list(file, `${count.format(file.rows)} rows, `));
+  const listed = files.map((file) =>
+    list(file, `${count.format(file.rows)} ${file.rows === 1 ? 'row' : 'rows'}, `),
+  );
   return manifest === null ? listed : [...listed, list(manifest, '')];
 }
 

@@ -6,6 +6,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { MAX_SCHEMA_ERRORS } from '../domain/limits.ts';
+import { hiddenCharacters } from '../domain/shown-text.ts';
 import { follow, keysOf, listErrors, ruled, validatorOf } from '../validation.ts';
 
 export interface TextRule {
@@ -18,11 +19,8 @@ export interface TextRule {
   readonly problem?: (text: string) => string | null;
 }
 
-/** One line: control characters would upset a terminal, and none is meant. */
-const oneLine = [
-  '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-  'must be one line, without control characters',
-] as const;
+/** One line: control characters would upset a terminal, and what nobody sees makes one name look like another. */
+const oneLine = [`^[^${hiddenCharacters}]*$`, 'must be one line, without hidden characters'] as const;
 
 /** 1 to `maxChars` characters. */
 export function text({ maxChars, description, pattern: [pattern, words] = oneLine, problem }: TextRule) {

@@ -137,6 +137,15 @@ describe('keys', () => {
     expect(await verify(key)).toHaveProperty('refused');
   });
 
+  test.each(['', ' ', 'x'.repeat(201), 'a\u202egnp', 'a\u0007', 'a\u200bb', '\ufeffci', 'a\nb'])(
+    'a label that people cannot read as it is, is refused: %j',
+    async (label) => {
+      await expect(createApiKey(t.system.db, environmentId(), { label })).rejects.toThrow(
+        /visible characters/,
+      );
+    },
+  );
+
   test('rotating gives a second live key with the same label and scopes', async () => {
     const old = await createApiKey(t.system.db, environmentId(), { label: 'app', scopes: ['import'] });
     const fresh = await rotateApiKey(t.system.db, environmentId(), old.keyId);

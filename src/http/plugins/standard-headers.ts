@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { inputError } from '../../domain/errors.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;
 
@@ -10,15 +11,36 @@ export function chooseRequestId(raw: IncomingMessage): string {
   return typeof given === 'string' && sane.test(given) ? given : randomUUID();
 }
 
-/** Every answer has these. */
+/** The parts of the interface that answer with data of callers. */
+const api = /^\/+(?:api\/+)?v1\//;
+
+/**
+ * Sets the headers that every answer has, and refuses a request with two Host headers: of those, a proxy in front of us may
+ * have believed the other one.
+ */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     setStandardHeaders(request, reply);
-    done();
+    done(
+      hasTwoHosts(request.raw) ? inputError('invalid_field', 'The request has two Host headers') : undefined,
+    );
   });
 }
 
-/** The id under which the log knows the request; and no browser is to guess that data of others is a page or a script. */
+/**
+ * Sets the id under which the log knows the request. No browser may guess that data of others is a page or a script, nor keep
+ * an answer of the interface.
+ */
 export function setStandardHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
+  if (api.test(request.url)) reply.header('cache-control', 'no-store');
+}
+
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts > 1;
 }

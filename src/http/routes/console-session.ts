@@ -123,7 +123,6 @@ export function consoleSession(app: FastifyInstance, system: System): void {
   const any = { config: { scope: 'any' } } as const;
   app.get('/v1/console/session', { ...any, schema: showSchema }, async (request, reply) => {
     const caller = callerOf(request);
-    reply.header('cache-control', 'no-store');
     return reply.send(renderCaller(caller, await environmentsOf(system, caller), version));
   });
   app.delete('/v1/console/session', { ...any, schema: signOutSchema }, async (request, reply) => {
@@ -144,7 +143,7 @@ export function consoleSession(app: FastifyInstance, system: System): void {
       expires_at: each.expiresAt.toISOString(),
       is_own: each.sessionId === session?.sessionId,
     });
-    return reply.header('cache-control', 'no-store').send(found.map(render));
+    return reply.send(found.map(render));
   });
   app.delete('/v1/console/sessions/:session_id', { ...any, schema: endSchema }, async (request, reply) => {
     const { session_id } = request.params as { session_id: string };

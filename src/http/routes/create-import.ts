@@ -49,12 +49,13 @@ export const importRecord = component(
       ...jobFields,
       file_size: Type.String({
         pattern: '^[0-9]+$',
-        description: 'Bytes as received, as a string.',
+        description:
+          'Bytes as received, in digits: this answer alone has a string where a job, an upload and an inspection have a number.',
         examples: ['116'],
       }),
       total_rows: Type.String({
         pattern: '^[1-9][0-9]*$',
-        description: 'Data records in the file, as a string.',
+        description: 'Data records in the file, in digits; a job has a number.',
         examples: ['4'],
       }),
     },

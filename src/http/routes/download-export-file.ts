@@ -157,7 +157,6 @@ async function sendFile(
     .header('content-length', String(end - start))
     .header('accept-ranges', 'bytes')
     .header('content-disposition', `attachment; filename="${file.filename}"`)
-    .header('cache-control', 'private, no-cache')
     .send(body);
 }
 

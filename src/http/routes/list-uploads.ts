@@ -31,6 +31,6 @@ export function listUploadsRoute(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: listUploadsSchema } as const;
   app.get('/v1/uploads', options, async (request, reply) => {
     const uploads = await listKeptUploads(system, environmentId(request));
-    return reply.header('cache-control', 'no-store').send(uploads.map(renderUpload));
+    return reply.send(uploads.map(renderUpload));
   });
 }

@@ -164,7 +164,6 @@ export function listKeys(app: FastifyInstance, { db }: System): void {
   app.get('/v1/keys', { ...any, schema: listKeysSchema }, async (request, reply) => {
     requireAdmin(request);
     const found = await listApiKeys(db, environmentId(request));
-    reply.header('cache-control', 'no-store');
     return reply.send(found.map((key): Static<typeof apiKey.schema> => renderKey(key)));
   });
   app.post<{ Params: Static<typeof parameters> }>(
@@ -191,7 +190,7 @@ export function issueKeys(scope: FastifyInstance, { db }: System): void {
       ...(allowed === undefined ? {} : { scopes: allowed as Scope[] }),
     });
     const answer: Static<typeof issuedKey.schema> = { ...renderKey(made), key: made.key };
-    return reply.code(201).header('cache-control', 'no-store').send(answer);
+    return reply.code(201).send(answer);
   });
   scope.post<{ Params: Static<typeof parameters> }>(
     '/v1/keys/:key_id/rotate',
@@ -204,7 +203,7 @@ export function issueKeys(scope: FastifyInstance, { db }: System): void {
       const dates = { oldExpiresAt: dateOf(old_expires_at), expiresAt: dateOf(expires_at) };
       const made = await rotateApiKey(db, environmentId(request), request.params.key_id, dates);
       const answer: Static<typeof issuedKey.schema> = { ...renderKey(made), key: made.key };
-      return reply.code(201).header('cache-control', 'no-store').send(answer);
+      return reply.code(201).send(answer);
     },
   );
 }

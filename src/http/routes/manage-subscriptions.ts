@@ -166,7 +166,7 @@ export function addSubscriptionRoutes(scope: FastifyInstance, { db, config }: Sy
       types: [...made.subscription.kinds],
       secret: made.secret,
     };
-    return reply.code(201).header('cache-control', 'no-store').send(answer);
+    return reply.code(201).send(answer);
   });
   scope.post<{ Params: Parameters }>(
     '/v1/subscriptions/:subscription_id/rotate_secret',
@@ -178,9 +178,7 @@ export function addSubscriptionRoutes(scope: FastifyInstance, { db, config }: Sy
       const { overlap_hours: overlap = 24 } = given as Static<typeof rotation>;
       const id = Number(request.params['subscription_id']);
       const { secret, previousUntil } = await rotateSecret(db, environmentId(request), id, overlap);
-      return reply
-        .header('cache-control', 'no-store')
-        .send({ id, secret, previous_secret_until: previousUntil.toISOString() });
+      return reply.send({ id, secret, previous_secret_until: previousUntil.toISOString() });
     },
   );
 }

@@ -96,8 +96,6 @@ export function showExport(app: FastifyInstance, system: System): void {
     const expireAt = linksExpireAt(system.files, config.linkTtlHours);
     const { apiKey } = config;
     const links = await fileLinks({ ...system, apiKey }, found, base, expireAt, callerKeyId(request));
-    return reply
-      .header('cache-control', 'no-store')
-      .send(renderExport(found, environment, links, base) satisfies ExportJob);
+    return reply.send(renderExport(found, environment, links, base) satisfies ExportJob);
   });
 }

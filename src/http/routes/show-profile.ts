@@ -8,7 +8,7 @@ import { readProfile } from '../../postgres/stores/read-profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { sendJson } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { component, jobRefusals, orNull } from '../schemas/answers.ts';
+import { component, errorAnswers, jobRefusals, orNull } from '../schemas/answers.ts';
 
 const instant = (description: string) =>
   Type.String({ format: 'date-time', description, examples: ['2026-11-20T12:34:56.123456Z'] });
@@ -117,17 +117,24 @@ const showProfileSchema = (entity: Entity) => {
   return {
     operationId,
     summary: `Show a ${one}`,
-    description: `The ${one} as it is stored at this moment: what was answered 202 before is in it.`,
+    description: `The ${one} as it is stored at this moment: what was answered 202 before is in it. 405 where the path takes POST and no ${one} has that id.`,
     tags: ['reading'],
     params: entity === 'users' ? userParameters : companyParameters,
     response: {
       200: { description: `The ${one}.`, content: { 'application/json': { schema: schema.ref } } },
       ...jobRefusals(),
+      ...errorAnswers('method_not_allowed'),
     },
   } satisfies FastifySchema;
 };
 
-/** One profile, as JSON that PostgreSQL wrote. */
+/** Paths beside these that take POST only. A profile may have such an id, and is then shown. */
+const postPaths: Readonly<Record<Entity, readonly string[]>> = {
+  users: ['bulk_identify'],
+  companies: ['identify', 'bulk_identify'],
+};
+
+/** Shows one profile, as JSON that PostgreSQL wrote. */
 export function showProfile(app: FastifyInstance, system: System, entity: Entity): void {
   const options = {
     config: { scope: 'read', trustsKnownKeys: true },
@@ -140,8 +147,10 @@ export function showProfile(app: FastifyInstance, system: System, entity: Entity
     async (request, reply) => {
       const id = request.params[name];
       const json = await readProfile(system.reader, entity, environmentId(request), id);
-      if (json === null) throw noSuchProfile(entity, id);
-      return sendJson(reply, json);
+      if (json !== null) return sendJson(reply, json);
+      if (!postPaths[entity].includes(id)) throw noSuchProfile(entity, id);
+      reply.header('allow', 'POST');
+      throw inputError('method_not_allowed', `${request.method} is not allowed here`, 'allowed: POST');
     },
   );
 }

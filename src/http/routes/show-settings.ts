@@ -69,7 +69,7 @@ export function showSettings(app: FastifyInstance, { db, config }: System): void
   app.get('/v1/settings', { ...any, schema: showSettingsSchema }, async (request, reply) => {
     requireAdmin(request);
     const settings: Static<typeof settingRecord.schema>[] = config.inForce.map((each) => ({ ...each }));
-    return reply.header('cache-control', 'no-store').send(settings);
+    return reply.send(settings);
   });
   app.get('/v1/environments', { ...any, schema: listEnvironmentsSchema }, async (request, reply) => {
     requireAdmin(request);

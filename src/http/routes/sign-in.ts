@@ -92,7 +92,6 @@ export function signInRoute(scope: FastifyInstance, system: System): void {
     const caller = await verifySession(db, config, signedIn.cookie);
     if (isRefusal(caller)) throw new TransientError('the session ended as it began');
     setSessionCookie(request, reply, signedIn.cookie, config.publicUrl);
-    reply.header('cache-control', 'no-store');
     return reply.send(renderCaller(caller, await environmentsOf(system, caller), version));
   });
 }

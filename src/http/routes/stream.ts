@@ -94,7 +94,6 @@ export function watch(app: FastifyInstance, { live }: System): void {
     live.requireRoom(environment);
     reply
       .header('content-type', 'text/event-stream; charset=utf-8')
-      .header('cache-control', 'no-store')
       // nginx would collect the events.
       .header('x-accel-buffering', 'no');
     if (request.method === 'HEAD') return reply.send('');

@@ -120,8 +120,7 @@ export function describeUpload(reply: FastifyReply, upload: Upload): FastifyRepl
   return reply
     .header('upload-offset', upload.receivedBytes)
     .header('upload-length', upload.fileSize)
-    .header('upload-expires', upload.expiresAt.toUTCString())
-    .header('cache-control', 'no-store');
+    .header('upload-expires', upload.expiresAt.toUTCString());
 }
 
 /** In the scope of the routes of uploads: every answer says the version, and a request that wants another is refused. */

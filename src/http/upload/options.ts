@@ -5,6 +5,7 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { defaultLoadOptions, type GuardLimit, type LoadOptions, presets } from '../../domain/load.ts';
 import { mappingNamePattern, mappingNameRule } from '../../domain/saved-mapping.ts';
+import { withoutHidden } from '../../domain/shown-text.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import { findContradictions } from '../../domain/source-conflicts.ts';
 import {
@@ -300,12 +301,12 @@ function readGuard(text: string | undefined): GuardLimit | null {
 const maxCharacters = 255;
 
 /**
- * A file name as it may be shown: without folders, control characters and what reorders text. It is never used as a
- * path. Undefined if nothing is left of it.
+ * Returns a file name as it may be shown: without folders and hidden characters. It is never used as a path. Returns
+ * undefined if nothing is left of it.
  */
 export function cleanFilename(name: string): string | undefined {
   const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? '';
-  const clean = last.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '').trim();
+  const clean = withoutHidden(last).trim();
   return Array.from(clean).slice(0, maxCharacters).join('') || undefined;
 }
 

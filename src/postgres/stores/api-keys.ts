@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { scopes as everyScope, type Scope } from '../../domain/scope.ts';
+import { isShownText } from '../../domain/shown-text.ts';
 import type { Database } from '../database.ts';
 
 /** A key as it is listed: everything but the key. */
@@ -113,8 +114,8 @@ export async function rotateApiKey(
 }
 
 function checkLabel(label: string): void {
-  if (label.length > 0 && label.length <= maxLabelLength && !/\p{Cc}/u.test(label)) return;
-  throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} printable characters`, 'label');
+  if (isShownText(label, maxLabelLength)) return;
+  throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} visible characters`, 'label');
 }
 
 function checkExpiry(expiresAt: Date | null): void {

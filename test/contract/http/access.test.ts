@@ -208,6 +208,32 @@ describe.each(routes)('%s %s', (method, path, scope) => {
   });
 });
 
+describe('a path beside a pattern that it fits', () => {
+  test.each(['/v1/companies/identify', '/v1/companies/bulk_identify', '/v1/users/bulk_identify'])(
+    '%s is 405 by GET while no profile has that id',
+    async (path) => {
+      for (const method of ['GET', 'HEAD']) {
+        const { status, headers } = await server.fetch(path, { method });
+        expect([method, status, headers.get('allow')]).toEqual([method, 405, 'POST']);
+      }
+    },
+  );
+});
+
+describe('an answer of the interface', () => {
+  test.each([
+    '/v1/background_jobs',
+    '/v1/users/nobody',
+    '//v1//validate',
+    '/api/v1/analytics/exports',
+    '/v1/nowhere',
+  ])('is kept by no browser and no proxy: %s', async (path) => {
+    const options = { headers: { authorization: `Token ${t.key}` } };
+    const { headers } = await fetch(`${server.address}${path}`, options);
+    expect(headers.get('cache-control')).toBe('no-store');
+  });
+});
+
 describe('a key', () => {
   test('is refused from the moment it is revoked', async () => {
     const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });

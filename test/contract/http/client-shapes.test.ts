@@ -363,6 +363,13 @@ describe('what cannot work is told what to do', () => {
     }
   });
 
+  test('two Host headers', async () => {
+    const connection = await site.server.connect();
+    connection.head('GET /v1/validate HTTP/1.1', 'host: x', 'Host: y');
+    await connection.until(/^HTTP\/1\.1 400 [\s\S]*two Host headers/);
+    connection.reset();
+  });
+
   test('headers that are too large', async () => {
     const connection = await site.server.connect();
     await connection.write(`GET /v1/validate HTTP/1.1\r\nhost: x\r\ncookie: ${'x'.repeat(20_000)}\r\n\r\n`);

@@ -207,7 +207,7 @@ features:
       '1:31 embeds[0].title has 201 characters; at most 200 are allowed',
     ]);
     expect(problems(JSON.stringify({ embeds: [{ key: 'a', title: 'a\u001b[31mb', type: 'card' }] }))).toEqual(
-      ['1:31 embeds[0].title must be one line, without control characters; it is "a\\u001b[31mb"'],
+      ['1:31 embeds[0].title must be one line, without hidden characters; it is "a\\u001b[31mb"'],
     );
     expect(problems(module('one\ntwo'))).toEqual([]);
     expect(problems(module('one\rtwo'))).toHaveLength(1);

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { isMailAddress } from '../../../src/domain/notification.ts';
+
+test.each([
+  'ada@example.com',
+  'a.b+c@mail.example.co',
+  "o'neil@example.com",
+  'sluice@localhost',
+  'x-y@a-b.io',
+])('%s is one plain address', (address) => {
+  expect(isMailAddress(address)).toBe(true);
+});
+
+test.each([
+  // An option to a program that sends mail.
+  '-oQ/tmp@x.y',
+  '-f@example.com',
+  // A domain without a dot leads nowhere.
+  'a@b',
+  'ada',
+  '@example.com',
+  'ada@',
+  'ada@.com',
+  'ada@example.',
+  'ada@-x.com',
+  'Ada <ada@example.com>',
+  'a@x.com,b@x.com',
+  'a\r\nBcc:b@x.com',
+  '"a b"@x.com',
+  'ada@[127.0.0.1]',
+  '=?utf-8?q?a?=@x.com',
+  `${'a'.repeat(65)}@x.com`,
+  `a@${'b'.repeat(64)}.com`,
+])('%j is none', (address) => {
+  expect(isMailAddress(address)).toBe(false);
+});
