@@ -228,6 +228,8 @@ export const PLANNED_BYTES_AT_A_TIME = MiB;
 export const MAX_COUNTED_REJECTS = 100_000;
 /** Records of one file of mended records. */
 export const MAX_AMENDED_ROWS = 2_000_000;
+/** Refused records that one request edits. */
+export const MAX_EDITED_RECORDS = 1_000;
 /** Jobs that mend refused records of another, shown with it. */
 export const MAX_SHOWN_AMENDMENTS = 100;
 /** Unfinished jobs before one that waits, of each kind, that are counted. */

@@ -3,13 +3,14 @@
  * (roughly, in hundredths, from names and prose), and what stands beside it. A byte such as 0xE8 is è in one code page and č
  * in another: a vowel, which stands between consonants, or a consonant, which stands beside vowels.
  */
+import type { AdvisedEncoding } from '../domain/source.ts';
 
 /** A language, as a chance for each of its letters. */
 export type Language = ReadonlyMap<string, number>;
 
 /** What a code page writes, as far as it differs from windows-1252 in bytes that are letters there. */
 export interface WrittenPage {
-  readonly encoding: string;
+  readonly encoding: AdvisedEncoding;
   readonly languages: readonly Language[];
   /** How much likelier than this page windows-1252 must make what was found, as a logarithm: who writes so is rare or not. */
   readonly margin: number;

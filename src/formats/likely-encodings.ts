@@ -1,3 +1,4 @@
+import type { AdvisedEncoding } from '../domain/source.ts';
 import { isDecoded } from './utf8.ts';
 import { findWestern } from './western-text.ts';
 
@@ -10,7 +11,7 @@ const FEWEST_CHARACTERS = 3;
 
 /** An encoding, and the letters that make up most of what it is used for. */
 interface Candidate {
-  readonly encoding: string;
+  readonly encoding: AdvisedEncoding;
   readonly common: RegExp;
   /** The share of them among all characters beyond ASCII, from which on it is likely. */
   readonly share: number;
@@ -40,7 +41,7 @@ const strange = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
 /**
  * Encodings that bytes which are not UTF-8 may be in, the likeliest first: for a person to choose from, not to read by.
  */
-export function likelyEncodings(bytes: Buffer): readonly string[] {
+export function likelyEncodings(bytes: Buffer): readonly AdvisedEncoding[] {
   const sample = bytes.subarray(0, SAMPLE_BYTES);
   // What was decoded already is in no other encoding.
   if (sample.includes(0) || isDecoded(sample)) return [];
@@ -52,7 +53,8 @@ export function likelyEncodings(bytes: Buffer): readonly string[] {
     .sort((a, b) => b.score / b.candidate.share - a.score / a.candidate.share)
     .map(({ candidate }) => candidate.encoding);
   if (scripts.length > 0) return scripts.slice(0, MAX_NAMED);
-  return western.hasWords ? [...western.rivals, 'windows-1252'].slice(0, MAX_NAMED) : [];
+  const written: AdvisedEncoding[] = [...western.rivals, 'windows-1252'];
+  return western.hasWords ? written.slice(0, MAX_NAMED) : [];
 }
 
 /** Bytes beyond ASCII in a row, on average, from which on they can be no Latin script, whatever stands beside them. */

@@ -1,3 +1,4 @@
+import type { AdvisedEncoding } from '../domain/source.ts';
 import { readCodePage } from './code-page.ts';
 import { fitOfWords, isWordOf, rivalPages, westernLanguages } from './languages.ts';
 
@@ -12,7 +13,7 @@ export interface WesternFindings {
   /** They can be nothing else. */
   readonly isClear: boolean;
   /** Code pages that suit the words as well or better. */
-  readonly rivals: readonly string[];
+  readonly rivals: readonly AdvisedEncoding[];
   /** There are letters beyond ASCII, within words of ASCII letters. */
   readonly hasWords: boolean;
 }
@@ -143,7 +144,7 @@ function opens(last: string, next: string): boolean {
 }
 
 /** Code pages in which the words would be others, and are not far less likely. */
-function findRivals(words: readonly string[]): string[] {
+function findRivals(words: readonly string[]): AdvisedEncoding[] {
   if (words.length === 0) return [];
   const western = fitOfWords(words, westernLanguages);
   return rivalPages

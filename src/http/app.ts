@@ -51,6 +51,7 @@ import { createUploadRoute } from './routes/create-upload.ts';
 import { deleteMapping } from './routes/delete-mapping.ts';
 import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
+import { editRejects } from './routes/edit-rejects.ts';
 import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
 import { inspectImport } from './routes/inspect-import.ts';
@@ -243,6 +244,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     actOnJobsRoute(scope, system, 'retry');
     applyPlanOfJob(scope, system);
     previewReplacement(scope, system);
+    editRejects(scope, system);
     previewExportRoute(scope, system);
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);

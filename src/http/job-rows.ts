@@ -64,6 +64,7 @@ export const rowQuery = listQuery(rowPage);
 interface RowQuery extends Static<typeof rowQuery> {
   readonly cause?: string;
   readonly group_by?: 'cause';
+  readonly format?: RowsFormat;
 }
 
 interface RowsRequest {
@@ -84,7 +85,7 @@ export function addRowsOfJob(app: FastifyInstance, system: System, kind: RowsOfJ
     reply.header('vary', 'accept');
     // A caller who accepts nothing of it gets JSON, as one who says nothing.
     const [type] = [request.type(offered)].flat();
-    const format = formats[type as keyof typeof formats] ?? 'json';
+    const format = request.query.format ?? formats[type as keyof typeof formats] ?? 'json';
     // A file has all of them, whatever page is asked for.
     if (format !== 'json') return sendFile(kind, request, request.query, reply, jobId, format, inTurn);
     const summary = await kind.summary?.(environmentId(request), jobId, request.query);

@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { consoleStage, expectGoodInEveryLook, limitUpload } from '../support/console.ts';
 import { startStallingProxy } from '../support/stalling-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { textRow, workbookFile } from '../support/workbook-file.ts';
 
 const stage = consoleStage();
 
@@ -78,8 +79,7 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
   await page.getByLabel('Replace with').fill('nobody');
   await page.getByRole('button', { name: 'Replace in 2 records' }).click();
   await page.getByLabel('Customer No, row 302').fill('somebody');
-  await page.getByLabel('Customer No, row 303').fill('x1');
-  await page.getByLabel('Name, row 303').fill('Zoe "Ray", =1+1');
+  await page.getByLabel('Record, row 303').fill('x1;"Zoe ""Ray"", =1+1";pro;');
   await page.getByRole('button', { name: 'Send 3 records back' }).click();
   await page.getByText('Nothing is left to mend').waitFor();
   expect(new URL(page.url()).pathname).toBe('/console/load');
@@ -93,7 +93,7 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
     { user_id: 'c3', metadata: { Name: 'Kundin 3\t', tier: 'pro' } },
     { user_id: 'nobody', metadata: { Name: 'Nobody', tier: 'free' } },
     { user_id: 'somebody', metadata: { Name: 'Nobody', tier: 'free' } },
-    { user_id: 'x1', metadata: expect.objectContaining({ Name: 'Zoe "Ray", =1+1' }) },
+    { user_id: 'x1', metadata: { Name: 'Zoe "Ray", =1+1', tier: 'pro' } },
   ]);
 });
 
@@ -212,4 +212,112 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
   await page.goto(stage.address(`/load?step=columns&upload=${id}`));
   await page.getByLabel(`What ${evil} becomes`).waitFor();
   expect(await page.locator('img').count()).toBe(0);
+});
+
+test('two quick choices of columns both stay, however late the server answers', async () => {
+  const proxy = await startStallingProxy(new URL(stage.server.address));
+  const id = await upload(customers(50), 'late.csv');
+  const page = await stage.open(`/load?step=columns&upload=${id}`, {
+    origin: `http://127.0.0.1:${proxy.port}`,
+  });
+  await page.getByLabel('What Notes becomes').waitFor();
+  proxy.hold();
+  await page.getByLabel('What Notes becomes').selectOption('ignore');
+  await page.getByLabel('What Plan becomes').selectOption('company_id');
+  await page.getByLabel('Property that Name becomes').fill('called');
+  await page.getByLabel('Property that Name becomes').press('Enter');
+  const shown = async () => [
+    await page.getByLabel('What Notes becomes').inputValue(),
+    await page.getByLabel('What Plan becomes').inputValue(),
+    await page.getByLabel('Property that Name becomes').inputValue(),
+    await page.getByLabel('What Customer No becomes').inputValue(),
+  ];
+  const chosen = ['ignore', 'company_id', 'called', 'user_id'];
+  expect(await shown()).toEqual(chosen);
+  proxy.resume();
+  await page.locator('.load-step[aria-busy=false]').waitFor();
+  expect(await shown()).toEqual(chosen);
+  expect(JSON.parse(new URL(page.url()).searchParams.get('map') ?? '')).toEqual({
+    'Customer No': 'user_id',
+    Notes: '',
+    Plan: 'company_id',
+    Name: 'called',
+  });
+  await proxy.close();
+});
+
+test('a sentence says what each row becomes and how many ids there are, and a plan in which many share one warns', async () => {
+  const rows = Array.from({ length: 40 }, (_, n) => `p${n},acme${n % 4},Person ${n}`);
+  const text = ['Customer No,company_id,Name', ...rows].join('\n');
+  const page = await stage.open(`/load?step=columns&upload=${await upload(text, 'people.csv')}`);
+  const each = 'Each of the 40 rows becomes a';
+  await page.getByText(`${each} company, identified by company_id: 4 distinct ids.`).waitFor();
+  await page.getByText('Customer No differs in every row').waitFor();
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByText('(36) share their id with a later one').waitFor();
+  await page.getByRole('link', { name: 'Look at the columns' }).click();
+  await page.getByLabel('What Customer No becomes').selectOption('user_id');
+  const users = `${each} user, identified by Customer No: 40 distinct ids; its company is company_id, 4 distinct.`;
+  await page.getByText(users).waitFor();
+  await page.getByText('differs in every row').waitFor({ state: 'detached' });
+});
+
+test('a file of events of another product does not lead to users whose properties are overwritten', async () => {
+  const rows = Array.from({ length: 20 }, (_, n) => `track,Opened,u${n % 3},2026-01-02T03:04:05Z,id${n}`);
+  const text = ['type,event,userId,timestamp,messageId', ...rows].join('\n');
+  const page = await stage.open(`/load?step=columns&upload=${await upload(text, 'segment.csv')}`);
+  const id = page.getByLabel('What userId becomes');
+  await id.waitFor();
+  expect(await id.inputValue()).not.toBe('user_id');
+  expect(await page.getByRole('button', { name: 'Plan the load' }).isDisabled()).toBe(true);
+  await id.selectOption('user_id');
+  await page.getByText('each row overwrites the properties of its user').waitFor();
+});
+
+test('an encoding that is advised can be chosen, and a sheet of a workbook', async () => {
+  const turkish = Buffer.from('user_id,ad\nu1,\xdeükr\xfc \xdd\xfe\xfdk\n', 'latin1');
+  const { body } = await stage.server.json<{ upload_id: string }>('/v1/imports/inspect?filename=tr.csv', {
+    method: 'POST',
+    body: new Uint8Array(turkish),
+    headers: { 'content-type': 'text/csv' },
+  });
+  const page = await stage.open(`/load?step=reading&upload=${body.upload_id}`);
+  await page.getByLabel('Encoding').selectOption('windows-1254');
+  await page.getByText('Şükrü İşık').first().waitFor();
+  const sheets = [
+    { name: 'Notes', rows: textRow(1, 'user_id', 'name') + textRow(2, 'n1', 'Bob') },
+    { name: 'People', rows: textRow(1, 'user_id', 'name') + textRow(2, 'x1', 'Ada') },
+  ];
+  await page.goto(stage.address('/load'));
+  const mimeType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+  const book = { name: 'book.xlsx', mimeType, buffer: workbookFile({ sheets }) };
+  await page.locator('input[type=file]').setInputFiles(book);
+  await page.getByText('Bob').first().waitFor();
+  expect(await page.getByText('Detected: null').count()).toBe(0);
+  await page.getByLabel('Sheet').fill('People');
+  await page.getByLabel('Sheet').press('Enter');
+  await page.getByText('Ada').first().waitFor();
+});
+
+test('a load is cancelled at every step, and nothing of it is left on the server', async () => {
+  const kept = async () =>
+    (await stage.server.json<Kept[]>('/v1/uploads')).body.map(({ filename }) => filename);
+  const page = await stage.open('/load');
+  await (await limitUpload(page))(100_000);
+  await page.locator('input[type=file]').setInputFiles({
+    name: 'sending.csv',
+    mimeType: 'text/csv',
+    buffer: Buffer.from(`user_id,text\n${'u1,0123456789\n'.repeat(100_000)}`),
+  });
+  await waitFor('the upload to begin', async () => (await kept()).includes('sending.csv'));
+  await page.getByRole('button', { name: 'Cancel sending.csv' }).click();
+  await waitFor('the upload to be gone', async () => !(await kept()).includes('sending.csv'));
+  const steps = await stage.open('/load');
+  for (const step of ['reading', 'columns', 'plan']) {
+    const id = await upload(customers(5), `${step}.csv`);
+    await steps.goto(stage.address(`/load?step=${step}&upload=${id}`));
+    await steps.getByRole('button', { name: 'Cancel and remove the upload' }).click();
+    await steps.getByText('Drop files here').waitFor();
+    expect(await kept()).not.toContain(`${step}.csv`);
+  }
 });

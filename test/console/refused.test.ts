@@ -43,19 +43,15 @@ test('refused records are seen by cause, mended by a proposal and by the cell, t
   await page.getByLabel('user_id, row 241').fill('u1');
   await page.getByRole('button', { name: /the bytes of row 242/ }).click();
   await page.getByText(/000000 {2}74 72 61 63 6b/).waitFor();
-  const cells = {
-    event_type: 'track',
-    user_id: 'u1',
-    event_name: 'opened',
-    inserted_at: '2026-01-02',
-    via: evil,
-  };
-  for (const [name, value] of Object.entries(cells)) await page.getByLabel(`${name}, row 242`).fill(value);
+  const record = page.getByLabel('Record, row 242');
+  expect(await record.inputValue()).toBe(`track,u1,opened,2026-01-02T03:04:05Z,"${evil}"x`);
+  await record.fill(`track,u1,opened,2026-01-02T03:04:05Z,"${evil}x"`);
   await page.getByRole('button', { name: 'Send 2 records back' }).click();
   await page.getByText('Nothing is left to mend').waitFor();
   await page.getByText('100 %').waitFor();
-  const stored = await stage.t.system.db.selectFrom('events').select('event_name').execute();
+  const stored = await stage.t.system.db.selectFrom('events').select(['event_name', 'metadata']).execute();
   expect(stored).toHaveLength(242);
+  expect(stored.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
 });
 
 test('what another has mended meanwhile is said, and nothing of it is mended twice', async () => {
@@ -71,4 +67,56 @@ test('what another has mended meanwhile is said, and nothing of it is mended twi
   await stage.t.ended(mended.body.job_id);
   await page.getByRole('button', { name: 'Send 1 record back' }).click();
   await page.getByText('already_amended').waitFor();
+});
+
+test('a mend that is refused again stays, with its edit and the new reason, until it is accepted', async () => {
+  const jobId = await load('user_id,name,zip\n,Ada,007\nu2,"Bo" x,1\nu3,Cy,2\n', '&stray_quotes=refuse');
+  const page = await stage.open(`/jobs/${jobId}/refused`);
+  await page.getByLabel('user_id, row 1').fill('x'.repeat(300));
+  await page.getByLabel('Record, row 2').fill('u2,"still" open,1');
+  await page.getByRole('button', { name: 'Send 2 records back' }).click();
+  await page.getByText('2 records of 2 were refused again').waitFor();
+  await page.locator('tr', { hasText: 'Refused again: ' }).nth(1).waitFor();
+  expect(await page.getByLabel('user_id, row 1').inputValue()).toBe('x'.repeat(300));
+  expect(await page.getByLabel('Record, row 2').inputValue()).toBe('u2,"still" open,1');
+  await page.getByLabel('user_id, row 1').fill('u1');
+  await page.getByLabel('Record, row 2').fill('u2,"no longer ""open""",1');
+  await page.getByRole('button', { name: 'Send 2 records back' }).click();
+  await page.getByText('Nothing is left to mend').waitFor();
+  const users = await stage.t.system.db
+    .selectFrom('users')
+    .select(['user_id', 'metadata'])
+    .where('user_id', 'in', ['u1', 'u2'])
+    .orderBy('user_id')
+    .execute();
+  expect(users.map(({ metadata }) => metadata)).toEqual([
+    { name: 'Ada', zip: '007' },
+    { name: 'no longer "open"', zip: '1' },
+  ]);
+});
+
+test('all refused records are downloaded as a file, and that file is taken back in mended', async () => {
+  const jobId = await load('user_id,plan\nd1,pro\n,free\n,team\n');
+  const page = await stage.open(`/jobs/${jobId}/refused`);
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Download all as CSV' }).click(),
+  ]);
+  const chunks: Buffer[] = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
+  const mended = Buffer.concat(chunks).toString('utf8').replace('\n,free', '\nd2,free');
+  await page
+    .getByLabel('Send the mended file')
+    .setInputFiles({ name: 'mended.csv', mimeType: 'text/csv', buffer: Buffer.from(mended) });
+  await page.getByText('1 record of the file mended, 1 refused again').waitFor();
+  await page.getByText('mended: 1 of 2 refused records, 1 left').waitFor();
+});
+
+test('whoever chooses a cause is taken to its records', async () => {
+  const jobId = await load(events(120));
+  const page = await stage.open(`/jobs/${jobId}/refused`);
+  await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).click();
+  const heading = page.getByRole('heading', { name: 'Records of this cause' });
+  await heading.waitFor();
+  await expect.poll(async () => (await heading.boundingBox())?.y).toBeLessThan(900);
 });

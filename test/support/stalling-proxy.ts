@@ -5,6 +5,9 @@ export interface StallingProxy {
   readonly port: number;
   /** Connections that are open stay so, and carry nothing any more; new ones work. As after a move to another machine. */
   stall(): void;
+  /** Answers are held back from now on, until `resume`. */
+  hold(): void;
+  resume(): void;
   /** Connections that are open break; new ones work. */
   cut(): void;
   close(): Promise<void>;
@@ -12,11 +15,13 @@ export interface StallingProxy {
 
 export async function startStallingProxy({ hostname, port }: URL): Promise<StallingProxy> {
   const pairs = new Map<Socket, Socket>();
+  let isHeld = false;
   const server = createServer((incoming) => {
     const outgoing = connect(Number(port), hostname);
     pairs.set(incoming, outgoing);
     for (const socket of [incoming, outgoing]) socket.on('error', () => undefined);
     incoming.pipe(outgoing).pipe(incoming);
+    if (isHeld) outgoing.unpipe();
   });
   const cut = (): void => {
     for (const pair of pairs) for (const socket of pair) socket.destroy();
@@ -30,6 +35,14 @@ export async function startStallingProxy({ hostname, port }: URL): Promise<Stall
         incoming.unpipe();
         outgoing.unpipe();
       }
+    },
+    hold() {
+      isHeld = true;
+      for (const outgoing of pairs.values()) outgoing.unpipe();
+    },
+    resume() {
+      isHeld = false;
+      for (const [incoming, outgoing] of pairs) outgoing.pipe(incoming);
     },
     cut,
     async close() {

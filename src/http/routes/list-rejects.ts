@@ -109,6 +109,15 @@ const rejectQuery = listQuery({
       'group_by is cause',
     ),
   ),
+  format: Type.Optional(
+    worded(
+      Type.Enum(['csv', 'ndjson'], {
+        type: 'string',
+        description: 'A file of all of them, whatever `Accept` says: for a link.',
+      }),
+      'format is csv or ndjson',
+    ),
+  ),
 });
 
 const listRejectsSchema = {

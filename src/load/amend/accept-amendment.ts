@@ -23,6 +23,8 @@ export interface AmendRequest {
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
+  /** The refused rows that its records take the place of, where the file does not say it. */
+  readonly rows?: readonly number[];
   /** The records count as of now. */
   readonly wins: boolean;
   readonly idempotencyKey: string | null;
@@ -114,10 +116,11 @@ export async function acceptAmendment(context: LoadContext, request: AmendReques
 
 async function readRows(
   context: LoadContext,
-  { parent, received, wins }: AmendRequest,
+  { parent, received, wins, rows }: AmendRequest,
 ): Promise<AmendedRows> {
   try {
     requirePlace(parent, wins);
+    if (rows !== undefined) return { rows, lines: null };
     requireShape(parent, received);
     return await readAmendedRows(context.files, received);
   } catch (error) {
@@ -159,11 +162,12 @@ async function claim(
   if (await isBeforeDeletion(db, environmentId, parent.jobId)) throw deletedSince(parent.jobId);
 }
 
-function explain(unclaimed: readonly Unclaimed[], lines: readonly number[]): Error {
+function explain(unclaimed: readonly Unclaimed[], lines: AmendedRows['lines']): Error {
   const wrong = unclaimed.find(({ claimedBy }) => claimedBy === null);
   if (wrong !== undefined) {
     const message = `row ${wrong.row} is no refused row of the job`;
-    return inputError('invalid_field', message, `line ${lines[wrong.record - 1]}`);
+    const place = lines === null ? `row ${wrong.row}` : `line ${lines[wrong.record - 1]}`;
+    return inputError('invalid_field', message, place);
   }
   const named = unclaimed.map(({ row }) => row).join(', ');
   const jobs = [...new Set(unclaimed.map(({ claimedBy }) => claimedBy))].join(', ');

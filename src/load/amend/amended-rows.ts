@@ -14,8 +14,8 @@ import type { ReceivedFile } from '../receive/receive.ts';
 export interface AmendedRows {
   /** In the order of the file, in which they ascend. */
   readonly rows: readonly number[];
-  /** Lines of the file on which the records start. */
-  readonly lines: readonly number[];
+  /** Lines of the file on which the records start; null where the file is none that was sent. */
+  readonly lines: readonly number[] | null;
 }
 
 export const rowColumn = 'sluice_row' satisfies (typeof rejectColumns)[number];

@@ -62,7 +62,7 @@ function candidates({ code }: Reject, rejects: readonly Reject[]): readonly Mend
   const mends = mendsOf(code);
   if (code !== 'invalid_utf8') return mends;
   const likely = likelyEncodings(Buffer.concat(rejects.map(({ raw }) => raw)));
-  return mends.filter(({ name }) => likely.includes(name));
+  return mends.filter(({ name }) => likely.some((encoding) => encoding === name));
 }
 
 /** Of mends that come to the same, the first. */

@@ -129,7 +129,7 @@ function describeReading(
   return { format, encoding, csv, sheet, member, notes: [...unpacked, ...notes, ...found, ...indexed] };
 }
 
-function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
+export function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
   const columns = header.columns.slice(0, MAX_READ_AS_COLUMNS);
   const dialect = header.dialect ?? plainDialect(header);
   return {

@@ -138,6 +138,23 @@ export async function releaseClaims(db: Database, amendmentId: number): Promise<
     .execute();
 }
 
+/** Records of the amendment mend nothing: the rows that they claimed are free again. */
+export async function releaseRecords(
+  db: Database,
+  amendmentId: number,
+  records: readonly { readonly record: number }[],
+): Promise<void> {
+  await db
+    .deleteFrom('load_amendments')
+    .where('amended_by', '=', amendmentId)
+    .where(
+      'amended_row',
+      'in',
+      records.map(({ record }) => record),
+    )
+    .execute();
+}
+
 /** A claimed record that the amendment refused. */
 export interface RefusedAgain {
   /** Of the parent. */

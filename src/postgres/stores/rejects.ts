@@ -190,6 +190,19 @@ export async function readRejectsPage(
   };
 }
 
+/** The rejects of these rows; rows that are not refused, or no longer, are left out. */
+export async function readRejectsOf(
+  db: Database,
+  loadId: number,
+  rows: readonly number[],
+): Promise<Reject[]> {
+  const found = await sql<RejectRow>`
+    select row_number, line_number, byte_offset, column_name, error_code, message, raw
+    from load_rejects
+    where load_id = ${loadId} and row_number = any(${rows}::bigint[])`.execute(db);
+  return found.rows.map(toReject);
+}
+
 /** The last of a cause, in file order, as far as they go beyond `afterRow` and the bounds. */
 export async function readLastRejects(
   db: Database,

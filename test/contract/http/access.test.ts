@@ -53,6 +53,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/schedules/{schedule}/resume',
     'POST /v1/background_jobs/{job_id}/amend',
     'POST /v1/background_jobs/{job_id}/rejects/replacement_preview',
+    'POST /v1/background_jobs/{job_id}/rejects/edits',
   ],
   export: [
     'POST /api/v1/analytics/exports',

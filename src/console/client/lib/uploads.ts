@@ -46,6 +46,15 @@ const stuckMs = 60_000;
 const shownEveryMs = 100;
 
 let serial = 0;
+/** Stops the sending of a file, by its key. */
+const stops = new Map<string, AbortController>();
+
+/** Sends nothing more of the file, and has the server remove what it has of it. */
+export async function cancelSending({ key, uploadId }: Sending): Promise<void> {
+  stops.get(key)?.abort();
+  forgetSending(key);
+  if (uploadId !== null) await removeUpload(uploadId);
+}
 
 /** Sends the file; resolves to its id as soon as it is whole, and to null if it cannot be. What fails is in `sendings`. */
 export async function sendFile(file: File): Promise<string | null> {
@@ -60,14 +69,19 @@ export async function sendFile(file: File): Promise<string | null> {
     error: null,
   };
   sendings.value = [...sendings.peek(), sending];
+  const stop = new AbortController();
+  stops.set(key, stop);
   try {
-    const uploadId = await deliver(key, file);
+    const uploadId = await deliver(key, file, stop.signal);
     change(key, { state: 'done', sent: file.size });
     return uploadId;
   } catch (error) {
+    if (stop.signal.aborted) return null;
     if (!(error instanceof ApiError)) throw error;
     change(key, { state: 'failed', error });
     return null;
+  } finally {
+    stops.delete(key);
   }
 }
 
@@ -81,21 +95,23 @@ function change(key: string, changes: Partial<Sending>): void {
 }
 
 /** Tries again as long as trying again may help. */
-async function deliver(key: string, file: File): Promise<string> {
+async function deliver(key: string, file: File, signal: AbortSignal): Promise<string> {
   let known: Upload | null = null;
   for (let failures = 0; ; ) {
     try {
       known = known === null ? await findOrCreate(file) : await findUpload(known.upload_id);
       change(key, { uploadId: known.upload_id, sent: known.received_bytes, state: 'sending', error: null });
       if (known.received_bytes === file.size) return known.upload_id;
+      if (signal.aborted) await removeUpload(known.upload_id);
+      signal.throwIfAborted();
       const before = known.received_bytes;
-      const sent = await append(known, file, (bytes) => {
+      const sent = await append(known, file, signal, (bytes) => {
         if (bytes > 0) failures = 0;
         change(key, { sent: before + bytes });
       });
       if (sent === file.size) return known.upload_id;
     } catch (error) {
-      if (!(error instanceof ApiError) || !mayPass(error)) throw error;
+      if (signal.aborted || !(error instanceof ApiError) || !mayPass(error)) throw error;
       change(key, { state: 'waiting', error });
       await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures++));
     }
@@ -173,12 +189,18 @@ function base64(text: string): string {
  * Sends the next piece of the file; resolves to where the upload ends then. XMLHttpRequest, because fetch does not say how far it
  * is.
  */
-function append(upload: Upload, file: File, onProgress: (bytes: number) => void): Promise<number> {
+function append(
+  upload: Upload,
+  file: File,
+  signal: AbortSignal,
+  onProgress: (bytes: number) => void,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const from = upload.received_bytes;
     let shownAt = 0;
     const giveUp = (): void => request.abort();
+    signal.addEventListener('abort', giveUp);
     let stuck = setTimeout(giveUp, stuckMs);
     request.open('PATCH', apiHref(`/v1/uploads/${upload.upload_id}`));
     request.setRequestHeader('content-type', 'application/offset+octet-stream');
@@ -193,7 +215,10 @@ function append(upload: Upload, file: File, onProgress: (bytes: number) => void)
       onProgress(loaded);
     };
     request.onerror = request.onabort = () => reject(new ApiError(0, [lost], null));
-    request.onloadend = () => clearTimeout(stuck);
+    request.onloadend = () => {
+      clearTimeout(stuck);
+      signal.removeEventListener('abort', giveUp);
+    };
     request.onload = () => {
       if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
       if (request.status === 401) session.value = null;

@@ -1,5 +1,6 @@
 /* What becomes of a column, as it is chosen, and the map that says so. */
-import type { InspectedColumn } from './inspection.ts';
+import type { Query } from '../../lib/use-query.ts';
+import { type InspectedColumn, type Inspection, mapOf } from './inspection.ts';
 
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 
@@ -32,6 +33,29 @@ export function propertyOf({ name, becomes }: InspectedColumn): string {
 }
 
 type Map = Readonly<Record<string, string>>;
+
+/**
+ * The columns as the map of the page says, whatever map the answer is about: a choice is shown at once, and an answer that was on its way
+ * does not take it back.
+ */
+function asChosen(columns: readonly InspectedColumn[], answered: Map, map: Map): InspectedColumn[] {
+  return columns.map((column) => {
+    const ours = map[column.name];
+    return ours === answered[column.name] ? column : { ...column, becomes: becomesOf(column.name, ours) };
+  });
+}
+
+/** What the server found, with the columns and the map as they are chosen by now. */
+export function withChoices(query: Query, found: Inspection): Inspection {
+  const map = mapOf(query);
+  return map === null ? found : { ...found, map, columns: asChosen(found.columns, found.map, map) };
+}
+
+function becomesOf(name: string, ours: string | undefined): string | null {
+  if (ours === '') return null;
+  if (ours === undefined) return within + name;
+  return fixed.has(ours) || ours.startsWith(within) ? ours : within + ours;
+}
 
 /** The map with another role for a column. An id is one column's only: another that had it becomes a property. */
 export function withRole(map: Map, columns: readonly InspectedColumn[], name: string, role: Role): Map {

@@ -12,6 +12,7 @@ import { type Column, Table } from '../../ui/table.tsx';
 import { Value, VisibleText } from '../../ui/visible-text.tsx';
 import { propertyOf, type Role, roleOf, withProperty, withRole } from './column-role.ts';
 import { type InspectedColumn, type Inspection, optionsOf } from './inspection.ts';
+import { Outcome } from './outcome.tsx';
 import { StartPlan } from './plan.tsx';
 
 interface Props {
@@ -55,6 +56,7 @@ export function Columns({ query, found }: Props): VNode {
   return (
     <>
       <ProblemNotice found={found} />
+      <Outcome query={query} found={found} />
       <div class="load-columns">
         <Section
           title={plural(found.columns.length, 'column')}
@@ -146,7 +148,6 @@ function Becomes({
 }
 
 function Filled({ column, records }: { readonly column: InspectedColumn; readonly records: number }): VNode {
-  if (column.becomes === null) return <span class="faint">–</span>;
   return (
     <span class="filled">
       {formatShare(column.filled, records)}

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, mayUse } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
 import {
-  forgetSending,
+  cancelSending,
   isBegunHere,
   removeUpload,
   type Sending,
@@ -210,11 +210,11 @@ function State({ row }: { readonly row: Row }): VNode {
 function Remove({ row, onRemoved }: { readonly row: Row; readonly onRemoved: () => void }): VNode | null {
   const { uploadId, sending } = row;
   const action = useAction(async () => {
-    if (sending !== null) forgetSending(sending.key);
-    if (uploadId !== null) await removeUpload(uploadId);
+    if (sending !== null) await cancelSending(sending);
+    else if (uploadId !== null) await removeUpload(uploadId);
     onRemoved();
   });
-  if (sending !== null && sending.state !== 'failed') return null;
+  const isUnderWay = sending !== null && (sending.state === 'sending' || sending.state === 'waiting');
   return (
     <>
       <button
@@ -223,7 +223,8 @@ function Remove({ row, onRemoved }: { readonly row: Row; readonly onRemoved: () 
         disabled={action.isRunning || !mayUse('import')}
         onClick={() => void action.run()}
       >
-        Remove<span class="visually-hidden"> {row.name}</span>
+        {isUnderWay ? 'Cancel' : 'Remove'}
+        <span class="visually-hidden"> {row.name}</span>
       </button>
       <Problems error={action.error} />
     </>

@@ -38,7 +38,8 @@ export interface Inspection {
   readonly sha256: string;
   readonly read_as: {
     readonly format: string;
-    readonly encoding: string;
+    /** Null for what is no text. */
+    readonly encoding: string | null;
     readonly csv: CsvReadAs | null;
     readonly sheet: string | null;
     readonly member: string | null;
@@ -51,6 +52,8 @@ export interface Inspection {
   readonly columns: readonly InspectedColumn[];
   readonly column_names: readonly string[] | null;
   readonly map: Readonly<Record<string, string>>;
+  /** The one that was given, or is proposed for events of another product. */
+  readonly preset: string | null;
   readonly mapping: string | null;
   readonly saved_mappings: readonly string[];
   readonly problem: {
@@ -117,12 +120,10 @@ export function optionsOf(query: Query): Record<string, unknown> {
   };
 }
 
-/** The map that was chosen; null: none was. */
+/** The map that was chosen, which may be empty: nothing that is proposed is wanted. Null: none was. */
 export function mapOf(query: Query): Record<string, string> | null {
   const map = jsonOf(query, 'map');
-  return typeof map === 'object' && map !== null && Object.keys(map).length > 0
-    ? (map as Record<string, string>)
-    : null;
+  return typeof map === 'object' && map !== null ? (map as Record<string, string>) : null;
 }
 
 function jsonOf(query: Query, name: string): unknown {

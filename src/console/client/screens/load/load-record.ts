@@ -1,5 +1,5 @@
 /* A load as the API shows it: what these screens read of it. */
-import { api } from '../../lib/api.ts';
+import { ApiError, api } from '../../lib/api.ts';
 import { type Loaded, useData } from '../../lib/use-data.ts';
 
 export interface Counts {
@@ -77,6 +77,21 @@ const pollMs = 700;
 
 export function isEnded({ status }: { readonly status: string }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
+/** Changes whenever refused records of the load may be others, or refused for another reason. */
+export function refusedState({ counts, amendments }: LoadDetail): string {
+  const ended = amendments.filter(isEnded).map(({ job_id }) => job_id);
+  return `${counts.rejected} ${ended.join()}`;
+}
+
+/** One that ends meanwhile has nothing left to be cancelled. */
+export async function cancelLoad(jobId: string): Promise<void> {
+  try {
+    await api(`/v1/background_jobs/${jobId}/cancel`, { method: 'POST' });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 409) throw error;
+  }
 }
 
 /** The load, asked for again and again until nothing of it changes by itself any more. */

@@ -1,15 +1,19 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { mayUse } from '../../lib/api.ts';
+import { api, mayUse } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
+import { removeUpload } from '../../lib/uploads.ts';
+import { useAction } from '../../lib/use-data.ts';
 import { type Query, useQuery } from '../../lib/use-query.ts';
 import { Icon } from '../../ui/icons.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Page } from '../../ui/page.tsx';
 import { Loading, Problems } from '../../ui/problems.tsx';
+import { withChoices } from './column-role.ts';
 import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
-import { type Inspection, useInspection } from './inspection.ts';
+import { type Inspection, noOptions, useInspection } from './inspection.ts';
+import { cancelLoad, isEnded, type LoadDetail } from './load-record.ts';
 import { Plan } from './plan.tsx';
 import { Reading } from './reading.tsx';
 import { Result } from './result.tsx';
@@ -37,6 +41,7 @@ export function Load(): VNode {
     <Page
       title="Load a file"
       aside={name === '' ? null : <span class="mono muted">{visibleText(name)}</span>}
+      actions={isInspected ? <Cancel query={query} /> : undefined}
     >
       <Steps query={query} current={step} />
       {mayUse('import') ? null : (
@@ -47,11 +52,37 @@ export function Load(): VNode {
       {isInspected && inspected.data === undefined && inspected.error === null ? <Loading rows={12} /> : null}
       {isInspected && inspected.data !== undefined && inspected.data.upload_id === query.get('upload') ? (
         <div class="load-step" aria-busy={inspected.isLoading}>
-          <Inspected step={step} query={query} found={inspected.data} />
+          <Inspected step={step} query={query} found={withChoices(query, inspected.data)} />
         </div>
       ) : null}
       {step === 'result' ? <Result query={query} jobId={query.get('job')} /> : null}
     </Page>
+  );
+}
+
+/** Ends the plan that runs, removes the upload, and leads back to the choice of a file. */
+function Cancel({ query }: { readonly query: Query }): VNode {
+  const cancel = useAction(async () => {
+    const plan = query.get('plan');
+    if (plan !== '') {
+      const path = `/v1/background_jobs/${plan}`;
+      if (!isEnded(await api<LoadDetail>(path))) await cancelLoad(plan);
+    }
+    await removeUpload(query.get('upload'));
+    query.set({ ...noOptions, upload: undefined, step: undefined });
+  });
+  return (
+    <>
+      <button
+        type="button"
+        class="button"
+        disabled={cancel.isRunning || !mayUse('import')}
+        onClick={() => void cancel.run()}
+      >
+        Cancel<span class="visually-hidden"> and remove the upload</span>
+      </button>
+      <Problems error={cancel.error} />
+    </>
   );
 }
 

@@ -4,34 +4,26 @@ import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { apiHref, screenHref } from '../../lib/place.ts';
 import { useAction, useData } from '../../lib/use-data.ts';
 import type { Query } from '../../lib/use-query.ts';
-import { Badge, StatusBadge } from '../../ui/badge.tsx';
+import { StatusBadge } from '../../ui/badge.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Section } from '../../ui/page.tsx';
-import { Empty, Loading, Problems } from '../../ui/problems.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
-import { Value, VisibleText } from '../../ui/visible-text.tsx';
+import { Loading, Problems } from '../../ui/problems.tsx';
 import { Balance } from '../job/balance.tsx';
+import { Changes } from './changes.tsx';
 import { type Inspection, mapOf, optionsOf } from './inspection.ts';
-import {
-  isEnded,
-  type LoadDetail,
-  type PlanDetail,
-  type PlannedProperty,
-  type PlannedRow,
-  useLoad,
-} from './load-record.ts';
+import { cancelLoad, isEnded, type LoadDetail, type PlanDetail, useLoad } from './load-record.ts';
 
 interface Props {
   readonly query: Query;
   readonly found: Inspection;
 }
 
-/** As they are asked for: with the map that is proposed, where none was chosen. */
-function loadOptions(query: Query, found: Inspection): Record<string, unknown> {
+/** As they are asked for: with the map or the preset that is proposed, where none was chosen. */
+function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
-  const isChosen = mapOf(query) !== null || query.get('mapping') !== '';
-  if (isChosen || Object.keys(found.map).length === 0) return options;
-  return { ...options, map: found.map };
+  if (mapOf(query) !== null || query.get('mapping') !== '') return options;
+  if (preset !== null) return { ...options, preset };
+  return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
 /** Has the server go through the whole file and write nothing. */
@@ -41,7 +33,9 @@ export function StartPlan({ query, found }: Props): VNode {
     const { job_id } = await api<{ readonly job_id: string }>('/v1/imports', { method: 'POST', body });
     query.set({ plan: job_id, step: 'plan', job: undefined });
   });
-  const isIdMissing = !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
+  const isIdMissing =
+    !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id') &&
+    (found.preset === null || mapOf(query) !== null);
   return (
     <>
       <Problems error={start.error} />
@@ -96,6 +90,7 @@ export function Plan({ query, found }: Props): VNode {
 
 export function Progress({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
   const done = formatCount(job.completed_rows);
+  const cancel = useAction(() => cancelLoad(job.job_id));
   return (
     <Section title={words} aside={<StatusBadge status={job.status} />}>
       <div class="load-progress">
@@ -106,6 +101,15 @@ export function Progress({ job, words }: { readonly job: LoadDetail; readonly wo
           {job.queue_position === null ? '' : ` · ${plural(job.queue_position, 'job')} ahead`}
         </p>
         {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
+        <Problems error={cancel.error} />
+        <button
+          type="button"
+          class="button"
+          disabled={cancel.isRunning || !mayUse('import')}
+          onClick={() => void cancel.run()}
+        >
+          Stop
+        </button>
       </div>
     </Section>
   );
@@ -120,6 +124,7 @@ function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDeta
     <>
       {failure === null ? null : <Notice>{failure.message}</Notice>}
       {job.duplicate_of === null ? null : <Duplicate jobId={job.duplicate_of} />}
+      <Superseded query={query} job={job} />
       <Section title={`${plural(counts.read, 'record')} planned`}>
         <Balance jobId={job.job_id} counts={{ ...counts }} total={job.total_rows} />
       </Section>
@@ -129,6 +134,21 @@ function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDeta
         <Apply query={query} job={job} writes={writes} />
       </div>
     </>
+  );
+}
+
+/** So many of the records may give way to a later one before it is worth a word. */
+const usualSuperseded = 0.2;
+
+/** Most files have an id once: where many rows share theirs, it is likely to be another column. */
+function Superseded({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDetail }): VNode | null {
+  const { superseded, read } = job.counts;
+  if (superseded <= usualSuperseded * read) return null;
+  return (
+    <Notice>
+      {`${formatShare(superseded, read)} of the records (${formatCount(superseded)}) share their id with a later one in the file, and only the last of each counts. Likely the column that was chosen as the id is not what the rows are about. `}
+      <a href={query.href({ step: 'columns' })}>Look at the columns</a>
+    </Notice>
   );
 }
 
@@ -151,6 +171,7 @@ function Apply({
     return (
       <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: see the result</a>
     );
+  if (job.status === 'cancelled') return <p class="hint">The plan was stopped. Nothing was written.</p>;
   if (job.status !== 'completed')
     return <p class="hint">Nothing would be loaded. Change the columns or how the file is read.</p>;
   const refused =
@@ -199,128 +220,3 @@ export function ApplyButton({
     </>
   );
 }
-
-const propertyColumns: readonly Column<PlannedProperty>[] = [
-  {
-    id: 'name',
-    title: 'Property',
-    cell: ({ name, is_new: isNew }) => (
-      <span class="planned-name">
-        <VisibleText text={name} />
-        {isNew ? <Badge tone="busy">new property</Badge> : null}
-      </span>
-    ),
-  },
-  { id: 'appear', title: 'Added', isNumber: true, cell: ({ appear }) => <Figure of={appear} /> },
-  { id: 'change', title: 'Changed', isNumber: true, cell: ({ change }) => <Figure of={change} /> },
-  { id: 'go', title: 'Removed', isNumber: true, cell: ({ go }) => <Figure of={go} /> },
-  {
-    id: 'type',
-    title: 'Type changed',
-    isNumber: true,
-    isMinor: true,
-    cell: ({ change_type: type }) => <Figure of={type} />,
-  },
-];
-
-function Figure({ of }: { readonly of: number }): VNode {
-  return of === 0 ? <span class="faint">0</span> : <span>{formatCount(of)}</span>;
-}
-
-function Changes({ plan, csv }: { readonly plan: PlanDetail; readonly csv: string }): VNode {
-  const { properties, more_properties: more, sample } = plan;
-  const rows = sample.flatMap(linesOf);
-  return (
-    <>
-      <Section
-        title="Values, by property"
-        aside={more === 0 ? null : <span class="hint">and {formatCount(more)} more</span>}
-        flush
-      >
-        {properties.length === 0 ? (
-          <Empty title="No value would change" />
-        ) : (
-          <Table
-            caption="Values that would change, by property"
-            columns={propertyColumns}
-            rows={properties}
-            keyOf={({ entity, name }) => `${entity} ${name}`}
-          />
-        )}
-      </Section>
-      {rows.length === 0 ? null : (
-        <Section
-          title={`Before → after, ${plural(sample.length, 'row')} of those that change`}
-          aside={
-            <a class="button button-quiet" href={csv} download>
-              All as CSV
-            </a>
-          }
-          flush
-        >
-          <Table
-            caption="Rows that would change"
-            columns={lineColumns}
-            rows={rows}
-            keyOf={({ key }) => key}
-          />
-        </Section>
-      )}
-    </>
-  );
-}
-
-/** One value of a row that changes. */
-interface Line {
-  readonly key: string;
-  /** Empty where it is that of the line above. */
-  readonly id: string;
-  readonly property: string;
-  readonly before: unknown;
-  readonly after: unknown;
-}
-
-function linesOf({ entity, id, before, after, company_before, company_after }: PlannedRow): Line[] {
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after[name]]);
-  if (company_before !== company_after)
-    pairs.unshift(['company', company_before ?? undefined, company_after ?? undefined]);
-  return pairs.map(([property, was, is], at) => ({
-    key: `${entity} ${id} ${property} ${at}`,
-    id: at === 0 ? id : '',
-    property,
-    before: was,
-    after: is,
-  }));
-}
-
-const lineColumns: readonly Column<Line>[] = [
-  {
-    id: 'id',
-    title: 'Id',
-    cell: ({ id }) => (
-      <span class="mono">
-        <VisibleText text={id} />
-      </span>
-    ),
-  },
-  { id: 'property', title: 'Property', cell: ({ property }) => <VisibleText text={property} /> },
-  {
-    id: 'before',
-    title: 'Before',
-    cell: ({ before }) => (
-      <span class="before">
-        <Value of={before} />
-      </span>
-    ),
-  },
-  {
-    id: 'after',
-    title: 'After',
-    cell: ({ after }) => (
-      <span class="after">
-        <Value of={after} />
-      </span>
-    ),
-  },
-];

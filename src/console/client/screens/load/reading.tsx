@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
+import { advisedEncodings } from '../../../../domain/source.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
 import type { Query } from '../../lib/use-query.ts';
-import { FilterSelect } from '../../ui/field.tsx';
+import { FilterSelect, FilterText } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icons.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Facts, Section } from '../../ui/page.tsx';
@@ -81,17 +82,11 @@ function headerText(line: number | null): string {
   return line === null ? 'none; columns are numbered' : `line ${formatCount(line)}`;
 }
 
+/** Those that a message may advise, and others that files come in. */
 const encodings = [
   'utf-8',
-  'windows-1252',
-  'iso-8859-1',
-  'iso-8859-2',
-  'iso-8859-15',
-  'utf-16le',
-  'utf-16be',
-  'shift_jis',
-  'gb18030',
-  'macintosh',
+  ...advisedEncodings,
+  ...['iso-8859-2', 'iso-8859-15', 'macintosh', 'utf-16le', 'utf-16be'],
 ];
 const delimiters: readonly (readonly [string, string])[] = [
   ['comma', 'Comma ,'],
@@ -122,7 +117,9 @@ const entities: readonly (readonly [string, string])[] = [
 function Dialect({ query, found }: Props): VNode {
   const readAs = found.read_as;
   const csv = readAs?.csv ?? null;
-  const isText = csv !== null || readAs === null;
+  const isWorkbook = readAs?.format === 'xlsx' || query.get('sheet') !== '';
+  const isText = (readAs === null || readAs.encoding !== null) && !isWorkbook;
+  const isTable = csv !== null || readAs === null;
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, plan: undefined }, { replace: true });
   const select = (
@@ -143,17 +140,29 @@ function Dialect({ query, found }: Props): VNode {
   );
   return (
     <div class="filters dialect">
-      {select(
-        'encoding',
-        'Encoding',
-        readAs?.encoding,
-        encodings.map((each) => [each, each]),
-      )}
       {isText
+        ? select(
+            'encoding',
+            'Encoding',
+            readAs?.encoding ?? undefined,
+            encodings.map((each) => [each, each]),
+          )
+        : null}
+      {isWorkbook ? (
+        <FilterText
+          label="Sheet"
+          value={query.get('sheet')}
+          placeholder={readAs?.sheet ?? 'name or number'}
+          onChange={choose('sheet')}
+        />
+      ) : null}
+      {isText && isTable
         ? select('delimiter', 'Delimiter', csv === null ? undefined : visibleText(csv.delimiter), delimiters)
         : null}
-      {isText ? select('quote', 'Quote', csv === null ? undefined : csv.quote || 'none', quotes) : null}
-      {isText
+      {isText && isTable
+        ? select('quote', 'Quote', csv === null ? undefined : csv.quote || 'none', quotes)
+        : null}
+      {isTable
         ? select('header', 'Header', csv === null ? undefined : headerText(csv.header_line), headers)
         : null}
       {select('entity', 'Records', found.entity === null ? undefined : entityNames[found.entity], entities)}

@@ -1,24 +1,19 @@
-import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import type { RefObject, VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, mayUse, withQuery } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { type Action, useAction, useData } from '../../lib/use-data.ts';
 import type { Query } from '../../lib/use-query.ts';
 import { Icon } from '../../ui/icons.tsx';
+import { Notice } from '../../ui/notice.tsx';
 import { Section } from '../../ui/page.tsx';
 import { Empty, Loading, Problems } from '../../ui/problems.tsx';
 import { VisibleText } from '../../ui/visible-text.tsx';
-import type { LoadDetail } from '../load/load-record.ts';
-import {
-  type Mended,
-  type MendedRecord,
-  type Reject,
-  type RejectPage,
-  toCsv,
-  toNdjson,
-} from './reject-record.ts';
+import { type LoadDetail, refusedState } from '../load/load-record.ts';
+import { bodyOf, type Edits, type RecordEdit, type Reject, type RejectPage } from './reject-record.ts';
 import { Replace } from './replace.tsx';
 import { Row } from './row.tsx';
+import { type Sent, useSent } from './use-sent.ts';
 
 interface Props {
   readonly query: Query;
@@ -28,7 +23,7 @@ interface Props {
 
 const rowsOnPage = 50;
 
-/** The records themselves, each cell to be mended in its place; what is mended is sent back to the same job. */
+/** The records themselves, each to be mended in its place; what is edited is sent back to the same job. */
 export function Grid({ query, job, onChange }: Props): VNode {
   const cause = query.get('cause');
   const path = withQuery(`/v1/background_jobs/${job.job_id}/rejects`, {
@@ -36,78 +31,106 @@ export function Grid({ query, job, onChange }: Props): VNode {
     cause,
     cursor: query.get('cursor'),
   });
-  const page = useData(`${path} ${job.counts.rejected}`, (signal) => api<RejectPage>(path, { signal }));
-  const [mended, setMended] = useState<Mended>(new Map());
-  const rejects = page.data?.data ?? [];
-  const columns = page.data?.metadata.columns ?? null;
-  // Rows that are mended by now, by whomever, are no longer to be sent.
-  useEffect(() => setMended((before) => stillRefused(before, rejects)), [page.data]);
-  const send = useAction(async () => {
-    await sendBack(job.job_id, mended, columns);
-    setMended(new Map());
+  const [edits, setEdits] = useState<Edits>(new Map());
+  const sent = useSent((unsent) => {
+    setEdits((since) => new Map([...unsent, ...since]));
     onChange();
   });
+  const page = useData(`${path} ${refusedState(job)}`, (signal) => api<RejectPage>(path, { signal }));
+  const shown = page.data?.data ?? [];
+  const columns = page.data?.metadata.columns ?? null;
+  // Of all causes, what is not on the page any more is mended by now, by whomever.
+  useEffect(() => {
+    if (cause === '') setEdits((before) => stillRefused(before, shown));
+  }, [page.data]);
+  const send = useAction(async () => {
+    const { job_id } = await api<{ readonly job_id: string }>(
+      `/v1/background_jobs/${job.job_id}/rejects/edits`,
+      { method: 'POST', body: bodyOf(edits, columns) },
+    );
+    sent.follow(job_id, edits);
+    setEdits(new Map());
+  });
+  const again = sent.again.filter(({ row }) => shown.every((each) => each.row !== row));
+  const rejects = [...again, ...shown];
+  const set = (row: number, edit: RecordEdit | null): void =>
+    setEdits((before) => withEdit(before, row, edit));
+  const place = useShown(cause);
   return (
-    <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
-      <Problems error={page.error} onRetry={page.reload} />
-      {columns === null || rejects.length === 0 ? null : (
-        <Replace
-          rejects={rejects}
-          columns={columns}
-          mended={mended}
-          onChange={setMended}
-          all={{ jobId: job.job_id, cause, total: page.data?.metadata.total_count ?? 0, onChange }}
-        />
-      )}
-      {page.data === undefined ? <Loading rows={10} /> : null}
-      {page.data !== undefined && rejects.length === 0 ? <Empty title="None on this page" /> : null}
-      {rejects.length === 0 ? null : (
-        <Records
-          rejects={rejects}
-          columns={columns}
-          mended={mended}
-          onChange={(row, record) => setMended(withRecord(mended, row, record))}
-        />
-      )}
-      <SendBar send={send} count={mended.size} onDrop={() => setMended(new Map())} />
-      <Pages query={query} page={page.data} />
-    </Section>
+    <div ref={place} tabIndex={-1} class="refused-records">
+      <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
+        <Problems error={page.error} onRetry={page.reload} />
+        {columns === null || rejects.length === 0 ? null : (
+          <Replace
+            rejects={rejects}
+            columns={columns}
+            edits={edits}
+            onChange={setEdits}
+            all={{ jobId: job.job_id, cause, total: page.data?.metadata.total_count ?? 0, onChange }}
+          />
+        )}
+        <Again sent={sent} />
+        {page.data === undefined ? <Loading rows={10} /> : null}
+        {page.data !== undefined && rejects.length === 0 ? <Empty title="None on this page" /> : null}
+        {rejects.length === 0 ? null : (
+          <Records rejects={rejects} columns={columns} edits={edits} sent={sent} onChange={set} />
+        )}
+        <SendBar send={send} count={edits.size} onDrop={() => setEdits(new Map())} />
+        <Pages query={query} page={page.data} />
+      </Section>
+    </div>
   );
 }
 
-function withRecord(mended: Mended, row: number, record: MendedRecord | null): Mended {
-  const next = new Map(mended);
-  if (record === null) next.delete(row);
-  else next.set(row, record);
+/** Whoever chooses a cause is taken to its records, which may be far below. */
+function useShown(cause: string): RefObject<HTMLDivElement> {
+  const place = useRef<HTMLDivElement>(null);
+  const shown = useRef(cause);
+  useEffect(() => {
+    if (cause !== '' && cause !== shown.current) {
+      place.current?.scrollIntoView();
+      place.current?.focus({ preventScroll: true });
+    }
+    shown.current = cause;
+  }, [cause]);
+  return place;
+}
+
+function withEdit(edits: Edits, row: number, edit: RecordEdit | null): Edits {
+  const next = new Map(edits);
+  if (edit === null) next.delete(row);
+  else next.set(row, edit);
   return next;
 }
 
-function stillRefused(mended: Mended, rejects: readonly Reject[]): Mended {
-  const rows = new Set(rejects.map(({ row }) => row));
-  return new Map([...mended].filter(([row]) => rows.has(row)));
+/** Without rows that would be on this page and are not. Edits of other pages are kept. */
+function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
+  const rows = new Set(shown.map(({ row }) => row));
+  const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];
+  return new Map([...edits].filter(([row]) => rows.has(row) || row < first || row > last));
 }
 
-/** A CSV is written with commas here, and an apostrophe before a formula is the record's own. */
-async function sendBack(jobId: string, mended: Mended, columns: readonly string[] | null): Promise<void> {
-  const path = `/v1/background_jobs/${jobId}/amend`;
-  const asCsv = { delimiter: 'comma', quote: '"', escape: '"', encoding: 'utf-8', apostrophes: 'keep' };
-  if (columns === null) {
-    const headers = { 'content-type': 'application/x-ndjson' };
-    await api(path, { method: 'POST', body: toNdjson(mended), headers });
-  } else {
-    const headers = { 'content-type': 'text/csv' };
-    await api(withQuery(path, asCsv), { method: 'POST', body: toCsv(mended, columns), headers });
-  }
+/** Records that were sent and refused once more. */
+function Again({ sent }: { readonly sent: Sent }): VNode | null {
+  const count = sent.again.length;
+  if (sent.failure !== null) return <Notice>{`Nothing of it was loaded: ${sent.failure}`}</Notice>;
+  if (count === 0) return null;
+  return (
+    <Notice>
+      {`${plural(count, 'record')} of ${formatCount(sent.count)} ${count === 1 ? 'was' : 'were'} refused again: look at the reason beside ${count === 1 ? 'it' : 'each'}. ${count === 1 ? 'It stands' : 'They stand'} here as sent.`}
+    </Notice>
+  );
 }
 
 interface RecordsProps {
   readonly rejects: readonly Reject[];
   readonly columns: readonly string[] | null;
-  readonly mended: Mended;
-  readonly onChange: (row: number, record: MendedRecord | null) => void;
+  readonly edits: Edits;
+  readonly sent: Sent;
+  readonly onChange: (row: number, edit: RecordEdit | null) => void;
 }
 
-function Records({ rejects, columns, mended, onChange }: RecordsProps): VNode {
+function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNode {
   return (
     <div class="table-scroll">
       <table class="table refused-grid">
@@ -136,8 +159,10 @@ function Records({ rejects, columns, mended, onChange }: RecordsProps): VNode {
               key={reject.row}
               reject={reject}
               columns={columns}
-              mended={mended.get(reject.row)}
-              onChange={(record) => onChange(reject.row, record)}
+              edit={sent.edits.get(reject.row) ?? edits.get(reject.row)}
+              isAgain={sent.again.some(({ row }) => row === reject.row)}
+              isSent={sent.edits.has(reject.row)}
+              onChange={(edit) => onChange(reject.row, edit)}
             />
           ))}
         </tbody>

@@ -9,9 +9,10 @@ import { type Query, useQuery } from '../../lib/use-query.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
 import { Page, Section } from '../../ui/page.tsx';
 import { Empty, Loading, Problems } from '../../ui/problems.tsx';
-import { isEnded, type LoadDetail, useLoad } from '../load/load-record.ts';
+import { isEnded, type LoadDetail, refusedState, useLoad } from '../load/load-record.ts';
 import { Causes } from './causes.tsx';
 import { Grid } from './grid.tsx';
+import { MendedFile } from './mended-file.tsx';
 import type { Cause } from './reject-record.ts';
 
 /** What a load refused, to be mended until nothing is left. */
@@ -45,8 +46,7 @@ interface Props {
 export function RefusedRecords({ query, job, onChange }: Props): VNode {
   const { counts } = job;
   const path = `/v1/background_jobs/${job.job_id}/rejects?group_by=cause`;
-  // What is left changes with the counts, and only then.
-  const causes = useData(`${path} ${counts.rejected}`, (signal) =>
+  const causes = useData(`${path} ${refusedState(job)}`, (signal) =>
     api<{ readonly data: readonly Cause[] }>(path, { signal }),
   );
   // A cause that is mended is gone: the records of all others are shown again.
@@ -67,7 +67,11 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
       ) : (
         <>
           <Problems error={causes.error} onRetry={causes.reload} />
-          <Section title="Why they were refused" flush>
+          <Section
+            title="Why they were refused"
+            aside={<MendedFile key={job.job_id} job={job} onChange={onChange} />}
+            flush
+          >
             {causes.data === undefined ? (
               <Loading />
             ) : (

@@ -1,4 +1,4 @@
-/* Refused records as the API shows them, and the file that mended ones are sent back as. */
+/* Refused records as the API shows them, and the edits that are sent back. */
 
 export interface Reject {
   readonly row: number;
@@ -39,15 +39,34 @@ export interface Cause {
   readonly proposals: readonly Proposal[];
 }
 
-/** The cells of a record of CSV, or the text of any other. */
-export type MendedRecord = readonly string[] | string;
+/** The cells of a record that were edited, by the position of the column; or the text of the record. */
+export type RecordEdit = ReadonlyMap<number, string> | string;
 
-/** What was mended here and is not sent yet, by row. */
-export type Mended = ReadonlyMap<number, MendedRecord>;
+/** What was edited here and is not sent yet, by row. */
+export type Edits = ReadonlyMap<number, RecordEdit>;
 
-/** The cells that a record is to have: as it has them, made as many as there are columns. */
-export function cellsOf({ cells }: Reject, columns: readonly string[]): readonly string[] {
-  return columns.map((_, at) => cells?.[at] ?? '');
+/** Whether each cell of the record has a column to be edited in. Else the record is edited as its text. */
+export function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean {
+  return columns !== null && cells !== null && cells.length <= columns.length;
+}
+
+/** The cells of the record, edited, as many as there are columns. */
+export function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
+  const edited = typeof edit === 'object' ? edit : null;
+  return columns.map((_, at) => edited?.get(at) ?? cells?.[at] ?? '');
+}
+
+/** The edit with another text in a cell; null where nothing is edited any more. */
+export function withCell(
+  reject: Reject,
+  edit: RecordEdit | undefined,
+  at: number,
+  text: string,
+): RecordEdit | null {
+  const next = new Map(typeof edit === 'object' ? edit : []);
+  if (text === (reject.cells?.[at] ?? '')) next.delete(at);
+  else next.set(at, text);
+  return next.size === 0 ? null : next;
 }
 
 /** Which cell is at fault; -1: the record as a whole. */
@@ -55,30 +74,14 @@ export function faultOf({ column }: Reject, columns: readonly string[]): number 
   return column === null ? -1 : columns.indexOf(column);
 }
 
-function inOrder(mended: Mended): [number, MendedRecord][] {
-  return [...mended].sort(([a], [b]) => a - b);
-}
-
-/** A CSV with the columns of the source, as the download of refused records has it. */
-export function toCsv(mended: Mended, columns: readonly string[]): string {
-  const own = columns.map((name, at) => [name, at] as const).filter(([name]) => !name.startsWith('sluice_'));
-  const head = [...own.map(([name]) => name), 'sluice_row'];
-  const lines = inOrder(mended).map(([row, cells]) => [...own.map(([, at]) => cells[at] ?? ''), String(row)]);
-  return [head, ...lines].map((cells) => `${cells.map(csvCell).join(',')}\n`).join('');
-}
-
-function csvCell(text: string): string {
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** Lines of JSON; each says at its end which row it mends. */
-export function toNdjson(mended: Mended): string {
-  return inOrder(mended)
-    .map(([row, record]) => {
-      const open = String(record).trim().replace(/\}$/, '').trimEnd();
-      return `${open}${open === '{' ? '' : ','}"sluice_reject":{"row":${row}}}\n`;
-    })
-    .join('');
+/** The edits as the API takes them: what was not touched is not sent. */
+export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown {
+  const records = [...edits].map(([row, edit]) =>
+    typeof edit === 'string'
+      ? { row, raw: edit }
+      : { row, values: Object.fromEntries([...edit].map(([at, text]) => [columns?.[at] ?? '', text])) },
+  );
+  return { records };
 }
 
 /** What is to be replaced, in one column. */
@@ -94,20 +97,21 @@ export interface Replacement {
 export function replaceIn(
   rejects: readonly Reject[],
   columns: readonly string[],
-  mended: Mended,
+  edits: Edits,
   { column, find, by }: Replacement,
-): Mended {
-  const changed = new Map(mended);
+): Edits {
+  const changed = new Map(edits);
   for (const reject of rejects) {
-    const staged = mended.get(reject.row);
-    // Of a record whose cells nobody can tell, none is empty.
-    if (staged === undefined && reject.cells === null) continue;
-    const cells = typeof staged === 'object' ? staged : cellsOf(reject, columns);
-    const before = cells[column] ?? '';
+    if (!hasCells(reject, columns)) continue;
+    const edit = edits.get(reject.row);
+    const before = cellsOf(reject, columns, edit)[column] ?? '';
     const text = by.replaceAll('{row}', String(reject.row));
     const filled = before === '' ? text : before;
     const after = find === '' ? filled : before.replaceAll(find, () => text);
-    if (after !== before) changed.set(reject.row, cells.with(column, after));
+    if (after === before) continue;
+    const next = withCell(reject, edit, column, after);
+    if (next === null) changed.delete(reject.row);
+    else changed.set(reject.row, next);
   }
   return changed;
 }

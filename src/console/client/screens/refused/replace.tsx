@@ -4,13 +4,13 @@ import { api, mayUse } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { VisibleText } from '../../ui/visible-text.tsx';
-import { type Mended, type Reject, type Replacement, replaceIn } from './reject-record.ts';
+import { type Edits, type Reject, type Replacement, replaceIn } from './reject-record.ts';
 
 interface Props {
   readonly rejects: readonly Reject[];
   readonly columns: readonly string[];
-  readonly mended: Mended;
-  readonly onChange: (mended: Mended) => void;
+  readonly edits: Edits;
+  readonly onChange: (edits: Edits) => void;
   readonly all: AllRecords;
 }
 
@@ -24,14 +24,14 @@ interface AllRecords {
 }
 
 /** One text by another, in one column: in the records that are shown, to be looked at and sent; or by the server, in all. */
-export function Replace({ rejects, columns, mended, onChange, all }: Props): VNode {
+export function Replace({ rejects, columns, edits, onChange, all }: Props): VNode {
   const [column, setColumn] = useState(0);
   const [find, setFind] = useState('');
   const [by, setBy] = useState('');
   const [isAsked, setAsked] = useState(false);
   const wish = { column, find, by };
-  const next = replaceIn(rejects, columns, mended, wish);
-  const count = [...next].filter(([row, record]) => mended.get(row) !== record).length;
+  const next = replaceIn(rejects, columns, edits, wish);
+  const count = rejects.filter(({ row }) => next.get(row) !== edits.get(row)).length;
   const isMore = all.total > rejects.length;
   return (
     <form

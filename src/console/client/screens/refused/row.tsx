@@ -2,40 +2,48 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { formatCount } from '../../lib/format.ts';
 import { VisibleText } from '../../ui/visible-text.tsx';
-import { cellsOf, faultOf, hexLines, type MendedRecord, type Reject } from './reject-record.ts';
+import {
+  cellsOf,
+  faultOf,
+  hasCells,
+  hexLines,
+  type RecordEdit,
+  type Reject,
+  withCell,
+} from './reject-record.ts';
 
 interface Props {
   readonly reject: Reject;
   readonly columns: readonly string[] | null;
-  /** As it was mended here; undefined: not yet. */
-  readonly mended: MendedRecord | undefined;
-  readonly onChange: (record: MendedRecord | null) => void;
+  /** As it was edited here; undefined: not yet. */
+  readonly edit: RecordEdit | undefined;
+  /** It was sent, and refused again. */
+  readonly isAgain: boolean;
+  /** Sent, and not answered yet: nothing of it can be edited. */
+  readonly isSent: boolean;
+  readonly onChange: (edit: RecordEdit | null) => void;
 }
 
 /** A refused record: what is at fault is marked, and everything can be mended. Below, on demand, its bytes. */
-export function Row({ reject, columns, mended, onChange }: Props): VNode {
+export function Row(props: Props): VNode {
+  const { reject, columns, edit, isAgain, isSent } = props;
   const [areBytesShown, showBytes] = useState(false);
-  const { cells, row, message } = reject;
-  const beyond = columns === null ? [] : (cells ?? []).slice(columns.length);
+  const { row, message } = reject;
   return (
     <>
-      <tr data-mended={mended === undefined ? undefined : ''}>
+      <tr data-mended={edit === undefined ? undefined : ''} data-again={isAgain ? '' : undefined}>
         <td class="num">{formatCount(row)}</td>
-        {columns === null ? (
-          <td>
-            <Whole reject={reject} mended={mended} onChange={onChange} />
-          </td>
+        {columns !== null && hasCells(reject, columns) ? (
+          <Cells {...props} columns={columns} />
         ) : (
-          <Cells reject={reject} columns={columns} mended={mended} onChange={onChange} />
+          <td colSpan={columns?.length ?? 1}>
+            <Whole {...props} />
+          </td>
         )}
         <td class="reason">
+          {isAgain ? <strong class="bad">Refused again: </strong> : null}
+          {isSent ? <span class="warn">Sent. </span> : null}
           <VisibleText text={message} />
-          {beyond.length === 0 ? null : (
-            <span class="warn">
-              {' Beyond the columns: '}
-              <VisibleText text={beyond.join(' · ')} />
-            </span>
-          )}
         </td>
         <td>
           <button
@@ -63,18 +71,13 @@ export function Row({ reject, columns, mended, onChange }: Props): VNode {
 function Cells({
   reject,
   columns,
-  mended,
+  edit,
+  isSent,
   onChange,
 }: Props & { readonly columns: readonly string[] }): VNode {
   const own = cellsOf(reject, columns);
-  const cells = typeof mended === 'object' ? mended : own;
+  const cells = cellsOf(reject, columns, edit);
   const fault = faultOf(reject, columns);
-  const set = (at: number, text: string): void => {
-    const next = cells.with(at, text);
-    // Of a record whose cells were not told, or too many, what is shown is a change already.
-    const isAsBefore = next.every((each, index) => each === own[index]);
-    onChange(isAsBefore ? null : next);
-  };
   return (
     <>
       {columns.map((name, at) => {
@@ -86,15 +89,13 @@ function Cells({
             data-fault={at === fault && !isChanged ? '' : undefined}
             data-changed={isChanged ? '' : undefined}
           >
-            <input
-              type="text"
-              aria-label={`${name}, row ${reject.row}`}
-              aria-invalid={at === fault && !isChanged}
-              value={cells[at] ?? ''}
-              size={Math.min(24, Math.max(8, (cells[at] ?? '').length + 1))}
-              spellcheck={false}
-              autocomplete="off"
-              onInput={(event) => set(at, event.currentTarget.value)}
+            <Cell
+              label={`${name}, row ${reject.row}`}
+              isFault={at === fault && !isChanged}
+              text={cells[at] ?? ''}
+              own={own[at] ?? ''}
+              isSent={isSent}
+              onChange={(text) => onChange(withCell(reject, edit, at, text))}
             />
           </td>
         );
@@ -103,21 +104,74 @@ function Cells({
   );
 }
 
-/** A record that is no CSV is mended as its text. */
-function Whole({ reject, mended, onChange }: Omit<Props, 'columns'>): VNode {
-  const text = typeof mended === 'string' ? mended : reject.raw;
+interface CellProps {
+  readonly label: string;
+  readonly isFault: boolean;
+  readonly text: string;
+  /** As the record has it. */
+  readonly own: string;
+  readonly isSent: boolean;
+  readonly onChange: (text: string) => void;
+}
+
+/** An input would drop the line breaks of a cell that has any. */
+function Cell({ label, isFault, text, own, isSent, onChange }: CellProps): VNode {
+  const common = {
+    'aria-label': label,
+    'aria-invalid': isFault,
+    value: text,
+    readOnly: isSent,
+    spellcheck: false,
+  };
+  if (/[\r\n]/.test(own)) {
+    return (
+      <textarea {...common} rows={1} onInput={(event) => onChange(typed(event.currentTarget.value, own))} />
+    );
+  }
   return (
-    <textarea
-      class="mono"
-      rows={Math.min(6, Math.max(1, Math.ceil(text.length / 90)))}
-      aria-label={`Record, row ${reject.row}`}
-      value={text}
-      spellcheck={false}
-      onInput={(event) => {
-        const { value } = event.currentTarget;
-        onChange(value === reject.raw ? null : value);
-      }}
+    <input
+      {...common}
+      type="text"
+      size={Math.min(24, Math.max(8, text.length + 1))}
+      autocomplete="off"
+      onInput={(event) => onChange(event.currentTarget.value)}
     />
+  );
+}
+
+/** What was typed, with the line breaks of the record: a browser makes LF of each. */
+function typed(text: string, own: string): string {
+  return own.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
+}
+
+const charactersPerLine = 90;
+
+/** A record of JSON, or one of CSV whose cells have no columns of their own, is edited as its text. */
+function Whole({ reject, columns, edit, isSent, onChange }: Props): VNode {
+  const text = typeof edit === 'string' ? edit : reject.raw;
+  const lines = text.split('\n').length + Math.floor(text.length / charactersPerLine);
+  return (
+    <div class="whole" data-changed={edit === undefined ? undefined : ''}>
+      <textarea
+        class="mono"
+        rows={Math.min(6, lines)}
+        aria-label={`Record, row ${reject.row}`}
+        value={text}
+        readOnly={isSent}
+        spellcheck={false}
+        onInput={(event) => {
+          const next = typed(event.currentTarget.value, reject.raw);
+          onChange(next === reject.raw ? null : next);
+        }}
+      />
+      {columns === null ? null : (
+        <span class="hint">
+          {reject.cells === null
+            ? 'The record as it is written: its cells cannot be told apart.'
+            : `The record as it is written: ${reject.cells.length} cells for ${columns.length} columns.`}
+        </span>
+      )}
+    </div>
   );
 }
 
