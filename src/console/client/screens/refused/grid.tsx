@@ -83,7 +83,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
 }
 
 /** Whoever chooses a cause is taken to its records, which may be far below. */
-function useShown(cause: string): RefObject<HTMLDivElement> {
+function useShown(cause: string): RefObject<HTMLDivElement | null> {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef(cause);
   useEffect(() => {

@@ -15,7 +15,7 @@ interface Props {
 /** All refused records as a file, and the way back in for that file once it is mended. */
 export function MendedFile({ job, onChange }: Props): VNode {
   const [sent, setSent] = useState('');
-  const isJson = job.read_as?.format !== 'csv' && job.read_as?.format !== 'xlsx';
+  const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
   const format = isJson ? 'ndjson' : 'csv';
   const path = `/v1/background_jobs/${job.job_id}`;
   const [file, setFile] = useState<File | null>(null);
