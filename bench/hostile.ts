@@ -18,8 +18,8 @@ import { apiKey, type Service, startService } from './service.ts';
 const { values: flags } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
 /** Each file is sent again and again for so long at least. */
-const attackMs = 4_000;
-const idleMs = 8_000;
+const attackMs = 3_000;
+const idleMs = 6_000;
 /** Between two events. */
 const paceMs = 5;
 const uploadsAtOnce = 16;

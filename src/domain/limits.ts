@@ -60,6 +60,8 @@ export const MAX_READ_AS_COLUMNS = 100;
 export const MAX_HEADER_NOTES = 20;
 /** What is looked at to find how a CSV is written, and where its header stands. */
 export const DIALECT_SAMPLE_BYTES = MiB;
+/** A longer beginning is sniffed in a sandbox: of a wide file that takes tenths of a second. */
+export const SNIFFED_HERE_BYTES = 64 * KiB;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** Of a number written out, its power of ten included. */

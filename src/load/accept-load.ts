@@ -34,7 +34,7 @@ import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import type { ReceivingStore } from './receive/asides.ts';
 import type { ReceivedFile } from './receive/receive.ts';
-import { convertIn } from './sandbox-tasks.ts';
+import { convertIn, sniffIn } from './sandbox-tasks.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -274,12 +274,14 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
   };
 }
 
-/** The same, for files of an environment: what is no text is converted in sandboxes, where others are served beside it. */
+/** The same, for files of an environment: how a file is written is found out in sandboxes, and what is no text is converted there. */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,
 ): ReceivingStore {
-  return { ...receivingStore(context), convert: convertIn(context.sandboxes, environmentId) };
+  const { sandboxes } = context;
+  const convert = convertIn(sandboxes, environmentId);
+  return { ...receivingStore(context), convert, sniff: sniffIn(sandboxes, environmentId) };
 }
 
 /** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */

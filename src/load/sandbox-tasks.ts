@@ -4,8 +4,9 @@
  */
 import { extname } from 'node:path';
 import type { Logger } from 'pino';
-import { InputError, type Problem } from '../domain/errors.ts';
+import { Fault, InputError, type Problem } from '../domain/errors.ts';
 import type { Reject } from '../domain/reject.ts';
+import type { Sniffed } from '../formats/csv-sniff.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
 import { Sandboxes } from '../sandbox/sandboxes.ts';
@@ -20,12 +21,15 @@ import {
   convertFile,
   type Stretch,
 } from './receive/convert.ts';
+import { type CsvBeginning, sniffBeginning } from './receive/csv-opening.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 
 /** The shapes of the tasks, by name. */
 export interface LoadTasks {
   /** Converts a file that is no text. */
   readonly convert: Task<Conversion, Stretch, Buffer, Converted>;
+  /** Finds out how a CSV is written. */
+  readonly sniff: Task<CsvBeginning, never, never, Sniffed>;
   /** Inspects the beginning of a received file. */
   readonly look: Task<LookInput, Stretch, Buffer, Looked>;
   /** Tries what would mend the causes of a load; the question is for the refused records of the next of them. */
@@ -69,6 +73,9 @@ export interface RejectsPage {
 
 export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTasks[Name]> } = {
   convert: convertFile,
+  async *sniff(sample) {
+    yield sniffBeginning(sample);
+  },
   async *look({ received, options }, read) {
     const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
     const { problem, ...found } = await look(store, received, options);
@@ -118,15 +125,30 @@ export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
     runLoadTask('convert', { sandboxes, owner, isLong: true, input, ask, signal });
 }
 
+/** Sniffs files of an environment in sandboxes. */
+export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
+  return (input: CsvBeginning, signal: AbortSignal): Promise<Sniffed> => {
+    const ask = async (question: never) => question;
+    return only(runLoadTask('sniff', { sandboxes, owner, isLong: false, input, ask, signal }));
+  };
+}
+
+/** The one item of a task that has one. */
+async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  const [item] = all;
+  if (item === undefined) throw new Fault('a task came to nothing');
+  return item;
+}
+
 /** Inspects files of an environment in sandboxes. */
 export function lookIn(sandboxes: Sandboxes | null, owner: number): Look {
   return async (store, received, options, signal) => {
     const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);
     const input = { received, options };
-    for await (const looked of runLoadTask('look', { sandboxes, owner, isLong: false, input, ask, signal })) {
-      const { found, problems } = looked;
-      return { ...found, problem: problems === null ? null : new InputError(...problems) };
-    }
-    throw new Error('an inspection came to nothing');
+    const work = { sandboxes, owner, isLong: false, input, ask, signal };
+    const { found, problems } = await only(runLoadTask('look', work));
+    return { ...found, problem: problems === null ? null : new InputError(...problems) };
   };
 }

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import { peakBytes } from '../support/processes.ts';
 import { type Api, onSite, type Site } from '../support/site.ts';
 import { mountSmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -65,12 +66,6 @@ async function expectServed(site: Site, api: Api): Promise<void> {
   const late = (await looks).filter((ms) => ms > liveMs);
   expect(late.length, `late: ${late}`).toBeLessThanOrEqual(1);
   expect(Math.max(0, ...late)).toBeLessThan(3 * liveMs);
-}
-
-/** The most memory that a process ever had. */
-function peakBytes(pid: number): number {
-  const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kilobytes) * 1024;
 }
 
 const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { cleanUpAfter } from './cleanups.ts';
 import { waitFor } from './wait-for.ts';
@@ -90,4 +90,10 @@ export function startSluice(
     detached: true,
   });
   return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);
+}
+
+/** The most memory that a process ever had. */
+export function peakBytes(pid: number): number {
+  const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1024;
 }

@@ -1,8 +1,10 @@
 import { FILE_TOUCH_MS } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
+import type { Sniffed } from '../../formats/csv-sniff.ts';
 import type { WholeFile } from '../../formats/whole-file.ts';
 import { type KeepAlive, keepAlive } from '../../poller.ts';
 import type { Convert } from './convert.ts';
+import type { CsvBeginning } from './csv-opening.ts';
 
 /** Where a file is received into; what is kept aside for the time being goes there too. */
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
@@ -10,6 +12,8 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
   readonly touch?: (ref: FileRef) => Promise<boolean>;
   /** Converts files elsewhere; without it, they are converted in this process. */
   readonly convert?: Convert;
+  /** The same for finding out how a CSV is written. */
+  readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
 }
 
 /**

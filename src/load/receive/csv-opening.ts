@@ -9,6 +9,18 @@ import {
 } from '../../formats/csv-header.ts';
 import { type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 
+/** The beginning of a CSV, by which it is found out how it is written. */
+export interface CsvBeginning {
+  readonly bytes: Buffer;
+  readonly isWhole: boolean;
+  readonly hints: CsvHints;
+}
+
+/** @throws InputError as `sniffCsv`. */
+export function sniffBeginning({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
+  return sniffCsv(bytes, isWhole, hints);
+}
+
 /** What stands before the first record of a CSV: lines to be passed over, and the header. */
 export class CsvOpening {
   header: CsvHeader | null = null;
@@ -16,8 +28,13 @@ export class CsvOpening {
   headerLine: number | null = null;
   readonly notes: string[] = [];
 
+  /** What is to be sniffed by whoever reads the file, who then says what was found (`learn`). */
+  sample: CsvBeginning | null = null;
+
   readonly #hints: CsvHints;
+  readonly #sniffedBytes: number;
   #reading: CsvReading | null = null;
+  #learned: Sniffed | null = null;
   /** Lines still to be passed over because the caller says so. */
   #skipLines: number;
   /** Blank bytes before the header. */
@@ -25,8 +42,10 @@ export class CsvOpening {
   /** Line on which the bytes to come start. */
   #line = 1;
 
-  constructor(hints: CsvHints) {
+  /** `sniffedBytes`: a longer beginning is not sniffed here, but given out as `sample`. */
+  constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
+    this.#sniffedBytes = sniffedBytes;
     this.#skipLines = hints.source.skipRows ?? 0;
   }
 
@@ -63,11 +82,25 @@ export class CsvOpening {
     return { end: blank.end, isDone: !blank.isOpen };
   }
 
+  /** Goes on with how the file is written. */
+  learn(found: Sniffed): void {
+    this.sample = null;
+    this.#learned = found;
+  }
+
+  #sniff(bytes: Buffer, isWhole: boolean): Sniffed | null {
+    const sample = { bytes, isWhole, hints: this.#hints };
+    if (bytes.length <= this.#sniffedBytes) return sniffBeginning(sample);
+    this.sample = sample;
+    return null;
+  }
+
   #readHeader(bytes: Buffer, final: boolean): number {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
-      const found = sniffCsv(bytes, final, this.#hints);
+      const found = this.#learned ?? this.#sniff(bytes, final);
+      if (found === null) return 0;
       this.#reading = found.reading;
       this.notes.push(...found.notes, ...this.#describePassed(found));
       this.#line += found.lines;

@@ -7,9 +7,11 @@ import type { Config } from '../../config.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
   CHUNK_BYTES,
+  CHUNK_RECORDS,
   MAX_READ_AS_COLUMNS,
   MAX_RECORD_BYTES,
   MAX_SHOWN_COLUMNS,
+  SNIFFED_HERE_BYTES,
 } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
@@ -17,8 +19,10 @@ import { requireFitting } from '../../domain/source-conflicts.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import type { Sniffed } from '../../formats/csv-sniff.ts';
 import { Asides, type ReceivingStore } from './asides.ts';
 import { type ConvertWhole, convertFile } from './convert.ts';
+import { type CsvBeginning, sniffBeginning } from './csv-opening.ts';
 import { type Decoded, decode } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';
@@ -85,10 +89,21 @@ export async function receive(
     const unpacked = await unpack(intake, hints, maxInflatedBytes, asides, convert);
     const decoded = await decode(unpacked);
     requireFitting(hints.source ?? {}, decoded.format);
-    const index = createIndex(decoded, hints);
+    const index = createIndex(
+      decoded,
+      hints,
+      store.sniff === undefined ? Number.POSITIVE_INFINITY : SNIFFED_HERE_BYTES,
+    );
+    const sniff = (sample: CsvBeginning) => store.sniff?.(sample, ended) ?? sniffBeginning(sample);
     const notes: string[] = [];
     const text = storedText(decoded, { asides, convert, hints, sent: intake, maxInflatedBytes, notes });
-    const { storedBytes, isWhole } = await copyAndIndex(text, writer, index, signal, hints.sampleBytes);
+    const { storedBytes, isWhole } = await copyAndIndex(
+      text,
+      writer,
+      { index, sniff },
+      signal,
+      hints.sampleBytes,
+    );
     checkNotEmpty(decoded, index, hints);
     const { header, rows: totalRows, chunks } = index;
     signal.throwIfAborted();
@@ -148,7 +163,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
 /** How a sheet is written: by us, so nothing is left to be found. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
-function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
+function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {
   const { layout, bomBytes } = decoded;
   const skipBytes = layout === null || layout.kind === 'lines' ? bomBytes : 0;
   const source = { ...hints.source, ...(decoded.format === 'xlsx' && sheetDialect) };
@@ -159,14 +174,21 @@ function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
     skipBytes,
     MAX_RECORD_BYTES,
     said,
+    CHUNK_RECORDS,
+    sniffedBytes,
   );
+}
+
+interface Indexing {
+  readonly index: RecordIndex;
+  readonly sniff: (sample: CsvBeginning) => Sniffed | Promise<Sniffed>;
 }
 
 /** Bytes written, and whether that is all. While one buffer is being written the next is read and scanned. */
 async function copyAndIndex(
   text: AsyncIterable<Buffer>,
   writer: FileWriter,
-  index: RecordIndex,
+  { index, sniff }: Indexing,
   signal: AbortSignal,
   sampleBytes = Number.POSITIVE_INFINITY,
 ): Promise<{ readonly storedBytes: number; readonly isWhole: boolean }> {
@@ -181,6 +203,7 @@ async function copyAndIndex(
       // Seen to by the next `await`, which may come after the rejection.
       writing.catch(() => undefined);
       index.add(bytes);
+      if (index.sample !== null) index.learn(await sniff(index.sample));
       storedBytes += bytes.length;
       if (storedBytes >= sampleBytes) {
         isWhole = false;
@@ -188,6 +211,10 @@ async function copyAndIndex(
       }
     }
     index.end();
+    if (index.sample !== null) {
+      index.learn(await sniff(index.sample));
+      index.end();
+    }
   } finally {
     await writing;
   }

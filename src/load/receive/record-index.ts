@@ -2,11 +2,11 @@ import { CHUNK_RECORDS, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-scanner.ts';
-import type { CsvHints } from '../../formats/csv-sniff.ts';
+import type { CsvHints, Sniffed } from '../../formats/csv-sniff.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
 import { ChunkCutter, type CutterMark } from './chunk-cutter.ts';
-import { CsvOpening } from './csv-opening.ts';
+import { type CsvBeginning, CsvOpening } from './csv-opening.ts';
 
 const nothingSaid: CsvHints = { source: {}, map: {} };
 
@@ -49,13 +49,25 @@ export class RecordIndex {
     maxRecordBytes = MAX_RECORD_BYTES,
     hints = nothingSaid,
     chunkRecords = CHUNK_RECORDS,
+    sniffedBytes = Number.POSITIVE_INFINITY,
   ) {
-    this.#opening = new CsvOpening(hints);
+    this.#opening = new CsvOpening(hints, sniffedBytes);
     const bounds = { maxBytes: chunkBytes, maxRecords: chunkRecords };
     this.#cutter = new ChunkCutter(bounds, hints.source.skipFooter ?? 0);
     this.#maxRecordBytes = maxRecordBytes;
     this.#scanner = format === 'csv' ? null : createLineScanner(maxRecordBytes);
     this.#skipBytes = skipBytes;
+  }
+
+  /** Set where somebody else is to sniff how a CSV is written; nothing is read until they `learn` it. */
+  get sample(): CsvBeginning | null {
+    return this.#opening.sample;
+  }
+
+  /** To be followed by more bytes, or by the end. */
+  learn(found: Sniffed): void {
+    this.#opening.learn(found);
+    this.#worthLooking = 0;
   }
 
   /** Null until it has been read, and for what is no CSV. */
@@ -92,7 +104,7 @@ export class RecordIndex {
     }
   }
 
-  /** To be called once, after the last byte. */
+  /** To be called after the last byte, and again after what it asks for was learned. */
   end(): void {
     this.#advance(true);
     this.#cutter.close();

@@ -5,6 +5,7 @@ import type { ChunkRange } from '../../../../src/domain/load.ts';
 import { plainMarks } from '../../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
+import { sniffBeginning } from '../../../../src/load/receive/csv-opening.ts';
 import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
 import { feedScanner } from '../../formats/feed-scanner.ts';
 
@@ -232,4 +233,24 @@ describe('record index', () => {
       }
     }
   });
+});
+
+it('how a CSV is written may be found out elsewhere: lines, header and chunks are the same', () => {
+  const file = Buffer.from(`sep=;\n\nReport\nuser_id;name\n${'u1;"Ada\nL"\n'.repeat(50)}`);
+  const read = (sniffedBytes: number) => {
+    const index = new RecordIndex('csv', 80, 0, undefined, undefined, undefined, sniffedBytes);
+    for (const byte of file) index.add(Buffer.of(byte));
+    index.end();
+    const { sample } = index;
+    if (sample !== null) {
+      index.learn(sniffBeginning(sample));
+      index.end();
+    }
+    const { header, headerLine, notes, rows, chunks } = index;
+    return { isElsewhere: sample !== null, found: { header, headerLine, notes, rows, chunks } };
+  };
+  const here = read(Number.POSITIVE_INFINITY);
+  const elsewhere = read(0);
+  expect([here.isElsewhere, elsewhere.isElsewhere, here.found.rows]).toEqual([false, true, 50]);
+  expect(elsewhere.found).toEqual(here.found);
 });
