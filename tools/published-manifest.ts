@@ -22,7 +22,12 @@ async function replaceManifest(): Promise<void> {
   if (!('scripts' in whole)) throw new Error(`${manifest} is replaced already: git checkout package.json`);
   const published = Object.entries(whole).filter(([name]) => !unpublished.includes(name));
   const loose = Object.entries(dependencies).filter(([name]) => external.some((each) => matches(name, each)));
-  const lean = { ...Object.fromEntries(published), dependencies: Object.fromEntries(loose) };
+  const lean = {
+    ...Object.fromEntries(published),
+    // In a clone it is tools/launch.js, which may find nothing built.
+    bin: { sluice: 'dist/bundle/main.js' },
+    dependencies: Object.fromEntries(loose),
+  };
   await copyFile(manifest, kept);
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }

@@ -62,6 +62,8 @@ export interface Pruned {
   readonly months: number;
   /** Of these events, those that are in files now; null where it was not looked for. */
   readonly archived: number | null;
+  /** Why events that outlived their retention are still there; null if none is, or it was not looked for. */
+  readonly problem: string | null;
   /** Events of which somebody was notified. */
   readonly notifications: number;
   /** Runs of schedules. */
@@ -104,7 +106,13 @@ export async function schedulePruning(context: TaskContext): Promise<void> {
 export async function planPrune({ db, config }: Pick<PruneContext, 'db' | 'config'>): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
-  return { ...prunable, ...(await planEventPruning({ db, config })), archived: null, temporary: null };
+  return {
+    ...prunable,
+    ...(await planEventPruning({ db, config })),
+    archived: null,
+    problem: null,
+    temporary: null,
+  };
 }
 
 export interface Retention {

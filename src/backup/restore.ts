@@ -54,7 +54,7 @@ async function assertKnown({ sluice, database }: About): Promise<void> {
     if (!(error instanceof UnknownSchema)) throw error;
     const version = readPackage().version;
     throw new RestoreRefused(
-      `The backup was made by sluice ${sluice}, and this is ${version}: ${error.message}.\nRestore it with sluice ${sluice} (npx sluice@${sluice} restore …), or with a later version that knows its migrations, and upgrade then.`,
+      `The backup was made by sluice ${sluice}, and this is ${version}: ${error.message}.\nRestore it with sluice ${sluice}, or with a later version that knows its migrations, and upgrade then.`,
     );
   }
 }

@@ -2,8 +2,11 @@ import { createSignInLink } from '../access/console-session.ts';
 import { consolePath } from '../console/assets.ts';
 import { type ConsoleSession, endSession, listSessions } from '../postgres/stores/console-sessions.ts';
 import { defineCommand } from './define-command.ts';
+import { CommandFailed } from './errors.ts';
 import { columnsOf, printable, printList } from './format.ts';
 import { required } from './options.ts';
+
+const answerMs = 3_000;
 
 const link = defineCommand({
   name: 'link',
@@ -12,10 +15,22 @@ const link = defineCommand({
   environment: 'environment that the console shows first',
   json: true,
   examples: ['sluice console link'],
-  inEnvironment: async ({ system, environmentId, baseUrl, terminal, json }) => {
+  inEnvironment: async ({ system, environmentId, baseUrl, database, settings, terminal, json }) => {
+    if (database.embedded !== null)
+      throw new CommandFailed(
+        `Nothing runs on ${settings.config.dataDir}. Run \`sluice start\` there first.`,
+      );
     const url = `${baseUrl}${consolePath}#link=${await createSignInLink(system.db, environmentId)}`;
     if (json) terminal.json({ url });
     else terminal.print(url);
+    const answers = await fetch(`${baseUrl}/health/live`, { signal: AbortSignal.timeout(answerMs) }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (!answers)
+      terminal.inform(
+        `warning: no sluice answers at ${baseUrl} now. Is it started, and is PUBLIC_URL right?`,
+      );
   },
 });
 

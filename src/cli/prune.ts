@@ -1,5 +1,6 @@
 import { type Pruned, planPrune, prune as pruneAll } from '../background-jobs/prune.ts';
 import { defineCommand } from './define-command.ts';
+import { exitCodes } from './errors.ts';
 import { formatCount, plural } from './format.ts';
 import { flag } from './options.ts';
 
@@ -12,12 +13,16 @@ export const prune = defineCommand({
     'or what the definitions say, and what killed processes left in the storage. A server may run meanwhile.',
   options: { dryRun: flag('--dry-run', 'only say what would be removed') },
   json: 'print the counts as JSON',
+  details: 'Exit code: 0; 1 if events that outlived their retention could not be archived or removed.',
   examples: ['sluice prune --dry-run', 'FILE_RETENTION_DAYS=1 sluice prune'],
   inSession: async ({ system, flags, json, terminal }) => {
     const { dryRun } = flags;
     const counts = await (dryRun ? planPrune(system) : pruneAll(system));
     if (json) terminal.json(render(counts, dryRun));
     else terminal.print(describe(counts, dryRun));
+    if (counts.problem === null) return;
+    terminal.inform(`Events that outlived their retention could not be removed: ${counts.problem}`);
+    process.exitCode = exitCodes.failed;
   },
 });
 
@@ -38,6 +43,7 @@ function render(counts: Pruned, dryRun: boolean) {
     archived_events: counts.archived,
     // Null: a dry run does not count them.
     unfinished_files: counts.temporary,
+    problem: counts.problem,
   };
 }
 

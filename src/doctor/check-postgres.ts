@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
-import { readMigrationState } from '../postgres/migrate.ts';
+import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
 import { isPooled, pooling } from '../postgres/pooler.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
@@ -154,12 +154,11 @@ export async function checkClock(client: ClientBase, now: () => number = Date.no
 
 async function checkMigrations(client: ClientBase): Promise<Finding[]> {
   const check = 'migrations';
-  const { pending, unknown, edited } = await readMigrationState(client);
-  if (edited.length > 0) {
-    const advice =
-      'Install the version of sluice that the database was migrated by; this one does not start on it.';
-    return [failed(check, `applied with another text: ${edited.join(', ')}`, advice)];
-  }
+  const { pending, unknown, edited, unreleased } = await readMigrationState(client);
+  if (unreleased)
+    return [
+      failed(check, `not those of this version: ${[...unknown, ...edited].join(', ')}`, unreleasedAdvice),
+    ];
   if (unknown.length > 0) {
     const advice = 'Install that version here too, before this program writes to the database.';
     return [failed(check, `a newer sluice has migrated the database: ${unknown.join(', ')}`, advice)];

@@ -8,7 +8,7 @@ import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { readDisk } from '../files/disk.ts';
 import { packageRoot, readPackage } from '../package-root.ts';
-import { readMigrationState, readMigrations } from '../postgres/migrate.ts';
+import { readMigrationState, readMigrations, unreleasedAdvice } from '../postgres/migrate.ts';
 import type { ProvidedDatabase } from '../provide-database.ts';
 import { settings } from '../settings.ts';
 import { type Finding, failed, ok, runChecks, warning } from './check.ts';
@@ -144,7 +144,15 @@ function oneLine(advice: string): string {
 
 /** A migration that holds others up, or rewrites a table, says so in a line of its own: `-- upgrade: …`. */
 async function checkMigrations(client: pg.Client): Promise<Finding[]> {
-  const { pending, unknown, edited } = await readMigrationState(client);
+  const { pending, unknown, edited, unreleased } = await readMigrationState(client);
+  if (unreleased)
+    return [
+      failed(
+        'migrations',
+        `not those of this version: ${[...unknown, ...edited].join(', ')}`,
+        unreleasedAdvice,
+      ),
+    ];
   if (unknown.length > 0)
     return [
       failed(
@@ -153,22 +161,14 @@ async function checkMigrations(client: pg.Client): Promise<Finding[]> {
         `Go on with that version; to go back to ${readPackage().version}, restore a backup that it made.`,
       ),
     ];
-  if (edited.length > 0)
-    return [
-      failed(
-        'migrations',
-        `${edited.join(', ')} had another text when they were applied`,
-        'The data is of a version that was never released. Back it up with that version, and load your files anew.',
-      ),
-    ];
   if (pending.length === 0) return [ok('migrations', 'none is pending')];
   const texts = new Map((await readMigrations()).map(({ name, sql }) => [name, sql]));
   const remarks = pending.flatMap((name) =>
     upgradeRemarks(texts.get(name) ?? '').map((remark) => `${name}: ${remark}`),
   );
-  if (remarks.length === 0)
-    return [ok('migrations', `${pending.length} are pending, and none takes long: ${pending.join(', ')}`)];
-  return [warning('migrations', `${pending.length} are pending: ${pending.join(', ')}`, remarks.join('; '))];
+  const found = `${pending.length} ${pending.length === 1 ? 'is' : 'are'} pending`;
+  if (remarks.length === 0) return [ok('migrations', `${found}, and none takes long: ${pending.join(', ')}`)];
+  return [warning('migrations', `${found}: ${pending.join(', ')}`, remarks.join('; '))];
 }
 
 export function upgradeRemarks(sql: string): string[] {

@@ -4,9 +4,11 @@
  * stops the others. Nothing is started, migrated or left behind, and no finding holds a secret.
  */
 
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import type { FileStore } from '../files/file-store.ts';
 import { openFileStore } from '../files/storage.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
 import type { Variables } from '../sources/schedules/source.ts';
@@ -45,7 +47,7 @@ function checksOf(config: Config, variables: Variables): Check[] {
     {
       name: 'storage',
       deadlineMs: 20_000,
-      run: () => checkStorage(files),
+      run: () => checkFiles(config, files),
       advice:
         config.storage.kind === 's3'
           ? 'See docs/storage.md for what the key must be allowed.'
@@ -78,6 +80,13 @@ function checksOf(config: Config, variables: Variables): Check[] {
       advice: 'Set PUBLIC_URL as in https://sluice.example.com.',
     },
   ];
+}
+
+/** A folder that nothing has made yet is not made by looking. */
+async function checkFiles({ storage }: Config, files: FileStore): Promise<Finding[]> {
+  if (storage.kind === 'folder' && !existsSync(storage.directory))
+    return [await judgeFolder('storage', storage.directory, 'DATA_DIR or STORAGE_URL')];
+  return checkStorage(files);
 }
 
 async function checkInbox({ inboxDir }: Config): Promise<Finding[]> {

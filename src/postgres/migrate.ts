@@ -77,7 +77,9 @@ export async function applyMigrations(client: ClientBase, known: readonly Migrat
     const digest = done.get(migration.name);
     if (digest === migration.digest) continue;
     if (digest !== undefined)
-      throw new Fault(`migration ${migration.name} was edited after it had been applied`);
+      throw new Fault(
+        `migration ${migration.name} was edited after it had been applied. ${unreleasedAdvice}`,
+      );
     await client.query(migration.sql);
     await client.query('insert into sluice.migrations (name, digest) values ($1, $2)', [
       migration.name,
@@ -87,6 +89,10 @@ export async function applyMigrations(client: ClientBase, known: readonly Migrat
   }
   return applied;
 }
+
+export const unreleasedAdvice =
+  'The data is of a version that was never released: back it up with that version, and load your files anew into an empty database.';
+
 /** How the schema of a database stands to this program. */
 export interface MigrationState {
   /** Names of migrations that the database lacks. */
@@ -95,6 +101,8 @@ export interface MigrationState {
   readonly unknown: readonly string[];
   /** Names of those that were applied with another text. */
   readonly edited: readonly string[];
+  /** The schema is of a version that was never released: released migrations keep their names and texts. */
+  readonly unreleased: boolean;
 }
 
 /** Changes nothing. A database that was never migrated lacks them all. */
@@ -109,11 +117,15 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
     : [];
   const digests = new Map(applied.map(({ name, digest }) => [name, digest]));
   const known = new Set(ours.map(({ name }) => name));
+  const unknown = applied.filter(({ name }) => !known.has(name)).map(({ name }) => name);
+  const edited = ours
+    .filter(({ name, digest }) => (digests.get(name) ?? digest) !== digest)
+    .map(({ name }) => name);
+  const last = ours.at(-1)?.name ?? '';
   return {
     pending: ours.filter(({ name }) => !digests.has(name)).map(({ name }) => name),
-    unknown: applied.filter(({ name }) => !known.has(name)).map(({ name }) => name),
-    edited: ours
-      .filter(({ name, digest }) => (digests.get(name) ?? digest) !== digest)
-      .map(({ name }) => name),
+    unknown,
+    edited,
+    unreleased: edited.length > 0 || unknown.some((name) => name < last),
   };
 }

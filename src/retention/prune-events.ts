@@ -40,6 +40,8 @@ export interface PrunedEvents {
   readonly months: number;
   /** Events that are in files now. */
   readonly archived: number;
+  /** Why some of those that should have gone are still there; null if none is. */
+  readonly problem: string | null;
 }
 
 /**
@@ -75,7 +77,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
     await attempt(month.month, () => pruneMonth(context, month));
   }
   await recordEventPruning(context.db, problem);
-  return pruned;
+  return { ...pruned, problem };
 }
 
 interface PlanContext {
@@ -84,7 +86,10 @@ interface PlanContext {
 }
 
 /** What `pruneEvents` would remove now. */
-export async function planEventPruning({ db, config }: PlanContext): Promise<Omit<PrunedEvents, 'archived'>> {
+export async function planEventPruning({
+  db,
+  config,
+}: PlanContext): Promise<Omit<PrunedEvents, 'archived' | 'problem'>> {
   let [events, months] = [0, 0];
   for (const month of await findOldMonths(db, config.eventRetentionDays)) {
     const held = await readHeldNames(db, month, config.eventRetentionDays);
@@ -133,7 +138,7 @@ async function finish(context: RetentionContext, retirement: Retirement): Promis
   const events = await forgetIds(context.db, retirement);
   await dropTable(context.pool, retirement, events);
   context.log.info({ month, events, archived, is_whole: isWhole }, 'events of a month were removed');
-  return { events, months: isWhole ? 1 : 0, archived };
+  return { ...none, events, months: isWhole ? 1 : 0, archived };
 }
 
 /** Out of the month into a table of their own, which is archived. */
@@ -164,7 +169,7 @@ async function deletePast(
   }
   await recordDeleted(db, month.month, events);
   log.info({ month: month.month, events }, 'events of a month were removed');
-  return { events, months: 0, archived: 0 };
+  return { ...none, events };
 }
 
 /** What killed processes have left of archives. Nobody else archives now: the lock is ours. */
@@ -175,10 +180,11 @@ async function removeUnfinished({ db, files }: RetentionContext): Promise<void> 
   }
 }
 
-const none: PrunedEvents = { events: 0, months: 0, archived: 0 };
+const none: PrunedEvents = { events: 0, months: 0, archived: 0, problem: null };
 
 function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
-  return { events: a.events + b.events, months: a.months + b.months, archived: a.archived + b.archived };
+  const [events, months] = [a.events + b.events, a.months + b.months];
+  return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
 }
 /** Removes archives that were replaced, if no export reads them any more; else the next sweep does. Returns how many. */
 export async function removeReplaced({

@@ -1,9 +1,12 @@
 import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { cleanUpAfter } from '../support/cleanups.ts';
+import { mountSmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { query } from './service.ts';
@@ -21,6 +24,13 @@ describe('in a folder without data', () => {
     },
   );
 
+  test('sluice doctor makes nothing', async () => {
+    const cwd = await temporaryFolder();
+    const { stdout } = await runCli(['doctor'], { cwd });
+    expect(stdout).toContain('.sluice/files is not there yet, and can be made');
+    expect(await readdir(cwd)).toEqual([]);
+  });
+
   test('sluice import makes a database and says where; then others find it', async () => {
     const cwd = await temporaryFolder();
     await writeFile(join(cwd, 'users.csv'), 'user_id\nada\n');
@@ -29,6 +39,47 @@ describe('in a folder without data', () => {
     expect(loaded.code).toBe(0);
     const listed = await runCli(['jobs', 'list'], { cwd });
     expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining('users.csv'), stderr: '' });
+  });
+});
+
+test('sluice console link gives none where nothing runs, and warns where nobody answers', async () => {
+  const dataDir = await preparedDataDir();
+  expect(await runCli(['console', 'link', '--data-dir', dataDir])).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining(`Nothing runs on ${dataDir}. Run \`sluice start\` there first.`),
+  });
+  const { url } = await startService(dataDir);
+  const link = (PUBLIC_URL: string) =>
+    runCli(['console', 'link', '--data-dir', dataDir], { env: { PUBLIC_URL } });
+  expect(await link(url)).toMatchObject({ code: 0, stderr: '' });
+  expect(await link('http://127.0.0.1:1')).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('no sluice answers at http://127.0.0.1:1 now'),
+  });
+});
+
+test('sluice prune ends with 1 if events could not be archived, and says why', async () => {
+  const disk = await mountSmallDisk(64 * 1024);
+  if (typeof disk === 'string') return;
+  cleanUpAfter('test', disk.remove);
+  const dataDir = await preparedDataDir();
+  const line = (n: number) => `track,u${n},opened,2020-01-01T00:00:00Z,${randomBytes(60).toString('base64')}\n`;
+  const file = join(dataDir, 'events.csv');
+  await writeFile(
+    file,
+    `event_type,user_id,event_name,inserted_at,blob\n${Array.from({ length: 3_000 }, (_, n) => line(n)).join('')}`,
+  );
+  expect(await runCli(['import', file, '--data-dir', dataDir])).toMatchObject({ code: 0 });
+  const env = { EVENT_RETENTION_DAYS: '30', EVENT_ARCHIVE: 'parquet', STORAGE_URL: disk.path };
+  expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/could not be removed: 2020-01.*full|No space/i),
+  });
+  await disk.grow(64 * 1024 * 1024);
+  expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('3 000 events (3 000 of them archived)'),
   });
 });
 

@@ -46,6 +46,14 @@ function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd
   return running;
 }
 
+/** A folder with these of our files, and our packages. */
+async function makeClone(paths: readonly string[]): Promise<string> {
+  const clone = await temporaryFolder();
+  for (const path of paths) await cp(join(root, path), join(clone, path), { recursive: true });
+  await symlink(join(root, 'node_modules'), join(clone, 'node_modules'));
+  return clone;
+}
+
 /** Waits until the service answers and its worker runs. */
 async function ready({ pid, output }: Npm): Promise<{ processes: Process[]; port: number }> {
   const port = await waitFor('the service to listen', () => /listens on \S+?:(\d+)/.exec(output())?.[1], {
@@ -108,14 +116,27 @@ test('SIGTERM to `npm run demo` stops all of it and removes its folder', async (
   expect(await readdir(tmpdir())).not.toContain(folder);
 });
 
+test('`npx sluice` in a clone that is not built says at once what to run, and in a built one builds nothing again', async () => {
+  const run = async (paths: readonly string[]) => {
+    const clone = await makeClone(['package.json', 'tools/launch.js', ...paths]);
+    const npx = npm(['exec', '--', 'sluice', '--version'], { npm_config_cache: join(clone, 'cache') }, clone);
+    return { code: await npx.ended, output: npx.output() };
+  };
+  expect(await run([])).toEqual({
+    code: 1,
+    output: expect.stringContaining('not built. Run `npm ci` in it'),
+  });
+  // The source is not there: a build would fail.
+  expect(await run(['dist/bundle'])).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+$/m) });
+});
+
 test('`npm version` moves the unreleased changes under the version, makes the documents again, commits and tags; without changes it does nothing', async () => {
-  const clone = await temporaryFolder();
+  const clone = await makeClone([
+    ...['package.json', 'package-lock.json', 'CHANGELOG.md'],
+    ...['tools', 'src/package-root.ts'],
+  ]);
   const git = (...args: string[]): string => execFileSync('git', args, { cwd: clone, encoding: 'utf8' });
-  for (const path of ['package.json', 'package-lock.json', 'CHANGELOG.md', 'tools', 'src/package-root.ts']) {
-    await cp(join(root, path), join(clone, path), { recursive: true });
-  }
   await mkdir(join(clone, 'docs'));
-  await symlink(join(root, 'node_modules'), join(clone, 'node_modules'));
   await writeFile(join(clone, '.gitignore'), 'node_modules\n');
   const manifest = await readFile(join(clone, 'package.json'), 'utf8');
   // Making all documents takes seconds. What `npm run check` says of them is not tested here.

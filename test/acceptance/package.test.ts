@@ -55,6 +55,7 @@ describe('npm pack', () => {
     const { name, version, optionalDependencies } = JSON.parse(before) as typeof published;
     expect(published).toMatchObject({ name, version, optionalDependencies });
     expect(published['dependencies']).toEqual({});
+    expect(published['bin']).toEqual({ sluice: 'dist/bundle/main.js' });
     for (const field of ['private', 'scripts', 'devDependencies']) expect(published[field]).toBeUndefined();
   });
 });

@@ -105,6 +105,7 @@ test('status, prune and doctor print what they found', async () => {
     months_of_events: 0,
     archived_events: null,
     unfinished_files: null,
+    problem: null,
   });
   expect(await sluice('prune')).toMatch(/^Removed: 0 received files/);
   expect(await sluice('doctor')).toMatch(/^ok +node: .* 0 failed\n$/s);

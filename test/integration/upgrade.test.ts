@@ -85,7 +85,7 @@ async function lookAhead(
   );
 }
 
-test('before an upgrade one is told of migrations that are pending or of a later version, of settings that this version does not know, of a database that is away', async () => {
+test('before an upgrade one is told of migrations that are pending, of a later version or of one that was never released, of settings that this version does not know, of a database that is away', async () => {
   const { url, drop } = await createTestDatabase();
   const config = readConfig({ DATABASE_URL: url, DATA_DIR: dataDir });
   const fromDotEnv = new Set([
@@ -112,9 +112,13 @@ test('before an upgrade one is told of migrations that are pending or of a later
       backup: expect.stringMatching(/^warning /),
     });
     await change('delete from sluice.migrations where name = (select max(name) from sluice.migrations)');
-    expect((await look())['migrations']).toMatch(/^(?:ok|warning) 1 are pending.*\d{4}_\w+/);
+    expect((await look())['migrations']).toMatch(/^(?:ok|warning) 1 is pending.*\d{4}_\w+/);
     await change(`insert into sluice.migrations (name, digest) values ('9999_later.sql', 'x')`);
     expect((await look())['migrations']).toMatch(/^failed a later version applied 9999_later.sql → /);
+    await change(`update sluice.migrations set name = '0001_earlier.sql' where name = '9999_later.sql'`);
+    expect((await look())['migrations']).toMatch(
+      /^failed not those of this version: 0001_earlier.sql → The data is of a version that was never released: back it up/,
+    );
   } finally {
     await drop();
   }
