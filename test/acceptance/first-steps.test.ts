@@ -64,7 +64,8 @@ test('sluice prune ends with 1 if events could not be archived, and says why', a
   if (typeof disk === 'string') return;
   cleanUpAfter('test', disk.remove);
   const dataDir = await preparedDataDir();
-  const line = (n: number) => `track,u${n},opened,2020-01-01T00:00:00Z,${randomBytes(60).toString('base64')}\n`;
+  const line = (n: number) =>
+    `track,u${n},opened,2020-01-01T00:00:00Z,${randomBytes(60).toString('base64')}\n`;
   const file = join(dataDir, 'events.csv');
   await writeFile(
     file,
@@ -79,7 +80,7 @@ test('sluice prune ends with 1 if events could not be archived, and says why', a
   await disk.grow(64 * 1024 * 1024);
   expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('3 000 events (3 000 of them archived)'),
+    stdout: expect.stringContaining('3,000 events (3,000 of them archived)'),
   });
 });
 

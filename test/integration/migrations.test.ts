@@ -28,7 +28,12 @@ afterAll(() => database.drop());
 describe('migrations', () => {
   test('an empty database is said to lack them', async () => {
     const names = (await readMigrations()).map(({ name }) => name);
-    expect(await readMigrationState(await connect())).toEqual({ pending: names, unknown: [], edited: [], unreleased: false });
+    expect(await readMigrationState(await connect())).toEqual({
+      pending: names,
+      unknown: [],
+      edited: [],
+      unreleased: false,
+    });
   });
 
   test('many processes that start at once apply each of them once', async () => {
@@ -42,7 +47,12 @@ describe('migrations', () => {
   test('the second time there is nothing to do', async () => {
     const client = await connect();
     expect(await migrate(client)).toEqual([]);
-    expect(await readMigrationState(client)).toEqual({ pending: [], unknown: [], edited: [], unreleased: false });
+    expect(await readMigrationState(client)).toEqual({
+      pending: [],
+      unknown: [],
+      edited: [],
+      unreleased: false,
+    });
   });
 
   test('one that was edited after it had been applied is refused, and nothing is applied', async () => {
