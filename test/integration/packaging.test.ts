@@ -67,6 +67,10 @@ const schema = {
           read_only: { type: 'boolean' },
           tmpfs: strings,
           cap_drop: { const: ['ALL'] },
+          cap_add: {
+            type: 'array',
+            items: { enum: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'] },
+          },
           security_opt: { const: ['no-new-privileges:true'] },
           networks: strings,
           stop_grace_period: duration,
@@ -223,7 +227,8 @@ describe('docker-compose.yml', () => {
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
     const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
     const known = new Set<string>([...Object.values(settings).map(({ name }) => name), ...traceVariables]);
-    const others = [...used].filter((name) => !known.has(name) && !Object.hasOwn(variables, name));
+    const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_FILE$/, ''));
+    const others = [...used].filter((name) => !isKnown(name) && !Object.hasOwn(variables, name));
     expect(others).toEqual(['SLUICE_VERSION']);
     expect(Object.keys(variables).filter((name) => !used.has(name))).toEqual([]);
     expect(text).not.toMatch(/PASSWORD(?!_FILE)\b/);

@@ -52,7 +52,7 @@ describe('the workflows', () => {
     expect(lint((texts.get('check.yml') ?? '').replace('runs-on', 'run-on'), 'broken.yml')).not.toEqual([]);
   });
 
-  test('read the repository and nothing else unless a job asks for more, end in time, and name actions by version', () => {
+  test('read the repository and nothing else unless a job asks for more, end in time, and name actions by commit', () => {
     for (const [name] of texts) {
       const { permissions, jobs } = workflow(name);
       expect(permissions, name).toEqual({ contents: 'read' });
@@ -60,7 +60,7 @@ describe('the workflows', () => {
         if (uses === undefined) expect(minutes, `${name} ${job}`).toBeLessThanOrEqual(45);
         else expect(existsSync(join(root, uses)), uses).toBe(true);
         for (const { uses: action } of steps)
-          if (action !== undefined) expect(action).toMatch(/^[\w/-]+@v\d+$/);
+          if (action !== undefined) expect(action).toMatch(/^[\w/-]+@[0-9a-f]{40}$/);
       }
     }
   });
