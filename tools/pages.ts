@@ -104,7 +104,7 @@ ${rejects.join('\n')}
 | \`guard_exceeded\` | More would have been changed or removed than \`max_changed\` or \`max_removed_values\` allows; nothing was written. |
 | \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
 | \`all_records_refused\` | Every record was refused; the message gives the likely reason. Dry runs fail in the same way. |
-| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused. The rest was not read, nothing was written; the message gives the likely reason. Dry runs and plans fail in the same way. A load with \`max_errors\`, and mended records, go on. |
+| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused. The rest was not read and nothing was written; the message gives the likely reason. Dry runs and plans fail in the same way. A load with \`max_errors\`, and mended records, go on. |
 | \`begin_failed\`, \`chunk_failed\`, \`finish_failed\` | An error did not pass; the message gives it. |
 | \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended a chunk or the finish. |
 | \`worker_lost\` | A chunk, or the finish, repeatedly lost its worker. |
