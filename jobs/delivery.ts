@@ -17,7 +17,6 @@ const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: 
  */
 export const deliveryJob: TaskKind<SendContext> = {
   name: 'delivery',
-  label: ({ subjectId }) => `delivery ${subjectId}`,
   stops: 'at the deadline',
   tolerance: {
     transient: Number.POSITIVE_INFINITY,

@@ -1,7 +1,7 @@
 -- Who is notified of the end of jobs, what is to be notified, and how far the telling is.
 
 create table sluice.notification_subscriptions (
-  subscription_id integer generated always as identity,
+  subscription_id uuid not null,
   environment_id integer not null,
   channel text not null,
   target text not null,
@@ -59,8 +59,9 @@ create index notification_events_job_idx on sluice.notification_events (job_id) 
 
 create table sluice.notification_deliveries (
   delivery_id bigint generated always as identity,
+  public_id uuid not null,
   event_id uuid not null,
-  subscription_id integer,
+  subscription_id uuid,
   channel text not null,
   target text not null,
   state text not null default 'pending',
@@ -72,6 +73,7 @@ create table sluice.notification_deliveries (
   last_error text,
   delivered_at timestamptz,
   constraint notification_deliveries_pkey primary key (delivery_id),
+  constraint notification_deliveries_public_key unique (public_id),
   constraint notification_deliveries_event_fkey foreign key (event_id)
     references sluice.notification_events on delete cascade,
   constraint notification_deliveries_subscription_fkey foreign key (subscription_id)
@@ -85,6 +87,8 @@ create table sluice.notification_deliveries (
 );
 comment on table sluice.notification_deliveries is
   'One event for one receiver. While it is pending, a task of the kind delivery says when it is due and who sends it.';
+comment on column sluice.notification_deliveries.delivery_id is
+  'The subject of its task. It counts over all environments, so nobody is shown it: public_id is.';
 comment on column sluice.notification_deliveries.attempts is 'Those that were begun, also before a replay.';
 comment on column sluice.notification_deliveries.subscription_id is 'Null: the job itself named the address.';
 create index notification_deliveries_event_idx on sluice.notification_deliveries (event_id);

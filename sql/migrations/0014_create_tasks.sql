@@ -7,7 +7,7 @@ create table sluice.tasks (
   subject_id bigint not null,
   part integer not null default 0,
   environment_id integer not null,
-  group_id bigint,
+  group_id uuid,
   job_id uuid,
   request_id text,
   attempt integer not null default 0,

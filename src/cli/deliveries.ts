@@ -8,7 +8,7 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatCount, formatTime, printable, printList } from './format.ts';
-import { flag, optional, parseCount, parsed, parseNumberOf, parseSince } from './options.ts';
+import { flag, optional, parseCount, parsed, parseIdOf, parseSince } from './options.ts';
 import { withEnvironment } from './session.ts';
 
 export const deliveries = defineCommand({
@@ -32,7 +32,7 @@ export const deliveries = defineCommand({
     printList(call, {
       items: await listDeliveries(system.db, environmentId, filter),
       render: renderDelivery,
-      columns: columnsOf('>delivery', 'state', 'event', 'who', '>tries', 'last try', 'answer'),
+      columns: columnsOf('delivery', 'state', 'event', 'who', '>tries', 'last try', 'answer'),
       cells,
       none: 'There are no such deliveries.',
     });
@@ -42,7 +42,7 @@ export const deliveries = defineCommand({
 function cells(delivery: Delivery): string[] {
   const { lastAttemptAt, lastStatus, lastError } = delivery;
   return [
-    String(delivery.deliveryId),
+    delivery.publicId,
     delivery.state,
     delivery.eventType,
     printable(delivery.target, 40),
@@ -65,24 +65,26 @@ export const replay = defineCommand({
   },
   environment: true,
   json: true,
-  examples: ['sluice notifications replay 42', 'sluice notifications replay --failed --since 24h'],
+  examples: [
+    'sluice notifications replay 01a1f8d2-fdeb-7b52-9c1e-8a6f0d3c2e42',
+    'sluice notifications replay --failed --since 24h',
+  ],
   run: async (invocation) => {
     const { argument, flags, terminal, json } = invocation;
     const wanted = readWanted(argument, flags.failed, flags.since);
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { deliveryIds, tasks } = await replayDeliveries(system.db, environmentId, wanted);
+      const { publicIds, tasks } = await replayDeliveries(system.db, environmentId, wanted);
       await notifyQueue(system, tasks);
-      if (json) terminal.json(deliveryIds.map((deliveryId) => ({ delivery_id: deliveryId })));
-      else terminal.print(`Due again: ${formatCount(deliveryIds.length)}.`);
+      if (json) terminal.json(publicIds.map((publicId) => ({ delivery_id: publicId })));
+      else terminal.print(`Due again: ${formatCount(publicIds.length)}.`);
     });
   },
 });
 
-const parseDelivery = parseNumberOf('delivery');
+const parseDelivery = parseIdOf('delivery', 'notifications deliveries');
 
 function readWanted(delivery: string | undefined, failed: boolean, since: Date | undefined): Replay {
-  if (delivery !== undefined && !failed && since === undefined)
-    return { deliveryId: parseDelivery(delivery) };
+  if (delivery !== undefined && !failed && since === undefined) return { publicId: parseDelivery(delivery) };
   if (delivery === undefined && failed && since !== undefined) return { failedSince: since };
-  throw new UsageError('Name what to send again: the number of a delivery, or --failed --since 24h.');
+  throw new UsageError('Name what to send again: the id of a delivery, or --failed --since 24h.');
 }

@@ -17,13 +17,13 @@ import { defineCommand } from './define-command.ts';
 import { deliveries, replay } from './deliveries.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { columnsOf, printable, printList } from './format.ts';
-import { parsed, parseListOf, parseNumberOf, required, text } from './options.ts';
+import { parsed, parseIdOf, parseListOf, required, text } from './options.ts';
 import { withEnvironment } from './session.ts';
 
 const subscription = required(
   '<id>',
   'as `sluice notifications list` shows it',
-  parseNumberOf('subscription'),
+  parseIdOf('subscription', 'notifications list'),
 );
 
 const add = defineCommand({
@@ -83,9 +83,9 @@ const list = defineCommand({
     printList(call, {
       items: await listSubscriptions(system.db, environmentId),
       render: renderSubscription,
-      columns: columnsOf('>id', 'who', 'on', 'types', 'status'),
+      columns: columnsOf('id', 'who', 'on', 'types', 'status'),
       cells: ({ subscriptionId, target, outcomes, kinds, disabled }) => [
-        String(subscriptionId),
+        subscriptionId,
         printable(target, 60),
         outcomes.join(','),
         kinds.join(','),
@@ -103,14 +103,14 @@ const test = defineCommand({
   argument: subscription,
   environment: true,
   json: true,
-  examples: ['sluice notifications test 3'],
+  examples: ['sluice notifications test 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
     const sender = openSendContext(system);
     const sent = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
-    const { deliveryId, outcome, status, error, tookMs } = sent;
+    const { publicId, outcome, status, error, tookMs } = sent;
     const delivered = outcome === 'delivered';
     if (!delivered) process.exitCode = exitCodes.failed;
-    if (json) return terminal.json({ delivery_id: deliveryId, delivered, status, error, took_ms: tookMs });
+    if (json) return terminal.json({ delivery_id: publicId, delivered, status, error, took_ms: tookMs });
     const answer = status === null ? '' : `, HTTP ${status}`;
     terminal.print(delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`);
   },
@@ -128,7 +128,7 @@ const rotate = defineCommand({
   },
   environment: true,
   json: true,
-  examples: ['sluice notifications rotate-secret 3 --overlap 48'],
+  examples: ['sluice notifications rotate-secret 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03 --overlap 48'],
   inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json }) => {
     const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
     const until = previousUntil.toISOString();
@@ -153,7 +153,7 @@ const remove = defineCommand({
   argument: subscription,
   environment: true,
   json: true,
-  examples: ['sluice notifications remove 3'],
+  examples: ['sluice notifications remove 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
     await removeSubscription(system.db, environmentId, id);
     if (json) terminal.json({ id, removed: true });

@@ -88,24 +88,20 @@ export function several(name: string, description: string): ArgumentOf<readonly 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Throws `UsageError` for what cannot be one, before the database is asked. */
-export function parseJobId(text: string): string {
-  if (uuid.test(text)) return text.toLowerCase();
-  throw new UsageError(`${JSON.stringify(text)} is not a job id; \`sluice jobs list\` shows them.`);
+/** Throws `UsageError` for what cannot be the id of one, before the database is asked. */
+export function parseIdOf(what: string, list: string): (text: string) => string {
+  return (text) => {
+    if (uuid.test(text)) return text.toLowerCase();
+    throw new UsageError(`${JSON.stringify(text)} is not a ${what} id; \`sluice ${list}\` shows them.`);
+  };
 }
+
+export const parseJobId = parseIdOf('job', 'jobs list');
 
 export function parseCount(text: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number > 0) return number;
   throw new InvalidArgumentError('write a whole number above 0.');
-}
-
-/** The number of a subscription or a delivery. */
-export function parseNumberOf(what: string): (text: string) => number {
-  return (text) => {
-    if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-    throw new UsageError(`${JSON.stringify(text)} is not the number of a ${what}.`);
-  };
 }
 
 /** `ingest,read` */

@@ -31,7 +31,7 @@ const parameters = (
   ),
 });
 
-/** Of a list of jobs: the cursor is the job id at which a page ended. */
+/** Of a list of jobs or deliveries: the cursor is the id at which a page ended. */
 export const jobPage = parameters(readJobCursor);
 /** Of a list of rows: the cursor is the position at which a page ended. */
 export const rowPage = parameters(readRowCursor);

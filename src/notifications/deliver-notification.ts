@@ -166,12 +166,12 @@ async function recordAttempt(
 
 async function followUp(
   { db, log }: SendContext,
-  { deliveryId, subscriptionId, event }: DeliveryAttempt,
+  { publicId, subscriptionId, event }: DeliveryAttempt,
   state: DeliveryState,
   { outcome, status, error }: Attempt,
 ): Promise<void> {
   const fields = {
-    delivery_id: deliveryId,
+    delivery_id: publicId,
     event_id: event.id,
     event_type: event.type,
     // A receiver's answer often repeats its address, which is not for the log: the ledger has it.

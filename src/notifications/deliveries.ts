@@ -23,14 +23,16 @@ export async function replayDeliveries(
   db: Database,
   environmentId: number,
   replay: Replay,
-): Promise<{ readonly deliveryIds: readonly number[]; readonly tasks: readonly DueTask[] }> {
+): Promise<{ readonly publicIds: readonly string[]; readonly tasks: readonly DueTask[] }> {
   return db.transaction().execute(async (transaction) => {
-    const deliveryIds = await reopenDeliveries(transaction, environmentId, replay);
-    if (deliveryIds.length === 0 && 'deliveryId' in replay) {
+    const reopened = await reopenDeliveries(transaction, environmentId, replay);
+    if (reopened.length === 0 && 'publicId' in replay) {
       const message = 'there is no such delivery, it is being sent now, or its subscription sends no more';
-      throw inputError('not_found', message, `delivery: ${replay.deliveryId}`);
+      throw inputError('not_found', message, `delivery: ${replay.publicId}`);
     }
-    return { deliveryIds, tasks: await queueDeliveries(transaction, deliveryIds) };
+    const deliveryIds = reopened.map(({ deliveryId }) => deliveryId);
+    const publicIds = reopened.map(({ publicId }) => publicId);
+    return { publicIds, tasks: await queueDeliveries(transaction, deliveryIds) };
   });
 }
 
@@ -41,17 +43,17 @@ export async function replayDeliveries(
 export async function sendTest(
   context: SendContext,
   environmentId: number,
-  subscriptionId: number,
-): Promise<Attempt & { readonly deliveryId: number }> {
+  subscriptionId: string,
+): Promise<Attempt & { readonly publicId: string }> {
   const ping = await preparePing(context, environmentId, subscriptionId);
-  return { ...(await deliverOnce(context, ping)), deliveryId: ping.deliveryId };
+  return { ...(await deliverOnce(context, ping)), publicId: ping.publicId };
 }
 
 /** Without a task: no worker sends it. */
 async function preparePing(
   { pool }: SendContext,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
 ): Promise<DeliveryAttempt> {
   return inTransaction(pool, async ({ db }) => {
     const { channel, target, disabled } = await requireSubscription(db, environmentId, subscriptionId);

@@ -5,7 +5,7 @@ import type { Delivery } from '../postgres/stores/read-deliveries.ts';
 
 export function renderDelivery(delivery: Delivery) {
   return {
-    delivery_id: delivery.deliveryId,
+    delivery_id: delivery.publicId,
     event_id: delivery.eventId,
     event_type: delivery.eventType,
     job_id: delivery.jobId,

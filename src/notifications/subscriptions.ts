@@ -75,7 +75,7 @@ function requireAllowed(url: URL, allowPrivate: boolean): void {
 export async function requireSubscription(
   db: Database,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
 ): Promise<Subscription> {
   const found = await findSubscription(db, environmentId, subscriptionId);
   if (found === null) throw unknown(subscriptionId);
@@ -86,7 +86,7 @@ export async function requireSubscription(
 export async function removeSubscription(
   db: Database,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
 ): Promise<void> {
   if (!(await markSubscriptionRemoved(db, environmentId, subscriptionId))) throw unknown(subscriptionId);
 }
@@ -98,7 +98,7 @@ export async function removeSubscription(
 export async function rotateSecret(
   db: Database,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
   overlapHours: number,
 ): Promise<{ readonly secret: string; readonly previousUntil: Date }> {
   const { channel } = await requireSubscription(db, environmentId, subscriptionId);
@@ -109,7 +109,7 @@ export async function rotateSecret(
   return { secret, previousUntil };
 }
 
-function unknown(subscriptionId: number): Error {
+function unknown(subscriptionId: string): Error {
   return inputError(
     'not_found',
     'the environment has no such subscription',

@@ -761,17 +761,21 @@ export interface NotificationDeliveries {
   channel: string;
   created_at: Generated<Date>;
   delivered_at: Date | null;
+  /**
+   * The subject of its task. It counts over all environments, so nobody is shown it: public_id is.
+   */
   delivery_id: Generated<number>;
   event_id: string;
   last_attempt_at: Date | null;
   last_error: string | null;
   last_status: number | null;
   last_took_ms: number | null;
+  public_id: string;
   state: Generated<string>;
   /**
    * Null: the job itself named the address.
    */
-  subscription_id: number | null;
+  subscription_id: string | null;
   target: string;
 }
 
@@ -802,7 +806,7 @@ export interface NotificationSubscriptions {
    * Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.
    */
   secret: string | null;
-  subscription_id: Generated<number>;
+  subscription_id: string;
   target: string;
 }
 
@@ -1026,7 +1030,7 @@ export interface Tasks {
   /**
    * Of a kind with a limit for each group, such as the receiver of deliveries; null: of no group.
    */
-  group_id: number | null;
+  group_id: string | null;
   /**
    * For the log, as request_id; null: the subject is no job.
    */

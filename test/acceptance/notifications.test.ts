@@ -19,7 +19,8 @@ test('sluice notifications: a webhook is added, told, told once more, and found 
     runCli(['notifications', ...args, '--data-dir', dataDir], { env });
   const added = await notifications('add', '--url', receiver.url, '--on', 'completed', '--type', 'load');
   expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=\n$/) });
-  expect(added.stderr).toContain('Subscription 1.');
+  const [, subscription = ''] = /^Subscription ([0-9a-f-]{36})\./.exec(added.stderr) ?? [];
+  expect(added.stderr).toContain(`sluice notifications test ${subscription}\n`);
 
   const { job_id: jobId } = await upload(service.url, service.key, usersCsv(10));
   const hook = await waitFor('the webhook', () => receiver.received[0]);
@@ -27,21 +28,28 @@ test('sluice notifications: a webhook is added, told, told once more, and found 
     type: 'load.completed',
     data: { job_id: jobId, links: `https://data.example.com/v1/background_jobs/${jobId}` },
   });
-  await waitFor('the delivery to be noted', async () => {
+  const delivery = await waitFor('the delivery to be noted', async () => {
     const { stdout } = await notifications('deliveries', '--json');
-    const [found] = JSON.parse(stdout) as object[];
-    expect(found).toMatchObject({ delivery_id: 1, job_id: jobId, state: 'delivered', last_status: 204 });
-    return true;
+    const [found] = JSON.parse(stdout) as { delivery_id: string }[];
+    expect(found).toMatchObject({
+      job_id: jobId,
+      subscription_id: subscription,
+      state: 'delivered',
+      last_status: 204,
+    });
+    return found?.delivery_id;
   });
-  expect(await notifications('replay', '1')).toMatchObject({ code: 0, stdout: 'Due again: 1.\n' });
+  expect(await notifications('replay', delivery)).toMatchObject({ code: 0, stdout: 'Due again: 1.\n' });
   const again = await waitFor('the replay', () => receiver.received[1]);
   expect(again.headers['webhook-id']).toBe(hook.headers['webhook-id']);
 
   receiver.answer((response) => response.writeHead(410).end('gone'));
-  expect(await notifications('test', '1')).toMatchObject({
+  expect(await notifications('test', subscription)).toMatchObject({
     code: 1,
     stdout: 'Not delivered: HTTP 410: gone\n',
   });
   const { stdout } = await notifications('list');
-  expect(stdout).toMatch(/^ 1 +http:\S+ +completed +load +disabled: its receiver answered 410 Gone$/m);
+  expect(stdout).toMatch(
+    /^[0-9a-f-]{36} +http:\S+ +completed +load +disabled: its receiver answered 410 Gone$/m,
+  );
 });

@@ -98,8 +98,8 @@ test('the page of a planned load shows what it would write, by property and row,
       values (gen_random_uuid(), $1, 'load.completed', $2, '{}')
       returning event_id
     )
-    insert into notification_deliveries (event_id, channel, target, state, attempts, last_error)
-    select event_id, 'email', 'ops@example.com', 'dead', 8, 'connect ECONNREFUSED' from event`,
+    insert into notification_deliveries (public_id, event_id, channel, target, state, attempts, last_error)
+    select event_id, event_id, 'email', 'ops@example.com', 'dead', 8, 'connect ECONNREFUSED' from event`,
     [stage.t.environment.environmentId, jobId],
   );
   const page = await stage.open(`/jobs/${jobId}`);

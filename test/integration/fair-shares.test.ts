@@ -222,8 +222,8 @@ describe.each(queues)('with the queue on %s', (queue) => {
           where environment_id = ${greedy}
           returning event_id
         )
-        insert into notification_deliveries (event_id, subscription_id, channel, target)
-        select event_id, subscription_id, channel, target
+        insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
+        select event_id, event_id, subscription_id, channel, target
         from (select event_id, row_number() over () % 20 as nth from event) e
         join (
           select *, row_number() over () - 1 as nth
@@ -236,8 +236,8 @@ describe.each(queues)('with the queue on %s', (queue) => {
           values (gen_random_uuid(), ${other}, 'ping', '{}')
           returning event_id, environment_id
         )
-        insert into notification_deliveries (event_id, subscription_id, channel, target)
-        select event_id, subscription_id, channel, target
+        insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
+        select event_id, event_id, subscription_id, channel, target
         from event join notification_subscriptions using (environment_id)`.execute(system.db);
       const { rows } = await sql<{ id: number }>`
         select delivery_id as id from notification_deliveries`.execute(system.db);
@@ -287,11 +287,13 @@ test('who is next among 10 000 that wait is found in milliseconds', async () => 
       select gen_random_uuid(), ${greedy}, 'ping', '{}' from generate_series(1, 10000)
       returning event_id
     )
-    insert into notification_deliveries (event_id, channel, target)
-    select event_id, 'email', 'a@b.c' from event`.execute(db);
+    insert into notification_deliveries (public_id, event_id, channel, target)
+    select event_id, event_id, 'email', 'a@b.c' from event`.execute(db);
   await sql`
     insert into tasks (kind, subject_id, environment_id, group_id)
-    select 'delivery', delivery_id, ${greedy}, 1 from notification_deliveries`.execute(db);
+    select 'delivery', delivery_id, ${greedy}, (select gen_random_uuid()) from notification_deliveries`.execute(
+    db,
+  );
   const context = openSendContext(t.system);
   const median = async (look: () => Promise<unknown>): Promise<number> => {
     const took: number[] = [];

@@ -57,16 +57,17 @@ interface Leased {
 const deliveryOf = (channel: 'webhook' | 'email') => async () => {
   const { rows } = await sql<{ id: number }>`
     with subscription as (
-      insert into notification_subscriptions (environment_id, channel, target, outcomes, job_kinds, secret)
-      select ${environmentId}, 'webhook', 'http://x', '{failed}', '{load}', 'whsec_' || repeat('A', 43) || '='
+      insert into notification_subscriptions
+        (subscription_id, environment_id, channel, target, outcomes, job_kinds, secret)
+      select gen_random_uuid(), ${environmentId}, 'webhook', 'http://x', '{failed}', '{load}', 'whsec_' || repeat('A', 43) || '='
       returning subscription_id
     ), event as (
       insert into notification_events (event_id, environment_id, type, body)
       values (gen_random_uuid(), ${environmentId}, 'ping', '{}')
       returning event_id
     )
-    insert into notification_deliveries (event_id, subscription_id, channel, target)
-    select event_id, subscription_id, ${channel}, 'x'
+    insert into notification_deliveries (public_id, event_id, subscription_id, channel, target)
+    select event_id, event_id, subscription_id, ${channel}, 'x'
     from event, subscription
     returning delivery_id as id`.execute(db);
   const id = rows[0]?.id ?? 0;

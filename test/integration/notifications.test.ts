@@ -425,21 +425,21 @@ describe('a receiver', () => {
       await makeDue();
       await deliver();
     }
-    const { state, deliveryId } = await only();
+    const { state, publicId } = await only();
     expect(state).toBe('dead');
     const { db } = t.system;
     const { environment } = await t.addEnvironment('stranger');
-    await expect(replayDeliveries(db, environment.environmentId, { deliveryId })).rejects.toThrow(
+    await expect(replayDeliveries(db, environment.environmentId, { publicId })).rejects.toThrow(
       'no such delivery',
     );
     receiver.answer((response) => response.writeHead(200).end());
     const since = new Date(Date.now() - 60_000);
     expect(await replayDeliveries(db, t.environment.environmentId, { failedSince: since })).toMatchObject({
-      deliveryIds: [deliveryId],
+      publicIds: [publicId],
     });
     await deliver();
     expect(await only()).toMatchObject({ state: 'delivered', attempts: open.attempts + 1 });
-    await replayDeliveries(db, t.environment.environmentId, { deliveryId });
+    await replayDeliveries(db, t.environment.environmentId, { publicId });
     await deliver();
     expect(receiver.received).toHaveLength(open.attempts + 2);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
@@ -468,7 +468,7 @@ describe('a sender', () => {
   test('that dies between sending and noting is followed by another once its lease is over', async () => {
     await subscribe();
     await load();
-    const { deliveryId, target } = await only();
+    const { target } = await only();
     const { db } = t.system;
     const claim = await takeTask(sender(), deliveryJob);
     if (claim === null) throw new Error('nothing to claim');
@@ -478,7 +478,7 @@ describe('a sender', () => {
     expect(rows[0]?.ms).toBeGreaterThan(0);
     expect(rows[0]?.ms).toBeLessThanOrEqual(LEASE_MS);
     // All that a worker does before it would note it.
-    const begun = await beginAttempt(db, deliveryId);
+    const begun = await beginAttempt(db, claim.subjectId);
     if (begun === null) throw new Error('nothing to send');
     await sendWebhook({ url: target, ...begun.event, secrets: begun.secrets }, open, goOn);
     const due = async () => (await findNextTasks(db, ['delivery'], [], 10)).length;
@@ -495,6 +495,18 @@ describe('a sender', () => {
     expect(await only()).toMatchObject({ state: 'delivered', attempts: 2 });
     // Should it not be dead but late, it changes nothing any more.
     expect(await endTask(db, claim)).toBe(false);
+  });
+
+  test('that dies with one again and again has it given up, for a reason that names no number of it', async () => {
+    await subscribe();
+    await load();
+    const { db } = t.system;
+    if ((await takeTask(sender(), deliveryJob)) === null) throw new Error('nothing to claim');
+    await sql`update tasks set losses = ${open.attempts - 1}`.execute(db);
+    await expireTaskLeases(db, 'delivery');
+    await reconcileTasks(sender(), [deliveryJob]);
+    const lastError = `the delivery lost its worker ${open.attempts} times; it may be what kills it`;
+    expect(await only()).toMatchObject({ state: 'dead', lastError });
   });
 
   test('that comes back late sends once more, and what it would note is refused', async () => {
@@ -659,9 +671,9 @@ test('what was told long ago is forgotten, what is still to be told is not', asy
   const [latest] = await deliveries();
   await deliver();
   expect(receiver.received).toHaveLength(2);
-  await replayDeliveries(t.system.db, t.environment.environmentId, { deliveryId: latest?.deliveryId ?? 0 });
+  await replayDeliveries(t.system.db, t.environment.environmentId, { publicId: latest?.publicId ?? '' });
   expect(await pruneNotifications(t.system, { jobDays: 365 })).toEqual({ notifications: 1 });
-  expect(await only()).toMatchObject({ deliveryId: latest?.deliveryId });
+  expect(await only()).toMatchObject({ publicId: latest?.publicId });
 });
 
 test('no secret, and no address of a webhook, is ever logged', async () => {

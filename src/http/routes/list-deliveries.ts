@@ -13,18 +13,18 @@ import {
   readEventBody,
 } from '../../postgres/stores/read-deliveries.ts';
 import { ruled, worded } from '../../validation.ts';
-import { readRowCursor, rowPage, sendEnvelope, writeRowCursor } from '../page.ts';
+import { jobPage, readJobCursor, sendEnvelope, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { jobRefusals, named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
-import { deliveryDetail, deliveryPage, numberParameter } from '../schemas/delivery-record.ts';
-import { isJobId, jobIdOptions } from '../schemas/job-record.ts';
+import { deliveryDetail, deliveryPage } from '../schemas/delivery-record.ts';
+import { idParameter, isJobId, jobIdOptions } from '../schemas/job-record.ts';
 
 const notAJob = 'job_id is the id of a job';
 const notAnInstant = 'since is a day or an instant such as 2026-11-20T12:00:00Z';
 
 const query = listQuery({
-  ...rowPage,
+  ...jobPage,
   state: severalOf('state', deliveryStates, 'Only those in this state.'),
   channel: Type.Optional(
     worded(
@@ -94,7 +94,7 @@ export function listDeliveriesRoute(app: FastifyInstance, { reader, config }: Sy
       failed,
       jobId,
       since: from,
-      after: readRowCursor(cursor),
+      after: readJobCursor(cursor),
       limit: limit + 1,
     };
     const [found, total_count] = await Promise.all([
@@ -105,14 +105,14 @@ export function listDeliveriesRoute(app: FastifyInstance, { reader, config }: Sy
     const last = page.at(-1);
     return sendEnvelope(request, reply, config.publicUrl, {
       items: page.map((each) => JSON.stringify(renderDelivery(each))),
-      next: found.length > limit && last !== undefined ? writeRowCursor(last.deliveryId) : null,
+      next: found.length > limit && last !== undefined ? writeJobCursor(last.publicId) : null,
       limit,
       more: { total_count },
     });
   });
 }
 
-export const deliveryParameters = numberParameter('delivery_id', 'delivery');
+export const deliveryParameters = idParameter('delivery_id', 'delivery');
 
 const showDeliverySchema = {
   operationId: 'showDelivery',
@@ -135,12 +135,12 @@ export function showDelivery(app: FastifyInstance, { reader }: System): void {
     options,
     async (request, reply) => {
       const environment = environmentId(request);
-      const deliveryId = Number(request.params['delivery_id']);
-      const [found] = await listDeliveries(reader.db, environment, { deliveryId, limit: 1 });
+      const { delivery_id: publicId } = request.params;
+      const [found] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
       if (found === undefined) {
-        throw inputError('not_found', 'there is no such delivery', `delivery_id: ${deliveryId}`);
+        throw inputError('not_found', 'there is no such delivery', `delivery_id: ${publicId}`);
       }
-      const tries = await readAttempts(reader.db, deliveryId, mostTries);
+      const tries = await readAttempts(reader.db, publicId, mostTries);
       const detail: Static<typeof deliveryDetail.schema> = {
         ...renderDelivery(found),
         tries: tries.map(({ attempt, begunAt, tookMs, status, error }) => ({

@@ -8,7 +8,8 @@ import { listSubscriptions } from '../../postgres/stores/notifications.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { jobRefusals, refusals } from '../schemas/answers.ts';
-import { numberParameter, subscription, testDelivery } from '../schemas/delivery-record.ts';
+import { subscription, testDelivery } from '../schemas/delivery-record.ts';
+import { idParameter } from '../schemas/job-record.ts';
 
 const listSubscriptionsSchema = {
   operationId: 'listSubscriptions',
@@ -26,7 +27,7 @@ const listSubscriptionsSchema = {
   },
 } satisfies FastifySchema;
 
-const parameters = numberParameter('subscription_id', 'subscription');
+const parameters = idParameter('subscription_id', 'subscription');
 
 const testSubscriptionSchema = {
   operationId: 'testSubscription',
@@ -64,11 +65,11 @@ export function testSubscription(app: FastifyInstance, system: System): void {
     options,
     async (request, reply) => {
       const sender = openSendContext(system);
-      const id = Number(request.params['subscription_id']);
+      const { subscription_id: id } = request.params;
       const sent = await sendTest(sender, environmentId(request), id).finally(() => sender.mail.close());
-      const { deliveryId, outcome, status, error, tookMs } = sent;
+      const { publicId, outcome, status, error, tookMs } = sent;
       const answer: Static<typeof testDelivery.schema> = {
-        delivery_id: deliveryId,
+        delivery_id: publicId,
         delivered: outcome === 'delivered',
         status,
         error,

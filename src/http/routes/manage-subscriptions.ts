@@ -10,7 +10,8 @@ import { compileSchema, throwProblems, worded } from '../../validation.ts';
 import { environmentId, requireAdmin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { component, jobRefusals, orNull, refusals, withExamples } from '../schemas/answers.ts';
-import { numberParameter, subscriptionFields } from '../schemas/delivery-record.ts';
+import { subscriptionFields } from '../schemas/delivery-record.ts';
+import { idParameter } from '../schemas/job-record.ts';
 
 /* Who is notified, changed over HTTP as by `sluice notifications`. Data of jobs goes where an administrator says, and nobody else. */
 
@@ -113,7 +114,7 @@ const addSubscriptionSchema = {
   },
 } satisfies FastifySchema;
 
-const parameters = numberParameter('subscription_id', 'subscription');
+const parameters = idParameter('subscription_id', 'subscription');
 
 const rotateSecretSchema = {
   operationId: 'rotateSubscriptionSecret',
@@ -176,7 +177,7 @@ export function addSubscriptionRoutes(scope: FastifyInstance, { db, config }: Sy
       const given = readJsonObject(bodyBytes(request));
       throwProblems(findRotationProblems(given));
       const { overlap_hours: overlap = 24 } = given as Static<typeof rotation>;
-      const id = Number(request.params['subscription_id']);
+      const id = request.params.subscription_id.toLowerCase();
       const { secret, previousUntil } = await rotateSecret(db, environmentId(request), id, overlap);
       return reply.send({ id, secret, previous_secret_until: previousUntil.toISOString() });
     },
@@ -195,7 +196,7 @@ export function removeSubscriptionRoute(app: FastifyInstance, { db }: System): v
     { ...any, schema: removeSubscriptionSchema },
     async (request, reply) => {
       requireAdmin(request);
-      await removeSubscription(db, environmentId(request), Number(request.params['subscription_id']));
+      await removeSubscription(db, environmentId(request), request.params.subscription_id);
       return reply.code(204).send();
     },
   );

@@ -74,9 +74,9 @@ const replayDeliveriesSchema = {
 
 export function replayDeliveryRoutes(scope: FastifyInstance, system: System): void {
   const replay = async (environment: number, wanted: Replay): Promise<Static<typeof replayed.schema>> => {
-    const { deliveryIds, tasks } = await replayDeliveries(system.db, environment, wanted);
+    const { publicIds, tasks } = await replayDeliveries(system.db, environment, wanted);
     await notifyQueue(system, tasks);
-    return { count: deliveryIds.length };
+    return { count: publicIds.length };
   };
   const config = { scope: 'import' } as const;
   scope.post('/v1/deliveries/replay', { config, schema: replayDeliveriesSchema }, async (request, reply) => {
@@ -90,8 +90,8 @@ export function replayDeliveryRoutes(scope: FastifyInstance, system: System): vo
     '/v1/deliveries/:delivery_id/replay',
     { config, schema: replayDeliverySchema },
     async (request, reply) => {
-      const deliveryId = Number(request.params['delivery_id']);
-      return reply.code(202).send(await replay(environmentId(request), { deliveryId }));
+      const { delivery_id: publicId } = request.params;
+      return reply.code(202).send(await replay(environmentId(request), { publicId }));
     },
   );
 }

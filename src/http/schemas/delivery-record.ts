@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { channels, deliveryStates, jobKinds, outcomes } from '../../domain/notification.ts';
-import { worded } from '../../validation.ts';
 import { envelope } from '../page.ts';
 import { component, orNull } from './answers.ts';
 
@@ -10,25 +9,14 @@ const time = (description: string) =>
   Type.String({ format: 'date-time', description, examples: [exampleTime] });
 const nothing = { examples: [null] };
 
-/** The number in a path: of a delivery, or of a subscription. */
-export function numberParameter(name: string, what: string) {
-  const message = `there is no such ${what}`;
-  return Type.Object({
-    [name]: worded(
-      Type.String({ pattern: '^[0-9]{1,9}$', description: `Number of the ${what}.`, examples: ['42'] }),
-      {
-        says: { code: 'not_found', message, details: name },
-      },
-    ),
-  });
-}
-
 const deliveryFields = {
-  delivery_id: Type.Integer({ minimum: 1, description: 'Its number.' }),
+  delivery_id: Type.String({ format: 'uuid', description: 'Its id.' }),
   event_id: Type.String({ format: 'uuid', description: 'The same for every receiver and attempt.' }),
   event_type: Type.String({ description: 'What happened.', examples: ['load.completed'] }),
   job_id: orNull(Type.String({ format: 'uuid', description: 'The job that ended; null: it is about none.' })),
-  subscription_id: orNull(Type.Integer({ description: 'Whom it is for; null: the job named the address.' })),
+  subscription_id: orNull(
+    Type.String({ format: 'uuid', description: 'Whom it is for; null: the job named the address.' }),
+  ),
   channel: Type.Enum([...channels], { type: 'string', description: 'How it is sent.' }),
   target: Type.String({ description: 'Where to.', examples: ['https://example.com/hooks'] }),
   state: Type.Enum([...deliveryStates], {
@@ -48,11 +36,11 @@ const deliveryFields = {
 };
 
 const example = {
-  delivery_id: 42,
+  delivery_id: '01a1f8d2-fdeb-7b52-9c1e-8a6f0d3c2e42',
   event_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
   event_type: 'load.completed',
   job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-  subscription_id: 3,
+  subscription_id: '019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03',
   channel: 'webhook',
   target: 'https://example.com/hooks',
   state: 'delivered',
@@ -122,7 +110,7 @@ export const replayed = component(
 );
 
 export const subscriptionFields = {
-  id: Type.Integer({ minimum: 1, description: 'Its number.' }),
+  id: Type.String({ format: 'uuid', description: 'Its id.' }),
   channel: deliveryFields.channel,
   target: deliveryFields.target,
   on: Type.Array(Type.Enum([...outcomes], { type: 'string' }), { description: 'Of which ends.' }),

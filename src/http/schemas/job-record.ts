@@ -6,31 +6,35 @@ import { ruled, worded } from '../../validation.ts';
 import { component, orNull, severalOf } from './answers.ts';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const noSuchJob = 'there is no such job';
 
 export function isJobId(text: string): boolean {
   return uuid.test(text);
 }
 
-export const jobIdOptions = {
+const idOptions = (what: string) => ({
   format: 'uuid',
-  description: 'Id of the job, as its record has it.',
+  description: `Id of the ${what}, as its record has it.`,
   examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
-} as const;
+});
+export const jobIdOptions = idOptions('job');
 
-/** The path of everything that concerns one job. What cannot be a job id is no job either. */
-export const jobParameters = Type.Object({
-  job_id: worded(
-    ruled(Type.String(jobIdOptions), (text) => (isJobId(text) ? null : noSuchJob)),
+/** The id in the path of everything that concerns one such thing. Anything but a UUID is no id of one. */
+export function idParameter<const Name extends string>(name: Name, what: string) {
+  const message = `there is no such ${what}`;
+  const id = worded(
+    ruled(Type.String(idOptions(what)), (text) => (isJobId(text) ? null : message)),
     {
       says: (value) => ({
         code: 'not_found',
-        message: noSuchJob,
-        details: `job_id: ${String(value).slice(0, 100)}`,
+        message,
+        details: `${name}: ${String(value).slice(0, 100)}`,
       }),
     },
-  ),
-});
+  );
+  return Type.Object({ [name]: id } as Record<Name, typeof id>);
+}
+
+export const jobParameters = idParameter('job_id', 'job');
 
 /** The id in the path, which the schema has let through, as we write it. */
 export function jobIdOf(request: FastifyRequest): string {

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState, EventType } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
@@ -11,12 +12,12 @@ import type { Database } from '../database.ts';
 /** Somebody to whom an event is sent. */
 export interface Recipient {
   /** Null: the job itself names the address. */
-  readonly subscriptionId: number | null;
+  readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/** A mail address that comes twice gets one delivery, the first. Returns the ids. */
+/** A mail address that comes twice gets one delivery, the first. Returns their `deliveryId`s. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -26,6 +27,7 @@ export async function insertDeliveries(
     .insertInto('notification_deliveries')
     .values(
       recipients.map(({ subscriptionId, channel, target }) => ({
+        public_id: uuidv7(),
         event_id: eventId,
         subscription_id: subscriptionId,
         channel,
@@ -62,7 +64,9 @@ export async function queueDeliveries(db: Database, deliveryIds: readonly number
 /** What an attempt at a delivery needs. */
 export interface DeliveryAttempt {
   readonly deliveryId: number;
-  readonly subscriptionId: number | null;
+  /** The id that people see. */
+  readonly publicId: string;
+  readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
   readonly event: {
@@ -88,6 +92,7 @@ export async function beginAttempt(db: Database, deliveryId: number): Promise<De
     .where('d.delivery_id', '=', deliveryId)
     .where('d.state', '=', 'pending')
     .returning([
+      'd.public_id',
       'd.subscription_id',
       'd.channel',
       'd.target',
@@ -102,6 +107,7 @@ export async function beginAttempt(db: Database, deliveryId: number): Promise<De
   const { secrets, closed } = await readReceiver(db, row.subscription_id);
   return {
     deliveryId,
+    publicId: row.public_id,
     subscriptionId: row.subscription_id,
     channel: row.channel as Channel,
     target: row.target,
@@ -119,7 +125,7 @@ export async function beginAttempt(db: Database, deliveryId: number): Promise<De
 
 async function readReceiver(
   db: Database,
-  subscriptionId: number | null,
+  subscriptionId: string | null,
 ): Promise<Pick<DeliveryAttempt, 'secrets' | 'closed'>> {
   const row = await db
     .selectFrom('notification_subscriptions')
@@ -190,7 +196,7 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
 }
 
 /** Nothing more is sent to a receiver: what waits for it is given up, what is under way ends by itself. */
-export async function killDeliveries(db: Database, subscriptionId: number, reason: string): Promise<void> {
+export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (
       delete from tasks
@@ -220,22 +226,22 @@ export async function killLostDeliveries(db: Database): Promise<number> {
 const mostReplayed = 10_000;
 
 /** What is to be sent once more: one delivery, or those since then that were given up. */
-export type Replay = { readonly deliveryId: number } | { readonly failedSince: Date };
+export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
 /**
- * Makes deliveries pending again and returns their ids. Leaves out those that are under way, and those of a subscription that is
- * removed or disabled.
+ * Makes deliveries pending again and returns both ids of each. Leaves out those that are under way, and those of a subscription
+ * that is removed or disabled.
  */
 export async function reopenDeliveries(
   db: Database,
   environmentId: number,
   replay: Replay,
-): Promise<number[]> {
+): Promise<{ readonly deliveryId: number; readonly publicId: string }[]> {
   const chosen =
-    'deliveryId' in replay
-      ? sql`d.delivery_id = ${replay.deliveryId}`
+    'publicId' in replay
+      ? sql`d.public_id = ${replay.publicId}`
       : sql`d.state = 'dead' and d.created_at >= ${replay.failedSince}`;
-  const { rows } = await sql<{ id: number }>`
+  const { rows } = await sql<{ deliveryId: number; publicId: string }>`
     with chosen as (
       select d.delivery_id
       from notification_deliveries d
@@ -257,6 +263,6 @@ export async function reopenDeliveries(
     set state = 'pending', delivered_at = null
     from chosen
     where d.delivery_id = chosen.delivery_id
-    returning d.delivery_id as id`.execute(db);
-  return rows.map(({ id }) => id);
+    returning d.delivery_id as "deliveryId", d.public_id as "publicId"`.execute(db);
+  return rows;
 }

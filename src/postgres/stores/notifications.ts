@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
 import type { Channel, EventType, JobKind, Outcome } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
@@ -7,7 +8,7 @@ import { killDeliveries, type Recipient } from './deliveries.ts';
 
 /** Who is notified of an environment's jobs; without its secrets. */
 export interface Subscription {
-  readonly subscriptionId: number;
+  readonly subscriptionId: string;
   readonly channel: Channel;
   /** The webhook's address, or the mail address. */
   readonly target: string;
@@ -32,6 +33,7 @@ export async function insertSubscription(
   const row = await db
     .insertInto('notification_subscriptions')
     .values({
+      subscription_id: uuidv7(),
       environment_id: environmentId,
       channel,
       target,
@@ -59,7 +61,7 @@ export async function listSubscriptions(db: Database, environmentId: number): Pr
 export async function findSubscription(
   db: Database,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
 ): Promise<Subscription | null> {
   const row = await db
     .selectFrom('notification_subscriptions')
@@ -75,7 +77,7 @@ export async function findSubscription(
 export async function markSubscriptionRemoved(
   db: Database,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('notification_subscriptions')
@@ -97,7 +99,7 @@ export async function markSubscriptionRemoved(
 /** Nothing more is sent there, since its receiver does not want it. */
 export async function disableSubscription(
   db: Database,
-  subscriptionId: number,
+  subscriptionId: string,
   reason: string,
 ): Promise<void> {
   await db
@@ -113,7 +115,7 @@ export async function disableSubscription(
 export async function replaceSecret(
   db: Database,
   environmentId: number,
-  subscriptionId: number,
+  subscriptionId: string,
   secret: string,
   overlapHours: number,
 ): Promise<Date | null> {
@@ -147,7 +149,7 @@ const columns = [
 ] as const;
 
 interface SubscriptionRow {
-  subscription_id: number;
+  subscription_id: string;
   channel: string;
   target: string;
   outcomes: string[];

@@ -5,12 +5,12 @@ import type { Database } from '../database.ts';
 
 /** One event for one receiver, and how far it is. */
 export interface Delivery {
-  readonly deliveryId: number;
+  readonly publicId: string;
   readonly eventId: string;
   readonly eventType: EventType;
   readonly jobId: string | null;
   /** Null: the job itself named the address. */
-  readonly subscriptionId: number | null;
+  readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
   readonly state: DeliveryState;
@@ -26,7 +26,7 @@ export interface Delivery {
 }
 
 export interface DeliveryFilter {
-  readonly deliveryId?: number | undefined;
+  readonly publicId?: string | undefined;
   /** Of the end of this job. */
   readonly jobId?: string | undefined;
   /** Those that were given up, and those whose last attempt failed. */
@@ -36,7 +36,7 @@ export interface DeliveryFilter {
   /** Made since then. */
   readonly since?: Date | null;
   /** The page after this delivery. */
-  readonly after?: number | null;
+  readonly after?: string | null;
   readonly limit: number;
 }
 
@@ -53,7 +53,7 @@ export async function listDeliveries(
       join.on('t.kind', '=', 'delivery').onRef('t.subject_id', '=', 'd.delivery_id'),
     )
     .select([
-      'd.delivery_id as deliveryId',
+      'd.public_id as publicId',
       'd.event_id as eventId',
       'e.type as eventType',
       'e.job_id as jobId',
@@ -71,8 +71,8 @@ export async function listDeliveries(
       'd.delivered_at as deliveredAt',
     ])
     .where(matching(environmentId, filter))
-    .$if(filter.after != null, (page) => page.where('d.delivery_id', '<', filter.after ?? 0))
-    .orderBy('d.delivery_id', 'desc')
+    .$if(filter.after != null, (page) => page.where('d.public_id', '<', filter.after ?? null))
+    .orderBy('d.public_id', 'desc')
     .limit(filter.limit);
   return (await rows.execute()).map((row) => ({
     ...row,
@@ -98,10 +98,10 @@ export async function countDeliveries(
 }
 
 function matching(environmentId: number, filter: DeliveryFilter) {
-  const { deliveryId, jobId, failed = false, states, channel, since = null } = filter;
+  const { publicId, jobId, failed = false, states, channel, since = null } = filter;
   const conditions = [
     sql<boolean>`e.environment_id = ${environmentId}`,
-    ...(deliveryId === undefined ? [] : [sql<boolean>`d.delivery_id = ${deliveryId}`]),
+    ...(publicId === undefined ? [] : [sql<boolean>`d.public_id = ${publicId}`]),
     ...(jobId === undefined ? [] : [sql<boolean>`e.job_id = ${jobId}`]),
     ...(failed ? [sql<boolean>`d.state <> 'delivered' and d.last_error is not null`] : []),
     ...(states === undefined ? [] : [sql<boolean>`d.state = any(${[...states]})`]),
@@ -121,11 +121,12 @@ export interface AttemptRow {
 }
 
 /** The latest first. */
-export function readAttempts(db: Database, deliveryId: number, limit: number): Promise<AttemptRow[]> {
+export function readAttempts(db: Database, publicId: string, limit: number): Promise<AttemptRow[]> {
   return db
     .selectFrom('notification_attempts')
+    .innerJoin('notification_deliveries as d', 'd.delivery_id', 'notification_attempts.delivery_id')
     .select(['attempt', 'begun_at as begunAt', 'took_ms as tookMs', 'status', 'error'])
-    .where('delivery_id', '=', deliveryId)
+    .where('public_id', '=', publicId)
     .orderBy('attempt', 'desc')
     .limit(limit)
     .execute();

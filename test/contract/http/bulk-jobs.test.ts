@@ -334,8 +334,8 @@ describe('the overview', () => {
         values (gen_random_uuid(), $1, 'ping', '{}')
         returning event_id
       )
-      insert into notification_deliveries (event_id, channel, target, state)
-      select event_id, 'email', 'a@example.com', 'dead' from event`,
+      insert into notification_deliveries (public_id, event_id, channel, target, state)
+      select event_id, event_id, 'email', 'a@example.com', 'dead' from event`,
       [environmentId],
     );
     const { needs } = await show(tenant.key);

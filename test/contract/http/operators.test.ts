@@ -103,14 +103,14 @@ describe('the inbox', () => {
 });
 
 interface Delivery {
-  readonly delivery_id: number;
+  readonly delivery_id: string;
+  readonly subscription_id: string | null;
   readonly state: string;
   readonly tries: readonly { readonly status: number | null; readonly error: string | null }[];
 }
 
 describe('deliveries', () => {
-  test('show what each attempt was answered, and are sent once more when that is asked for', async () => {
-    const { environmentId } = t.environment;
+  const subscribe = async ({ environment }: Tenant): Promise<string> => {
     const wish = {
       channel: 'webhook',
       target: receiver.url,
@@ -118,10 +118,14 @@ describe('deliveries', () => {
       kinds: ['load'],
     } as const;
     const rules = { allowHttp: true, allowPrivate: true };
-    const { subscription } = await addSubscription(t.system.db, environmentId, wish, rules);
-    const id = subscription.subscriptionId;
+    const { subscription } = await addSubscription(t.system.db, environment.environmentId, wish, rules);
+    return subscription.subscriptionId;
+  };
+
+  test('show what each attempt was answered, and are sent once more when that is asked for', async () => {
+    const id = await subscribe(t);
     receiver.answer((response) => void response.writeHead(410).end());
-    const ping = await server.json<{ delivery_id: number }>(`/v1/subscriptions/${id}/test`, post());
+    const ping = await server.json<{ delivery_id: string }>(`/v1/subscriptions/${id}/test`, post());
     expect(ping).toMatchObject({ status: 200, body: { delivered: false, status: 410 } });
     const path = `/v1/deliveries/${ping.body.delivery_id}`;
     expect((await server.json<Delivery>(path)).body).toMatchObject({
@@ -151,6 +155,39 @@ describe('deliveries', () => {
       { id, target: receiver.url },
     ]);
   });
+
+  test('have ids, as subscriptions have, that say nothing of other environments and open nothing in them', async () => {
+    const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+    receiver.answer((response) => void response.writeHead(200).end());
+    const tenants = [
+      { key: t.key, subscription: await subscribe(t), stranger: other.key },
+      { key: other.key, subscription: await subscribe(other), stranger: t.key },
+    ];
+    for (const { key, subscription, stranger } of tenants) {
+      const ping = `/v1/subscriptions/${subscription}/test`;
+      for (let count = 0; count < 2; count++) await server.json(ping, { ...post(), key });
+      const first = await server.fetch('/v1/deliveries?limit=1', { key });
+      const [, next = ''] = /<([^>]+)>/.exec(first.headers.get('link') ?? '') ?? [];
+      const cursor = new URL(next).searchParams.get('cursor') ?? '';
+      const [newest] = ((await first.json()) as { data: Delivery[] }).data;
+      const [before] = (
+        await server.json<{ data: Delivery[] }>(`/v1/deliveries?limit=1&cursor=${cursor}`, { key })
+      ).body.data;
+      for (const id of [newest?.delivery_id, before?.delivery_id, newest?.subscription_id, subscription])
+        expect(id).toMatch(uuidv7);
+      expect(newest?.subscription_id).toBe(subscription);
+      expect([before?.delivery_id, newest?.delivery_id].toSorted()).toEqual([
+        before?.delivery_id,
+        newest?.delivery_id,
+      ]);
+      expect(Buffer.from(cursor, 'base64url').toString()).toBe(newest?.delivery_id);
+      const path = `/v1/deliveries/${newest?.delivery_id}`;
+      expect(await refusalOf(server, path, { key: stranger })).toEqual([404, ['not_found']]);
+      for (const theirs of [`${path}/replay`, ping])
+        expect(await refusalOf(server, theirs, { ...post(), key: stranger })).toEqual([404, ['not_found']]);
+      expect(await refusalOf(server, '/v1/deliveries/1', { key })).toEqual([404, ['not_found']]);
+    }
+  });
 });
 
 describe('keys, environments and settings', () => {
@@ -171,7 +208,11 @@ describe('keys, environments and settings', () => {
     }
     for (const path of [
       ...['/v1/keys', '/v1/keys/0tzwkpc87gq5/rotate', '/v1/keys/0tzwkpc87gq5/revoke'],
-      ...['/v1/environments', '/v1/subscriptions', '/v1/subscriptions/1/rotate_secret'],
+      ...[
+        '/v1/environments',
+        '/v1/subscriptions',
+        '/v1/subscriptions/019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03/rotate_secret',
+      ],
     ]) {
       expect(await refusalOf(server, path, post({ label: 'x' }))).toEqual([403, ['insufficient_scope']]);
     }

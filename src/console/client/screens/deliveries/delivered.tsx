@@ -25,7 +25,7 @@ export function Delivered(): VNode {
   });
   return (
     <Page
-      title={`Delivery ${delivery}`}
+      title="Delivery"
       parent={{ title: 'Deliveries', href: screenHref('/deliveries') }}
       aside={data === undefined ? null : <Badge tone={tones[data.state] ?? 'waiting'}>{data.state}</Badge>}
       actions={
@@ -59,6 +59,7 @@ function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
                 </span>,
               ],
               ['Event', of.event_type],
+              ['Id', of.delivery_id],
               [
                 'Job',
                 of.job_id === null ? null : (

@@ -99,7 +99,7 @@ export function Deliveries(): VNode {
               caption="Deliveries, newest first"
               columns={columns}
               rows={list.data.items}
-              keyOf={({ delivery_id }) => String(delivery_id)}
+              keyOf={({ delivery_id }) => delivery_id}
               hrefOf={({ delivery_id }) => screenHref(`/deliveries/${delivery_id}`)}
               selected={query.get('row')}
               onSelect={(row) => query.set({ row }, { replace: true })}

@@ -3,7 +3,7 @@ import { visibleText } from '../../lib/format.ts';
 import type { Tone } from '../../ui/badge.tsx';
 
 export interface Delivery {
-  readonly delivery_id: number;
+  readonly delivery_id: string;
   readonly event_type: string;
   readonly job_id: string | null;
   readonly channel: string;

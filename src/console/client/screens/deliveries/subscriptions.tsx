@@ -12,7 +12,7 @@ import { answerOf } from './delivery-record.ts';
 import { NewSubscription, Secret } from './new-subscription.tsx';
 
 interface Subscription {
-  readonly id: number;
+  readonly id: string;
   readonly channel: string;
   readonly target: string;
   readonly on: readonly string[];
@@ -106,7 +106,7 @@ export function Subscriptions({ onSent }: { readonly onSent: () => void }): VNod
           <code>sluice notifications add --url https://example.com/hooks</code>
         </Empty>
       ) : (
-        <Table caption="Subscriptions" isTall columns={all} rows={data} keyOf={({ id }) => String(id)} />
+        <Table caption="Subscriptions" isTall columns={all} rows={data} keyOf={({ id }) => id} />
       )}
     </Section>
   );

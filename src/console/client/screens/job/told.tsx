@@ -9,7 +9,7 @@ import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 
 interface Delivery {
-  readonly delivery_id: number;
+  readonly delivery_id: string;
   readonly channel: string;
   readonly target: string;
   readonly state: string;
@@ -69,7 +69,7 @@ export function Told({ jobId }: { readonly jobId: string }): VNode | null {
         caption="Deliveries of the end of this job"
         columns={columns}
         rows={told.data?.items ?? []}
-        keyOf={({ delivery_id }) => String(delivery_id)}
+        keyOf={({ delivery_id }) => delivery_id}
       />
     </Section>
   );
