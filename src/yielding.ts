@@ -14,7 +14,7 @@ export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> 
   }
 }
 
-/** Does all steps of a piece of work, with the same breaks. */
+/** Runs all steps of a piece of work, yielding in the same way. */
 export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }

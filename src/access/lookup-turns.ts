@@ -6,12 +6,12 @@ import { type Caller, isRefusal, type KeyRefusal } from './verify-key.ts';
 
 type Found = Caller | KeyRefusal;
 
-/** Longer than any key or cookie of ours; what is longer is never remembered. */
+/** The length beyond which nothing is remembered; our keys and cookies are shorter. */
 const maxLength = 256;
 
 /**
- * The order in which keys and cookies are looked up. Those that were good at their last look-up are looked up at once. All
- * others share a few turns, so that strangers cannot take the connections to the database away from those who have a key.
+ * LookupTurns decides when keys and cookies are looked up. Those that were valid at their last look-up are looked up at once.
+ * All others share a few turns, so that strangers cannot use up the database connections of callers with a key.
  */
 export class LookupTurns {
   readonly #good = new Set<string>();
@@ -37,7 +37,7 @@ export class LookupTurns {
     return this.#others(find);
   }
 
-  /** Only what is good takes room, so that no stranger displaces it. */
+  /** Remembers valid keys only, so that no stranger displaces them. */
   #remember(credential: string, found: Found): void {
     this.#good.delete(credential);
     if (isRefusal(found) || credential.length > maxLength) return;
@@ -49,7 +49,7 @@ export class LookupTurns {
   }
 }
 
-/** Waits for an answer that may never come: a database that is frozen breaks no connection. */
+/** Bounds the wait for an answer that may never come: a frozen database breaks no connection. */
 export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');

@@ -59,7 +59,7 @@ function keyIn(given: string): string | null {
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
-/** Who is looked up when; see `LookupTurns`. */
+/** The order of look-ups; see `LookupTurns`. */
 interface Turns {
   run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal>;
 }

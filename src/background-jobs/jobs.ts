@@ -206,7 +206,7 @@ export interface ServiceStatus {
   readonly retention: EventRetention;
   /** The latest, latest first. */
   readonly failures: readonly Failure[];
-  /** Of environments in which something needs a person. */
+  /** The environments in which something needs attention. */
   readonly needs: readonly EnvironmentNeed[];
 }
 

@@ -3,24 +3,23 @@ import { describeNeeds, type Need } from '../domain/need.ts';
 import { readNeeds } from '../postgres/stores/needs.ts';
 import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
 
-/** What an environment needs a person for. */
+/** The needs of one environment. */
 export interface EnvironmentNeed {
   readonly environment: string;
-  /** First what does not work. */
+  /** Failures come first. */
   readonly needs: readonly Need[];
 }
 
-/** Where and what is looked for. */
 interface Search {
-  /** Null: all environments. */
+  /** `null` stands for all environments. */
   readonly environmentId: number | null;
-  /** SCHEDULES_FILE: schedules that it no longer has, or disables, need nobody. Null: every schedule that ever ran counts. */
+  /** SCHEDULES_FILE: schedules that it no longer has, or disables, are left out. With `null` every schedule that ever ran counts. */
   readonly schedulesFile: string | null;
-  /** From counts that are exact, where there are some. */
+  /** Exact counts, if the caller has them. */
   readonly known?: { readonly unaccounted: number; readonly failedJobs: number };
 }
 
-/** What needs a person, for each environment by name. Costs what failed, not what is kept. */
+/** Returns what needs attention, by environment. Its cost grows with what failed, not with what is kept. */
 export async function findNeeds(
   pool: pg.Pool,
   { environmentId, schedulesFile, known }: Search,
@@ -41,7 +40,7 @@ export async function findNeeds(
   );
 }
 
-/** Null where that is not known. */
+/** Returns the names of the enabled schedules; `null` if they are not known. */
 async function namesInForce(path: string | null, environment: string): Promise<ReadonlySet<string> | null> {
   if (path === null) return null;
   const { schedules, problems } = await readFileInForce(path, environment);

@@ -62,7 +62,7 @@ export interface Pruned {
   readonly months: number;
   /** Of these events, those that are in files now; null where it was not looked for. */
   readonly archived: number | null;
-  /** Why events that outlived their retention are still there; null if none is, or it was not looked for. */
+  /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
   readonly problem: string | null;
   /** Events of which somebody was notified. */
   readonly notifications: number;

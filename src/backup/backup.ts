@@ -36,7 +36,7 @@ export interface BackupSummary {
   readonly files: number;
   /** Before they were compressed. */
   readonly bytes: number;
-  /** Files that the ledger names and the store does not have: removed meanwhile, or lost before. */
+  /** Files that the ledger names and the store lacks: removed during the backup, or lost before. */
   readonly missing: number;
   /** Of these, files that the ledger still names. */
   readonly lost: readonly string[];
@@ -196,9 +196,9 @@ async function* storedFiles({ client, shape }: DatabaseSource): AsyncGenerator<S
 }
 
 /**
- * Returns those of the files the store does not have that the database lists even now: they were lost. The others went
- * meanwhile, with what they were kept for. If work under way in the snapshot needs one of those, the backup would have work
- * in it that cannot go on.
+ * Returns the missing files that the database still lists: they were lost. The others were removed during the backup, with
+ * what they were kept for. If work under way in the snapshot needs one of those, the backup would hold work that cannot
+ * continue.
  * @throws TransientError
  */
 async function stillListed(databaseUrl: string, gone: readonly StoredFile[]): Promise<string[]> {

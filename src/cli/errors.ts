@@ -97,7 +97,7 @@ export function explainError(error: unknown): Explanation {
   const known = knownCodes[code];
   if (known !== undefined) return failed(known);
   if (isTransient(error)) {
-    // A server or a pooler that still answers says why it takes no connection.
+    // A server or pooler that still answers gives the reason why it takes no connection.
     const said = code === '' ? '' : ` (${messageOf(error)})`;
     return failed(`The database went away${said}. Is its server still running? Then try again.`);
   }

@@ -235,7 +235,7 @@ async function remarkOn(
 ): Promise<string | null> {
   const code = load.failure?.code;
   if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;
-  // These say what to do.
+  // The messages of these failures already say what to do.
   if (code === ALL_RECORDS_REFUSED || code === FIRST_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;

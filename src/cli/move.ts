@@ -59,7 +59,7 @@ failed; 2 wrong options; 130 stopped by Ctrl-C. After 1 and 130 run it again.`,
   ],
   run: async (invocation) => {
     const { cli, command, flags, terminal } = invocation;
-    // Without a Redis of today the authorities are those of the target's.
+    // Without a Redis in use so far, REDIS_TLS_CA is meant for the target's.
     const isOfTarget = (givenValue('REDIS_URL', cli.processEnv) ?? '') === '';
     const own: ProcessEnv = isOfTarget ? { REDIS_TLS_CA: '' } : {};
     const { config: from, commandLog } = readSettings(cli, command, own);

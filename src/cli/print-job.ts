@@ -157,7 +157,7 @@ function printExportJob(terminal: Terminal, found: Export, request: ExportReques
 }
 
 export function tableOfFiles(files: readonly ExportFile[]): string[] {
-  // The manifest is no data, and has no rows.
+  // The manifest has no rows.
   const rows = files.map(({ filename, dataset, rows, bytes }) => [
     filename,
     dataset === 'manifest' ? '' : formatCount(rows),

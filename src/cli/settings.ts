@@ -119,7 +119,7 @@ export function logConsole(log: Logger): void {
   };
 }
 
-/** Says of each variable that looks like a misspelt setting which one is meant; a worker leaves it to its parent. */
+/** Names each variable that looks like a misspelt setting, and the setting that is probably meant; a worker leaves this to its parent. */
 export function warnOfMisspelt({ processEnv, fromDotEnv, terminal }: Omit<Cli, 'entry'>): void {
   if (process.connected !== undefined) return;
   for (const name of Object.keys(processEnv)) {
@@ -129,7 +129,7 @@ export function warnOfMisspelt({ processEnv, fromDotEnv, terminal }: Omit<Cli, '
 }
 
 const known = new Set(Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]));
-/** Below so many letters the names of other programs come too near; .env is written for us. */
+/** Shorter names come too close to other programs' variables. `.env` is written for sluice, so its names may be shorter. */
 const leastLetters = 8;
 const leastLettersInDotEnv = 4;
 

@@ -35,7 +35,7 @@ export const status = defineCommand({
   name: 'status',
   summary: 'workers, queue, lanes, rates, latest failures',
   description:
-    'Shows the state of all environments: live workers, what needs a person, what runs in each lane and how fast, what waits and for how long,\n' +
+    'Shows the state of all environments: live workers, what needs attention, what runs in each lane and how fast, what waits and for how long,\n' +
     'exports, deletions, latest failures. Starts and changes nothing.',
   options: {
     watch: flag('--watch', 'again every two seconds, until Ctrl-C'),

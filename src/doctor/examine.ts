@@ -82,7 +82,7 @@ function checksOf(config: Config, variables: Variables): Check[] {
   ];
 }
 
-/** A folder that nothing has made yet is not made by looking. */
+/** Examines the storage without creating its folder. */
 async function checkFiles({ storage }: Config, files: FileStore): Promise<Finding[]> {
   if (storage.kind === 'folder' && !existsSync(storage.directory))
     return [await judgeFolder('storage', storage.directory, 'DATA_DIR or STORAGE_URL')];

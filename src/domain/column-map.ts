@@ -81,15 +81,15 @@ export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** The position, from 0, of the column that `column_1`, `column_2`, … names; null for any other name. */
+/** Returns the position, from 0, of the column that `column_1`, `column_2`, … names; `null` for any other name. */
 export function positionOf(name: string): number | null {
   const [, number] = /^column_([1-9]\d{0,4})$/.exec(name.trim()) ?? [];
   return number === undefined ? null : Number(number) - 1;
 }
 
 /**
- * The map with the names of the columns as the header has them: a name may be written without the blanks round it, `column_2` is the
- * second column where none has that name, and where no record names the columns, so is `2`. What fits no column stays as it is.
+ * Returns the map with its names as the header has them. Blanks around a name may be left out; `column_2` is the second
+ * column unless a column has that name, and so is `2` if no record names the columns. A name that fits no column stays.
  * @throws InputError `invalid_field` where two names are given to one column.
  */
 export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {

@@ -4,11 +4,11 @@
  */
 
 interface FormatFacts {
-  /** As people write it. */
+  /** The name as people write it. */
   readonly label: string;
-  /** Files are compressed inside, and are not packed once more. */
+  /** Its files are compressed inside and need no gzip. */
   readonly isPackedInside: boolean;
-  /** A load brings back every value of it, which `export --everything` needs. */
+  /** A load restores every value, as `export --everything` requires. */
   readonly isLossless: boolean;
   /** A spreadsheet opens it, and would run cells that begin like a formula. */
   readonly isForSpreadsheets: boolean;

@@ -40,16 +40,16 @@ export function readInstant(text: string): Instant | null {
 }
 
 const DAY_SECONDS = 24 * 60 * 60;
-/** Units of time that data is counted in, as so many of them in a second. */
+/** The units in which data counts time, as the number of units in a second. */
 export type PerSecond = 1_000 | 1_000_000 | 1_000_000_000;
 
-/** Returns an instant with six digits of a second, of so many microseconds since 1970. */
+/** Returns the instant that many microseconds after 1970, with six digits of a second. */
 export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
 
 /**
- * Returns the instant that lies so many units after 1970: with six digits of a second, or nine where six would lose something.
+ * Returns the instant that many units after 1970, with six digits of a second, or nine if six would lose precision.
  * Exact for every number of 64 bits; `dayText` says how years beyond 9999 and below 0 are written.
  */
 export function instantText(since1970: number | bigint, perSecond: PerSecond): string {
@@ -60,7 +60,7 @@ export function instantText(since1970: number | bigint, perSecond: PerSecond): s
   return `${dayText(Number(days))}T${clockText(second)}.${digits.padEnd(6, '0')}Z`;
 }
 
-/** Returns a time of day without superfluous zeros, such as `13:45:07.5`; null for what is longer than a day, or negative. */
+/** Returns a time of day without superfluous zeros, such as `13:45:07.5`; `null` if it is negative or longer than a day. */
 export function timeOfDayText(sinceMidnight: number | bigint, perSecond: PerSecond): string | null {
   const [seconds, rest] = divide(sinceMidnight, perSecond);
   const second = Number(seconds);
@@ -91,11 +91,11 @@ function clockText(second: number): string {
 }
 
 /**
- * Returns the day that lies so many days after 1970, as XML Schema writes it: `2024-02-29`; years beyond 9999 with as many
- * digits as they have and without a plus (`12024-02-29`, which Postgres reads too), those before year 0 with a minus.
+ * Returns the day that many days after 1970, as XML Schema writes it: `2024-02-29`. Years beyond 9999 have more digits and
+ * no plus (`12024-02-29`, which PostgreSQL reads too), years before 0 a minus.
  */
 export function dayText(days: number): string {
-  // Days since 1 March of year 0, in periods of 400 years: a Date ends with the year 275760.
+  // Counts days since 1 March of year 0, in periods of 400 years: a Date ends with the year 275760.
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);
   const dayOfEra = shifted - era * 146_097;

@@ -60,7 +60,7 @@ export const MAX_READ_AS_COLUMNS = 100;
 export const MAX_HEADER_NOTES = 20;
 /** What is looked at to find how a CSV is written, and where its header stands. */
 export const DIALECT_SAMPLE_BYTES = MiB;
-/** A longer beginning is sniffed in a sandbox: of a wide file that takes tenths of a second. */
+/** The longest beginning that is sniffed outside of a sandbox: a wide file takes tenths of a second. */
 export const SNIFFED_HERE_BYTES = 64 * KiB;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
@@ -71,11 +71,11 @@ export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
 /** Target length of a chunk: the unit of work, retry and parallelism. */
 export const CHUNK_BYTES = 2 * MiB;
-/** Records of a chunk, at most. Only records of less than 42 bytes, in the mean, reach it before `CHUNK_BYTES`. */
+/** The most records of a chunk. Only records of less than 42 bytes on average reach it before `CHUNK_BYTES`. */
 export const CHUNK_RECORDS = 50_000;
-/** Records that a worker reads before it looks whether anything else is due: its lease, its signals, other chunks. */
+/** Records that a worker reads before it checks whether anything else is due: its lease, its signals, other chunks. */
 export const RECORDS_AT_A_TIME = 1_000;
-/** A load fails early once the ledger counts so many records of it, and all of them are refused. */
+/** A load fails early once the ledger counts this many of its records and all of them are refused. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
 /** Read buffer while receiving. */
 export const READ_BYTES = 256 * KiB;
@@ -124,8 +124,8 @@ export const MAX_GZIP_LAYERS = 2;
 /** The same per byte of a Parquet or Avro file, as NDJSON: these write a value that repeats only once. */
 export const MAX_COLUMNAR_RATIO = 2_000;
 /**
- * One row of a Parquet or Avro file: its values, more of which no record of MAX_RECORD_BYTES can have, and its characters as
- * JSON. Longer rows than a record may be are refused alone, up to here; beyond, the file is.
+ * Bounds of one row of a Parquet or Avro file: its values (no record of MAX_RECORD_BYTES can have more) and its characters as
+ * JSON. A row that is too large for a record is refused alone within these bounds; beyond them the whole file is refused.
  */
 export const MAX_TYPED_ROW_VALUES = MAX_RECORD_BYTES / 2;
 export const MAX_TYPED_ROW_CHARS = 32 * MiB;
@@ -133,8 +133,8 @@ export const MAX_TYPED_ROW_CHARS = 32 * MiB;
 export const MAX_AVRO_BLOCK_BYTES = 16 * MiB;
 export const MAX_AVRO_HEADER_BYTES = MiB;
 /**
- * The footer of a Parquet file, one page of it (packed and unpacked), the values of one page, the pages that are held at a time,
- * and what is read ahead of all columns together.
+ * Bounds of a Parquet file: its footer, one page (packed and unpacked), the values of one page, the pages that are held at a
+ * time, and the bytes that are read ahead for all columns together.
  */
 export const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
@@ -159,15 +159,15 @@ export const SHEET_SNIFF_BYTES = 256 * KiB;
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 
 /**
- * Processes in which a server or worker parses what was sent (`src/sandbox/`): at a time, of one environment, and for whole files, so
- * that what a person waits for finds one free. Of each: its heap, in MiB, and the time that one piece of its work may take.
+ * The sandboxes of a server or worker (`src/sandbox/`): in all, for one environment, and for whole files, so that one stays
+ * free for what a person waits for. Each has a heap in MiB and a time that one piece of work may take.
  */
 export const MAX_SANDBOXES = 4;
 export const MAX_SANDBOXES_PER_OWNER = 2;
 export const MAX_LONG_TASKS = 3;
 export const SANDBOX_HEAP_MIB = 192;
 export const SANDBOX_ITEM_MS = 30_000;
-/** How long a sandbox may take to start, a task waits for its turn in one, and a sandbox for a task. */
+/** The longest time that a sandbox takes to start, that a task waits for a sandbox, and that a sandbox waits for a task. */
 export const SANDBOX_START_MS = 30_000;
 export const SANDBOX_WAIT_MS = 30_000;
 export const SANDBOX_IDLE_MS = 60_000;
@@ -206,7 +206,7 @@ export const MAX_SHAPE_CHARS = 48;
 export const MAX_SHAPED_CHARS = 256;
 /** Causes of a job that are listed, the most frequent first; the others are counted. */
 export const MAX_SHOWN_CAUSES = 50;
-/** How long mends are tried for a list of causes, in milliseconds. */
+/** The time, in milliseconds, that a list of causes spends on trying mends. */
 export const CAUSES_MS = 10_000;
 /** Of a cause: records that are shown, and each of their values and texts, in characters. */
 export const CAUSE_SAMPLES = 3;
@@ -230,7 +230,7 @@ export const PLANNED_BYTES_AT_A_TIME = MiB;
 export const MAX_COUNTED_REJECTS = 100_000;
 /** Records of one file of mended records. */
 export const MAX_AMENDED_ROWS = 2_000_000;
-/** Refused records that one request edits. */
+/** The most refused records that one request edits. */
 export const MAX_EDITED_RECORDS = 1_000;
 /** Jobs that mend refused records of another, shown with it. */
 export const MAX_SHOWN_AMENDMENTS = 100;
@@ -240,7 +240,7 @@ export const MAX_COUNTED_AHEAD = 10_000;
 export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;
 export const MAX_HELD_BYTES_PER_ENVIRONMENT = 16 * MiB;
 export const MAX_HELD_BYTES = 128 * MiB;
-/** The part of them that answers without a key may take. */
+/** The share of these bytes that answers without a key may take. */
 export const MAX_HELD_BYTES_WITHOUT_KEY = 32 * MiB;
 /** An answer of which no such piece is taken for so long is cut: 2 KiB a second is the least. */
 export const ANSWER_PIECE_BYTES = 64 * KiB;
@@ -298,7 +298,7 @@ export const BATCH_STATEMENT_EVENTS = 2_000;
 export const BATCH_ITEMS_AT_A_TIME = 250;
 /** After this long a caller of the commit window, or one whose key is looked up, is told that the database does not answer. */
 export const RECORD_DEADLINE_MS = 10_000;
-/** Keys and sessions that were not good before: look-ups at a time, and those that wait for a turn. */
+/** Look-ups at a time, and the most that wait, for keys and sessions that were not valid at their last look-up. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 /** A window's statement is sent again this often after it lost a deadlock. */
@@ -475,9 +475,9 @@ export const MAX_REDIRECTS = 5;
 export const SOURCE_CONNECT_MS = 20_000;
 /** A record may be committed this long after the moment that it is stored under. */
 export const COMMIT_LAG_MS = 15_000;
-/** How long after its due time a scheduled export waits for loads that were accepted before the end of its range. */
+/** The time after its due time that a scheduled export waits for loads accepted before the end of its range. */
 export const MAX_LOAD_WAIT_MS = 60 * 60 * 1000;
-/** How long after its acceptance a load that has not ended holds back the ranges of exports since the last success. */
+/** The time after its acceptance that an unfinished load holds back exports with the range `since_last_success`. */
 export const MAX_LOAD_HOLD_MS = 24 * 60 * 60 * 1000;
 
 /** Properties that a list of profiles is filtered by, and the value of one, in characters. */

@@ -16,7 +16,7 @@ export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
-/** `failure.code` of a load that refused its first records, all of them, and read no more; a retry reads the others. */
+/** The `failure.code` of a load that stopped because all of its first records were refused; a retry reads the others. */
 export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 
 /** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
@@ -97,9 +97,9 @@ export interface Load {
   /** Data records in the file. */
   readonly totalRows: number;
   readonly acceptedAt: Date;
-  /** When the work that goes on, or went on last, began: planning, or the loading after it. Null: it waits. */
+  /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the load waits. */
   readonly workStartedAt: Date | null;
-  /** Records that were read before that. */
+  /** Records that were read before `workStartedAt`. */
   readonly workRowsBefore: number;
   readonly endedAt: Date | null;
   readonly tally: Tally;

@@ -1,6 +1,6 @@
-/* What a person must see to, in words: the overview, the console and `sluice status` say the same sentences. */
+/* A need is something that a person must attend to. The overview, the console and `sluice status` show the same sentences. */
 
-/** What needs a person. `failed`: something does not work. */
+/** The kinds of needs, and the status of each. `failed`: something does not work. */
 export const needKinds = {
   records_unaccounted: 'failed',
   schedules_failing: 'failed',
@@ -15,17 +15,17 @@ export type NeedKind = keyof typeof needKinds;
 
 export interface Need {
   readonly kind: NeedKind;
-  /** Records, schedules, jobs, files, deliveries or runs. */
+  /** The number of records, schedules, jobs, files, deliveries or runs. */
   readonly count: number;
-  /** The one thing that it is about: a job or a schedule. Null: several, or none that has a name. */
+  /** The job or schedule that it is about; `null` if there are several, or it has no name. */
   readonly subject: string | null;
-  /** Since when it is so, where that is known. */
+  /** The time at which it began, if known. */
   readonly since: Date | null;
   /** A clause for a person, without a full stop. */
   readonly says: string;
 }
 
-/** As the ledger counts it, of one environment. */
+/** The counts of one environment, from the ledger. */
 export interface NeedCounts {
   readonly failedJobs: number;
   /** The job, if one failed. */
@@ -40,15 +40,15 @@ export interface NeedCounts {
   readonly deadDeliveries: number;
 }
 
-/** A schedule whose runs have come to nothing since its last success. */
+/** A schedule whose runs have failed since its last success. */
 export interface FailingSchedule {
   readonly name: string;
   readonly since: Date;
-  /** Why the last of them did. */
+  /** The reason why the last run failed. */
   readonly reason: string;
 }
 
-/** So much of a reason is repeated. */
+/** The most characters of a reason that a sentence repeats. */
 const reasonCharacters = 120;
 const lately = 'in the last 24 hours';
 
@@ -111,7 +111,7 @@ export function describeNeeds(
   return needs.filter(({ count }) => count > 0);
 }
 
-/** As the API and `--json` have it. */
+/** Renders a need for the API and `--json`. */
 export function renderNeed({ kind, count, subject, since, says }: Need) {
   return { kind, status: needKinds[kind], count, subject, since: since?.toISOString() ?? null, says };
 }
@@ -126,7 +126,7 @@ function describeFailing(failing: readonly FailingSchedule[], since: Date | null
 
 const minuteMs = 60_000;
 
-/** "25 minutes": in the largest unit of which there is one. */
+/** Returns a duration in its largest whole unit, such as "25 minutes". */
 function describeLength(ms: number): string {
   const minutes = Math.floor(ms / minuteMs);
   if (minutes < 1) return 'less than a minute';

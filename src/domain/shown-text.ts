@@ -1,10 +1,10 @@
 /*
- * Names and labels that people give, as other people see them: in the console, on a terminal, in a mail. A character that
- * nobody sees can make one name look like another: controls, marks that reorder text (U+202E), spaces without a width.
+ * Names and labels that people give are shown to others: in the console, on a terminal, in a mail. A hidden character can
+ * make one name look like another: controls, marks that reorder text (U+202E), spaces without a width.
  */
 
 /**
- * The hidden characters, as ranges of a class of a regular expression. The two joiners are not among them: emoji and several
+ * The hidden characters, as ranges for a character class. The two joiners are not among them, because emoji and several
  * scripts need them.
  */
 export const hiddenCharacters =
@@ -20,7 +20,7 @@ export function isShownText(text: string, maxChars: number): boolean {
   return text.length <= maxChars && !blank.test(text) && !hidden.test(text);
 }
 
-/** Returns the text without what does not show. */
+/** Returns the text without hidden characters. */
 export function withoutHidden(text: string): string {
   return text.replace(eachHidden, '');
 }

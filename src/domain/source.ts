@@ -63,12 +63,12 @@ export interface CsvReadAs {
   readonly ragged: 'refuse' | 'pad';
   /** Line of the file on which the header starts, from 1; null: there is none. */
   readonly headerLine: number | null;
-  /** Column names, as map can name them; of a wide file the first MAX_READ_AS_COLUMNS of `columnCount`. */
+  /** The first MAX_READ_AS_COLUMNS of `columnCount` column names, as `map` can name them. */
   readonly columns: readonly string[];
   readonly columnCount: number;
 }
 
-/** Encodings that a message about a file may advise. The console offers these, and messages can name no other. */
+/** The only encodings that a message about a file may suggest. The console offers them. */
 export const advisedEncodings = [
   'windows-1252',
   'windows-1250',

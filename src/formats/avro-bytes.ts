@@ -1,6 +1,6 @@
 import { ColumnarDamage } from './typed-rows.ts';
 
-/** Reads what Avro writes, and never beyond its end. */
+/** Reads the primitive values of Avro, and never beyond the end of the bytes. */
 export class AvroBytes {
   readonly #bytes: Buffer;
   #at = 0;

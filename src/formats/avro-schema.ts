@@ -33,7 +33,7 @@ interface Schema {
   readonly [name: string]: unknown;
 }
 
-/** @throws ColumnarDamage for what is no schema of rows. */
+/** @throws ColumnarDamage if it is not a schema of rows. */
 export function compileAvroSchema(text: Buffer | undefined): AvroRows {
   if (text === undefined) throw new ColumnarDamage('it has no schema');
   const schema = parse(text);
@@ -68,7 +68,7 @@ function nameOf({ name }: Schema): string {
   return name;
 }
 
-/** Types are known by the last part of their names. */
+/** Returns the last part of a name, by which a type is known. */
 function shortNameOf(schema: Schema): string {
   const name = nameOf(schema);
   return name.slice(name.lastIndexOf('.') + 1);
@@ -76,7 +76,7 @@ function shortNameOf(schema: Schema): string {
 
 class Compiler {
   readonly #rows: TypedRows;
-  /** Types by their names, as far as they have been met. */
+  /** The named types found so far. */
   readonly #named = new Map<string, ReadValue>();
 
   constructor(rows: TypedRows) {
@@ -107,7 +107,7 @@ class Compiler {
     return reads;
   }
 
-  /** `isMetadata`: text that is a JSON object is that object. */
+  /** With `isMetadata`, text that is a JSON object becomes that object. */
   #compile(schema: unknown, depth: number, isMetadata = false): ReadValue {
     if (depth > MAX_PARSED_DEPTH) throw new ColumnarDamage('its schema is nested too deeply');
     const read = this.#compileType(schema, depth, isMetadata);
@@ -226,7 +226,7 @@ const times: ReadonlyMap<unknown, PerSecond> = new Map([
   ['time-micros', 1_000_000],
 ]);
 
-/** A logical type says what the bytes mean; one that is not known, or not of this type, changes nothing. */
+/** Reads a value as its logical type says; an unknown or unsuitable logical type is ignored. */
 function readSimple(schema: Schema, isMetadata: boolean, rows: TypedRows): ReadValue | null {
   const { type, logicalType } = schema;
   switch (type) {
@@ -295,7 +295,7 @@ function octets(schema: Schema, size: number | null): (bytes: Buffer) => JsonTex
   }
 }
 
-/** Each of these numbers brings its own scale. */
+/** Reads a big-decimal, whose scale is stored with each value. */
 function bigDecimal(value: Buffer): JsonText {
   const bytes = new AvroBytes(value);
   const unscaled = bigIntOf(bytes.take(bytes.small()));

@@ -36,7 +36,7 @@ export async function* avroToNdjson(
     const packed = await input.take(length);
     if (!(await input.take(MARKER_BYTES)).equals(marker)) throw damaged('a block does not end where it says');
     const block = await unpack(packed, codec);
-    // A row without a byte has nothing but nulls.
+    // A row of no bytes contains only nulls.
     if (count > block.length) throw damaged('a block has more rows than bytes');
     for await (const lines of yielding(blockLines(block, count, rows))) {
       if (lines !== null) yield lines;
@@ -99,7 +99,7 @@ async function unpack(packed: Buffer, codec: Codec): Promise<Buffer> {
   }
 }
 
-/** The length stands first, and a checksum last. */
+/** Unpacks a block of Snappy, which begins with its length and ends with a checksum. */
 function unpackSnappy(packed: Buffer): Buffer {
   const length = new AvroBytes(packed).varint();
   if (length > MAX_AVRO_BLOCK_BYTES) throw new ColumnarDamage('a block is too large');
@@ -109,10 +109,10 @@ function unpackSnappy(packed: Buffer): Buffer {
   return plain;
 }
 
-/** Rows that are read without a break; those that have much to write end one themselves. */
+/** The rows that are read without a break; much output causes a break sooner. */
 const TURN_ROWS = 64;
 
-/** Yields null where there may be a break. */
+/** Yields `null` where the caller may take a break. */
 function* blockLines(block: Buffer, count: number, rows: AvroRows): Generator<Buffer | null> {
   const bytes = new AvroBytes(block);
   const batch = new LineBatch();
@@ -125,7 +125,7 @@ function* blockLines(block: Buffer, count: number, rows: AvroRows): Generator<Bu
   if (rest !== null) yield rest;
 }
 
-/** Input hands out the bytes of the source as they are asked for. */
+/** Input hands out the bytes of the source on demand. */
 class Input {
   readonly #source: AsyncIterator<Buffer>;
   #held: Buffer = Buffer.alloc(0);
@@ -134,7 +134,7 @@ class Input {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** Tells whether so many bytes are there still. */
+  /** Tells whether that many bytes are left. */
   async has(bytes: number): Promise<boolean> {
     if (this.#held.length >= bytes) return true;
     const pieces = [this.#held];

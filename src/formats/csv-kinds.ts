@@ -49,8 +49,8 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
 }
 
 /**
- * Tells whether the first record is a header that leaves no way but a position to name these columns: a column without a name has a cell
- * in every other record; one whose name another has stands among names of columns of data.
+ * Tells whether the first record is a header in which these columns can only be named by position: a column without a name is
+ * filled in every other record, and a column with a repeated name stands among names above columns of data.
  */
 export function needsPositions(
   records: readonly (readonly string[])[],

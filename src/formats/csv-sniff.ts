@@ -170,7 +170,7 @@ class Sniffer {
     );
     if (other === undefined) return this.#withHeader(named);
     const [own, theirs] = [dialect.delimiter, other].map((delimiter) => JSON.stringify(delimiter));
-    const message = `The header names an id if it is cut at ${own}, where most records do not fit it, and nearly all records are alike at ${theirs}; write both with the same delimiter, or say with delimiter that it is ${own}`;
+    const message = `The header names an id if its delimiter is ${own}, but most records do not fit that, and nearly all are alike at ${theirs}. Write both with the same delimiter, or say with delimiter that it is ${own}`;
     throw inputError('invalid_field', message, 'delimiter');
   }
 
@@ -262,7 +262,7 @@ class Sniffer {
     if (place !== null && (isNumbered(place.cells) || needsPositions(score.records, score.width, positions)))
       return this.#withHeader({ dialect: plain, place });
     const message =
-      'map names columns by their positions, and the first record may be a header; say header=none if it is data, else header=1 and map names, or column_1, column_2, …';
+      'map names columns by their positions, and the first record may be a header; say header=none if it is data, otherwise header=1, and map names, or column_1, column_2, …';
     throw inputError('invalid_field', message, 'header');
   }
 
@@ -337,7 +337,7 @@ class Sniffer {
 }
 
 function shortHeader({ cells }: Pick<Place, 'cells'>): Error {
-  const message = `Every record has an empty cell behind the ${cells.length} columns of the header: a delimiter ends each line, or one is missing in the header, and values would be stored under the wrong names; say ragged=pad if the header is right`;
+  const message = `Every record has an empty cell behind the ${cells.length} columns of the header. Either each line ends with a delimiter, or the header lacks one and values would be stored under the wrong names. If the header is right, say ragged=pad`;
   return inputError('invalid_field', message, 'header');
 }
 

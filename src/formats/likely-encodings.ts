@@ -43,7 +43,7 @@ const strange = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
  */
 export function likelyEncodings(bytes: Buffer): readonly AdvisedEncoding[] {
   const sample = bytes.subarray(0, SAMPLE_BYTES);
-  // What was decoded already is in no other encoding.
+  // Bytes that were already decoded cannot be in another encoding.
   if (sample.includes(0) || isDecoded(sample)) return [];
   const western = findWestern(sample);
   if (western.isClear) return ['windows-1252'];

@@ -4,10 +4,10 @@ import { MAX_PARQUET_PAGE_BYTES } from '../domain/limits.ts';
 import { ColumnarDamage } from './typed-rows.ts';
 import { openZstd } from './zstd.ts';
 
-/** Unpacks a page into exactly so many bytes, of memory of its own. Throws for any other number. */
+/** Unpacks a page into a new buffer of exactly that many bytes. Throws if it unpacks to any other number. */
 export type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
-/** Each never writes more than `bytes`, whatever stands in the page. */
+/** The decoders. None of them writes more than `bytes`, whatever the page contains. */
 const codecs: ReadonlyMap<string, () => UnpackPage | Promise<UnpackPage>> = new Map<
   string,
   () => UnpackPage | Promise<UnpackPage>
@@ -56,7 +56,7 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
   return plain;
 }
 
-/** LZ4 before it was called LZ4_RAW: blocks, each with its two lengths before it. Null if the page is a block without them. */
+/** Unpacks Hadoop's LZ4: blocks, each preceded by two lengths. Returns `null` if the page is a block without them. */
 function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   const plain = new Uint8Array(bytes);
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
@@ -73,7 +73,7 @@ function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
   return plain.subarray(0, to);
 }
 
-/** A block of LZ4. The decoders on npm do not notice a block that ends early, and leave zeros for values. */
+/** Unpacks a block of LZ4. The decoders on npm leave zeros for values if a block ends early. */
 function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   let [from, to] = [0, 0];

@@ -25,7 +25,7 @@ import {
 export type StoredValue = boolean | number | bigint | Uint8Array;
 export type ToJson = (value: StoredValue) => JsonText;
 
-/** A leaf of the schema: what the file has a column of. */
+/** A leaf of the schema, for which the file has a column. */
 export interface ParquetLeaf {
   readonly element: SchemaElement;
   /** The definition level of a value that is there; the number of lists around it. */
@@ -47,7 +47,7 @@ export function leafOf(node: SchemaTree, { depth, ...levels }: LeafPlace, rows: 
   return { element, ...levels, toJson: toJsonOf(element, isMetadata, rows) };
 }
 
-/** Returns how values of a column are written. What the file says of them and is not known here changes nothing. */
+/** Returns the function that writes values of a column. Unknown annotations in the file are ignored. */
 function toJsonOf(element: SchemaElement, isMetadata: boolean, rows: TypedRows): ToJson {
   const kind = element.logical_type?.type ?? element.converted_type;
   if (kind === 'DECIMAL') return decimals(element);
@@ -113,11 +113,11 @@ function wholeNumbers(
     typeof value === 'bigint' ? String(BigInt.asUintN(64, value)) : String(Number(value) >>> 0);
 }
 
-/** Julian day of 1 January 1970. */
+/** The Julian day of 1 January 1970. */
 const EPOCH_DAY = 2_440_588n;
 const DAY_NANOS = 86_400_000_000_000n;
 
-/** Four bytes for the day are followed by eight for the time of day, the lowest byte first. */
+/** Reads an INT96: eight bytes for the time of day, then four for the day, in little-endian order. */
 function nanosOfInt96(value: bigint): bigint {
   return (BigInt.asIntN(32, value >> 64n) - EPOCH_DAY) * DAY_NANOS + BigInt.asUintN(64, value);
 }
@@ -140,7 +140,7 @@ function texts(kind: string | undefined, isMetadata: boolean): (bytes: Uint8Arra
   }
 }
 
-/** Older writers do not say that text is text. */
+/** Writes undeclared bytes, which may be text: older writers do not declare it. */
 function metadataOrBytes(bytes: Uint8Array): JsonText {
   const json = bytesJson(bytes);
   return json.startsWith('"{') ? metadataJson(bytes) : json;
@@ -163,7 +163,7 @@ function fixed(
   return bytesJson;
 }
 
-/** @throws ColumnarDamage for a column that is not all in this file, for anybody to read. */
+/** @throws ColumnarDamage for a column that is encrypted or lies in another file. */
 export function chunkOf(column: {
   meta_data?: ColumnMetaData;
   file_path?: string;

@@ -3,7 +3,7 @@ import type { ParquetLeaf } from './parquet-columns.ts';
 import type { ParquetPage, ParquetPages } from './parquet-pages.ts';
 import { ColumnarDamage, type JsonText } from './typed-rows.ts';
 
-/** Counts what the pages of a row group take in memory. */
+/** Counts the memory that the pages of a row group take. */
 export class HeldPages {
   #bytes = 0;
 
@@ -19,7 +19,7 @@ export class HeldPages {
 
 /** The entry of a leaf that is read next. */
 export class LeafCursor {
-  /** Rows that are complete, and have not been begun. */
+  /** The number of complete rows that have not been begun. */
   rows = 0;
   repetition = 0;
   definition = 0;
@@ -29,9 +29,9 @@ export class LeafCursor {
   readonly #waiting: ParquetPage[] = [];
   #page: ParquetPage | null = null;
   #left = 0;
-  /** The levels above are those of an entry that has not been taken. */
+  /** True while the levels above belong to an entry that has not been taken. */
   #isAtEntry = false;
-  /** The last row that began may go on in the next page. */
+  /** True while the last row that began may continue in the next page. */
   #isRowOpen = false;
   #dictionaryBytes = 0;
 
@@ -61,7 +61,7 @@ export class LeafCursor {
     }
   }
 
-  /** Returns the value of the next row of a column that is no more than a leaf. */
+  /** Returns the next row's value of a column that is a single leaf. */
   nextValue(): JsonText {
     while (this.#left === 0) {
       if (!this.#turnPage()) throw tooFew();
@@ -87,7 +87,7 @@ export class LeafCursor {
     return text;
   }
 
-  /** Passes over an entry that says that something around it is null or empty. */
+  /** Skips an entry that marks a node around it as null or empty. */
   skip(): void {
     if (this.definition === this.#leaf.maxDefinition)
       throw new ColumnarDamage('parts of a value contradict one another');

@@ -9,14 +9,14 @@ import { ColumnarDamage } from './typed-rows.ts';
 import { type ReadRange, windowed } from './whole-file.ts';
 
 /*
- * The pages of one column of a row group, one at a time. A page is unpacked within a bound, and its values are read where they
- * stand: what it says of itself, such as a run of a thousand million values, never becomes memory.
+ * Reads the pages of one column of a row group, one at a time. A page is unpacked within a bound and its values are read in
+ * place, so nothing that it declares, such as a run of a thousand million values, is allocated.
  */
 
 /** A page has `entries`, each with levels that say which list it goes on and whether it has a value. */
 export interface ParquetPage {
   readonly entries: number;
-  /** Rows that begin in it. */
+  /** The number of rows that begin in it. */
   readonly rows: number;
   readonly heldBytes: number;
   /** Null where the level is always the same. */
@@ -28,10 +28,10 @@ export interface ParquetPage {
 /** A header has statistics, which may hold two values of the column. */
 export const PAGE_HEADER_BYTES = 8 * 1024;
 const MAX_PAGE_HEADER_BYTES = 4 * 1024 * 1024;
-/** What a page takes beside its bytes. */
+/** The memory that a page takes beside its bytes. */
 const PAGE_OBJECT_BYTES = 1024;
 
-/** What is read ahead of a column, and where from. */
+/** The bytes that are read ahead for a column, and their position. */
 export interface PageSource {
   readonly bytes: number;
   readonly read: ReadRange;
@@ -56,12 +56,12 @@ export class ParquetPages {
     if (!(this.#at >= 4 && this.#end >= this.#at && this.#end <= bytes)) {
       throw new ColumnarDamage('a column lies outside of the file');
     }
-    // A copy: otherwise each column would hold what is read ahead for all.
+    // Copied, since a view would make each column hold the whole read-ahead buffer.
     const copied: ReadRange = async (start, end) => Buffer.from(await read(start, end));
     this.#read = windowed(this.#end, copied, aheadBytes);
   }
 
-  /** Bytes of its dictionary, which it keeps. */
+  /** The bytes of its dictionary, which stays in memory. */
   get heldBytes(): number {
     return this.#dictionary?.heldBytes ?? 0;
   }
@@ -76,7 +76,7 @@ export class ParquetPages {
       if (start + length > this.#end) throw new ColumnarDamage('a page is longer than its column');
       this.#at = start + length;
       if (header.type === 'INDEX_PAGE') continue;
-      // Of its own memory: views of it begin at its beginning.
+      // Needs separate memory, because views of it begin at its beginning.
       const packed = new Uint8Array(await this.#read(start, start + length));
       this.#unpack ??= await openCodec(this.#codec);
       if (header.type === 'DICTIONARY_PAGE') this.#readDictionary(header, packed, this.#unpack);
@@ -121,7 +121,7 @@ export class ParquetPages {
         maxDefinition > 0 && v1.definition_level_encoding,
       ].includes('BIT_PACKED');
       if (usesBits) throw new ColumnarDamage('its levels are written as BIT_PACKED, which is not read');
-      // Each level that is there has its length before it.
+      // Each list of levels is preceded by its length.
       const repetition = maxRepetition > 0 ? { at: 4, length: lengthAt(0) } : { at: 0, length: 0 };
       const after = repetition.at + repetition.length;
       const definition =
@@ -175,7 +175,7 @@ function checkCount(count: number): void {
   throw new ColumnarDamage(`a page of ${count} values; at most ${MAX_PARQUET_PAGE_VALUES} are taken`);
 }
 
-/** The levels of a page of version 2 are never packed. */
+/** Cuts off the levels of a page of version 2, which are never packed. */
 function unpackV2(
   packed: Uint8Array,
   { size, levels }: { readonly size: number; readonly levels: number },
@@ -192,7 +192,7 @@ function unpackV2(
   return whole;
 }
 
-/** A row begins where no list goes on. */
+/** Counts the rows that begin; a row begins where no list continues. */
 function countRows(repetition: Runs | null, entries: number): number {
   let rows = 0;
   for (let entry = 0; entry < entries; entry++) if (repetition?.next() === 0) rows++;

@@ -1,8 +1,8 @@
 import { ColumnarDamage } from './typed-rows.ts';
 
 /**
- * Runs are how Parquet writes levels and places in a dictionary: a value and how often it comes, or values of a few bits side by
- * side. They are read one at a time, so that a run of a thousand million values, which takes five bytes, takes no memory.
+ * Runs are how Parquet writes levels and dictionary indexes: a repeated value and its count, or values of a few bits side by
+ * side. They are read one value at a time, so a run of a thousand million values, five bytes long, takes no memory.
  */
 export class Runs {
   readonly #bytes: Uint8Array;
@@ -18,7 +18,7 @@ export class Runs {
   /** Bits of the packed run that have been read. */
   #bit = 0;
 
-  /** Values of `width` bits between two places; a width of 0 takes no bytes, and all its values are 0. */
+  /** Reads values of `width` bits between two positions; with a width of 0 they take no bytes and are all 0. */
   constructor(bytes: Uint8Array, start: number, end: number, width: number) {
     if (width > MAX_WIDTH || start < 0 || start > end || end > bytes.length) {
       throw new ColumnarDamage('a page is shorter than it says');
@@ -64,7 +64,7 @@ export class Runs {
     return this.#width === MAX_WIDTH ? value % 2 ** MAX_WIDTH : (value & this.#mask) >>> 0;
   }
 
-  /** Five bytes at most: a run has fewer values than a page may have. */
+  /** Reads at most five bytes: a run has fewer values than a page may have. */
   #varint(): number {
     for (let value = 0, shift = 0; shift < 35; shift += 7) {
       const byte = this.#byte(this.#at++);
@@ -86,7 +86,7 @@ function early(): ColumnarDamage {
   return new ColumnarDamage('a page has fewer values than it says');
 }
 
-/** Returns how many bits levels take that go up to `level`. */
+/** Returns how many bits a level of at most `level` takes. */
 export function bitWidth(level: number): number {
   return 32 - Math.clz32(level);
 }

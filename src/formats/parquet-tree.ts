@@ -5,14 +5,14 @@ import { type PageSource, ParquetPages } from './parquet-pages.ts';
 import { ColumnarDamage, type JsonText, type TypedRows } from './typed-rows.ts';
 
 /*
- * Rows out of columns. A column of the table is a tree of lists, maps and structs, and only its leaves are in the file: each
- * entry of a leaf has two levels, which list it goes on and how much around it is there. A row is read down the tree, from the
- * entries that its leaves are at. Pages are held until the last row that begins in them is complete.
+ * Builds rows from columns. A column of the table is a tree of lists, maps and structs, and the file holds only its leaves. Each
+ * entry of a leaf has two levels: which list it continues, and how many of the nodes around it exist. A row is read down the
+ * tree, from the current entries of its leaves. Pages are held until the last row that begins in them is complete.
  */
 
-/** A column of the table, as it stands in a row group. */
+/** A column of the table in one row group. */
 export interface ParquetColumn {
-  /** Rows that can be read by now. */
+  /** The number of rows that can be read now. */
   readonly rows: number;
   /** Reads pages until a row is complete; there is none after the last. */
   fill(): Promise<void>;
@@ -51,11 +51,11 @@ export function openColumn(
   };
 }
 
-/** Reads a value of a row, or passes over the entries that say that there is none. */
+/** Reads a value of a row, or skips the entries that mark it as absent. */
 interface Reader {
   read(): JsonText;
   skip(): void;
-  /** Any of its leaves: all of them have the same levels as far as the value itself goes. */
+  /** One of its leaves; down to the value itself, all of them have the same levels. */
   readonly first: LeafCursor;
 }
 
@@ -96,14 +96,14 @@ class Shape {
     this.#rows = rows;
   }
 
-  /** A node that is repeated without a list around it is a list as well, which cannot be null. */
+  /** Reads a node. One that is repeated without a list around it is also a list, which cannot be null. */
   build(node: SchemaTree, above: Levels): BuildReader {
     const { repetition_type: repeats } = node.element;
     if (repeats === 'REPEATED') return this.#list(above, (levels) => this.#value(node, levels));
     if (repeats !== 'OPTIONAL') return this.#value(node, above);
     const levels = { ...above, definition: above.definition + 1 };
     const build = this.#value(node, levels);
-    // A leaf knows by itself.
+    // A leaf checks its own levels.
     return node.children.length === 0 ? build : (next) => this.#optional(build(next), levels.definition);
   }
 
@@ -119,7 +119,7 @@ class Shape {
     };
   }
 
-  /** Builds a node that is there: `above` are the levels that it has then. */
+  /** Builds a node that exists: `above` are its levels in that case. */
   #value(node: SchemaTree, above: Levels): BuildReader {
     const { element, children } = node;
     if (children.length === 0) return this.#leaf(node, above);
@@ -172,7 +172,7 @@ class Shape {
     };
   }
 
-  /** A list has a repeated node in it, which has the item in it; older writers leave out one of them. */
+  /** Builds a list: it contains a repeated node, which contains the item; older writers leave out one of the two. */
   #items(repeated: SchemaTree, above: Levels): BuildReader {
     const [item] = repeated.children;
     const { name } = repeated.element;

@@ -6,23 +6,23 @@ import { Runs } from './parquet-runs.ts';
 import { ColumnarDamage, type JsonText } from './typed-rows.ts';
 
 /*
- * The values of a page, one at a time, as JSON. Values that are written out, and those of a dictionary, are read here where they
- * stand; hyparquet decodes the differences of values, which hardly anybody writes, once they have been found to be within bounds.
+ * Reads the values of a page as JSON, one at a time. Plain and dictionary values are read in place; the rare delta encodings
+ * are decoded by hyparquet, once they have been found to be within bounds.
  */
 
 /** Returns the next value. */
 export type NextValue = () => JsonText;
 
-/** Where values stand: the bytes of a page, from `at` on. */
+/** The position of the next value: the bytes of a page, from `at` on. */
 export interface ValueBytes {
   readonly bytes: Uint8Array;
   readonly at: number;
 }
 
-/** What a value takes in memory that is an object of its own. */
+/** The memory of a value that is a separate object. */
 const OBJECT_BYTES = 128;
 
-/** The values of a column that repeat, which pages refer to by their place. */
+/** A dictionary holds the repeated values of a column; pages refer to them by index. */
 export class Dictionary {
   readonly heldBytes: number;
   readonly #leaf: ParquetLeaf;
@@ -39,7 +39,7 @@ export class Dictionary {
       this.#starts[index] = this.#plain.at;
       this.#plain.skip();
     }
-    // Each value is kept as text, too, once it has been asked for.
+    // Each value is also kept as text once it has been requested.
     this.#spareChars = 2 * bytes.length;
     this.heldBytes = 3 * bytes.length + (Int32Array.BYTES_PER_ELEMENT + 8) * count;
   }
@@ -60,7 +60,7 @@ export class Dictionary {
   }
 }
 
-/** Values one after the other, as they are. Reading beyond the end of the page throws. */
+/** Reads plain values one after the other. Reading beyond the end of the page throws. */
 class PlainValues {
   at: number;
   readonly next: () => StoredValue;
@@ -133,12 +133,12 @@ function widthOf(type: string | undefined, length: number | undefined): number {
 
 interface EncodedPage extends ValueBytes {
   readonly encoding: string;
-  /** How many values it has at most: those that are null are not written. */
+  /** The most values that it can have; nulls are not written. */
   readonly count: number;
   readonly dictionary: Dictionary | null;
 }
 
-/** Opens the values of a page, and tells what decoding them at once took. */
+/** Opens the values of a page; `heldBytes` is the memory of values that had to be decoded at once. */
 export function openValues(leaf: ParquetLeaf, page: EncodedPage): { next: NextValue; heldBytes: number } {
   const { bytes, at, encoding } = page;
   const { toJson } = leaf;
@@ -175,7 +175,7 @@ export function openValues(leaf: ParquetLeaf, page: EncodedPage): { next: NextVa
   }
 }
 
-/** The differences of values, and their bytes apart: they must be read from the first to the last. */
+/** Decodes delta and byte-stream-split encodings, which must be read from the first value to the last. */
 function decodeAtOnce({ element }: ParquetLeaf, page: EncodedPage): ArrayLike<StoredValue> {
   const { bytes, at, encoding, count } = page;
   const { type, type_length: length } = element;
@@ -192,7 +192,7 @@ function decodeAtOnce({ element }: ParquetLeaf, page: EncodedPage): ArrayLike<St
       throw new ColumnarDamage('a page has differences of no numbers');
     const output = new BigInt64Array(values);
     if (values > 0) deltaBinaryUnpack(reader, values, output);
-    // DuckDB writes the first of unsigned numbers with 33 bits, which hyparquet's reader of 32 cuts off.
+    // DuckDB writes the first unsigned number with 33 bits, which hyparquet's 32-bit reader would cut off.
     return type === 'INT64' ? output : Int32Array.from(output, (value) => Number(BigInt.asIntN(32, value)));
   }
   if (type !== 'BYTE_ARRAY' && type !== 'FIXED_LEN_BYTE_ARRAY')
@@ -208,7 +208,7 @@ function decodeAtOnce({ element }: ParquetLeaf, page: EncodedPage): ArrayLike<St
   return output;
 }
 
-/** Parts of a block, each with a byte that is read at once. */
+/** The most parts of a block; one byte of each is read up front. */
 const MAX_DELTA_PARTS = 4_096;
 
 /** A list of differences begins with the length of its blocks, their parts, and how many values it has. */
@@ -230,7 +230,7 @@ function varint(at: { readonly view: DataView; offset: number }): number {
   throw new ColumnarDamage('a length is too large');
 }
 
-/** Each value may begin as the one before it, and be longer by a byte: a page could be its square in memory. */
+/** Bounds the memory: each value may repeat the one before it and add a byte, so a page could grow to its square. */
 function checkPrefixes(reader: { readonly view: DataView; offset: number }, count: number): void {
   const prefixes = new Int32Array(count);
   deltaBinaryUnpack(reader, count, prefixes);

@@ -8,12 +8,12 @@ import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain
  * exports write it, is that object.
  */
 
-/** Something that no file of these formats can hold, or that is not understood here; the message goes into a sentence. */
+/** Thrown for a damaged file, or for something that is not supported. The message becomes part of a sentence. */
 export class ColumnarDamage extends Error {
   override readonly name = 'ColumnarDamage';
 }
 
-/** The part of a JSON document that a value is; `null` for a value that is none. */
+/** The JSON text of a value; `null` for a missing one. */
 export type JsonText = string;
 
 /** Writes rows of the same columns, and counts what each of them holds. */
@@ -32,7 +32,7 @@ export class TypedRows {
     this.#keys = names.map((name) => `${JSON.stringify(name)}:`);
   }
 
-  /** Returns a line of NDJSON; `textAt` returns what stands in a column. */
+  /** Returns a line of NDJSON; `textAt` returns the text of a column. */
   line(textAt: (column: number) => JsonText): string {
     this.#row++;
     this.#values = MAX_TYPED_ROW_VALUES;
@@ -59,13 +59,13 @@ export class TypedRows {
     return text;
   }
 
-  /** Counts a value that JSON has no form for, and that is left out therefore. */
+  /** Counts a value that is left out because JSON has no form for it. */
   omit(): JsonText {
     if (this.#omitted++ === 0) this.#firstOmitted = this.#where();
     return 'null';
   }
 
-  /** Returns what a person should know of the rows that were written. */
+  /** Returns the notes for the job about the rows that were written. */
   notes(): string[] {
     if (this.#omitted === 0) return [];
     const what = this.#omitted === 1 ? '1 value was' : `${this.#omitted} values were`;
@@ -90,14 +90,14 @@ export class LineBatch {
   #lines: string[] = [];
   #chars = 0;
 
-  /** Adds a line; returns what there is by now, if that is enough. */
+  /** Adds a line; returns all lines once they fill a block. */
   add(line: string): Buffer | null {
     this.#lines.push(line);
     this.#chars += line.length;
     return this.#chars < READ_BYTES ? null : this.take();
   }
 
-  /** Returns what is left; null if nothing is. */
+  /** Returns the remaining lines; `null` if there are none. */
   take(): Buffer | null {
     if (this.#lines.length === 0) return null;
     const text = encode(this.#lines.join(''));
@@ -107,36 +107,36 @@ export class LineBatch {
   }
 }
 
-/** Half a surrogate pair: the place of bytes that are no character. `JSON.stringify` never leaves one in a text. */
+/** Half a surrogate pair, which stands for bytes that are no character. `JSON.stringify` never leaves one in a text. */
 const NO_CHARACTER = '\ud800';
 const NO_UTF8 = Buffer.of(0xff);
 
-/** A byte that is never UTF-8 stands for what was none: the check that every record passes refuses the record. */
+/** Replaces each such mark by a byte that is never UTF-8, so that the check of every record refuses this one. */
 function encode(lines: string): Buffer {
   if (lines.isWellFormed()) return Buffer.from(lines);
   const pieces = lines.split(/\ud800/u).flatMap((piece) => [Buffer.from(piece), NO_UTF8]);
   return Buffer.concat(pieces.slice(0, -1));
 }
 
-/** Returns what says of itself that it is text. */
+/** Writes bytes that are declared as text. */
 export function textJson(bytes: Uint8Array): JsonText {
   const json = JSON.stringify(asBuffer(bytes).toString('utf8'));
   return json.includes('\ufffd') && !isUtf8(bytes) ? json.replaceAll('\ufffd', NO_CHARACTER) : json;
 }
 
-/** Returns bytes that say nothing of themselves: text where they are text that can be stored, else Base64. */
+/** Writes undeclared bytes: as text if that can be stored, else as Base64. */
 export function bytesJson(bytes: Uint8Array): JsonText {
   return JSON.stringify(asBuffer(bytes).toString(isText(bytes) ? 'utf8' : 'base64'));
 }
 
-/** Returns text of a column `metadata`: the text itself if it is a JSON object, on one line, else a JSON string of it. */
+/** Writes text of a column `metadata`: a JSON object as it is, on one line, anything else as a JSON string. */
 export function metadataJson(bytes: Uint8Array): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
   return text.startsWith('{') && isJson(text) ? onOneLine(text) : JSON.stringify(text);
 }
 
-/** Returns text that says of itself that it is JSON; a string of it if it is not. */
+/** Writes text that is declared as JSON, as a string if it is not. */
 export function declaredJson(bytes: Uint8Array): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
@@ -165,7 +165,7 @@ export function numberJson(value: number, rows: TypedRows): JsonText {
   return Number.isFinite(value) ? String(value) : rows.omit();
 }
 
-/** Returns the decimal number of which `unscaled` are the digits: 1999 and 2 are 19.99. */
+/** Returns the decimal number with the digits `unscaled`: 1999 with the scale 2 is 19.99. */
 export function decimalJson(unscaled: bigint, scale: number): JsonText {
   const digits = (unscaled < 0n ? -unscaled : unscaled).toString().padStart(scale + 1, '0');
   const sign = unscaled < 0n ? '-' : '';
@@ -173,10 +173,10 @@ export function decimalJson(unscaled: bigint, scale: number): JsonText {
   return scale === 0 ? sign + digits : `${sign}${whole}.${digits.slice(-scale)}`;
 }
 
-/** More digits behind the point than any number has that could be loaded. */
+/** The largest scale; no number that can be loaded has more digits behind the point. */
 const MAX_SCALE = 1_000;
 
-/** @throws ColumnarDamage for a number that is no scale of a decimal. */
+/** @throws ColumnarDamage for an invalid scale. */
 export function checkScale(scale: unknown): number {
   if (typeof scale === 'number' && Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE) return scale;
   throw new ColumnarDamage('a decimal has no usable scale');

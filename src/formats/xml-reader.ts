@@ -16,8 +16,8 @@ export type XmlAttributes = Readonly<Record<string, string>>;
 export type NamespaceOf = (prefix: string) => string;
 
 /**
- * A handler is told of the elements of the root's namespace, by their local names, and of the text in them. It never hears of
- * an element of another namespace, nor of anything within one: `<x15:workbookPr>` in `extLst` is not the workbook's own.
+ * A handler receives the elements of the root's namespace, by local name, and their text. It never receives an element of
+ * another namespace, nor anything inside one: `<x15:workbookPr>` in `extLst` is not the workbook's own.
  */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
@@ -51,12 +51,12 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  // Its own namespaces (`xmlns: true`) take twice the time.
+  // The parser's own namespace support (`xmlns: true`) takes twice the time.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
   readonly #namespaces = new Namespaces();
   #decoder: TextDecoder | null = null;
   #depth = 0;
-  /** Depth of the element of another namespace that is passed over; 0 outside of any. */
+  /** The depth within a skipped element of another namespace; 0 outside of any. */
   #foreignDepth = 0;
   /** Characters since the last tag or text. */
   #itemChars = 0;
@@ -113,7 +113,7 @@ class XmlReader {
   }
 }
 
-/** The bindings that an element declares; those of the elements around it stand behind them. */
+/** The namespace bindings of an element, in front of those of the elements around it. */
 interface Scope {
   readonly depth: number;
   readonly bound: ReadonlyMap<string, string>;

@@ -1,13 +1,13 @@
 import { ColumnarDamage } from './typed-rows.ts';
 
-/** Unpacks what Zstandard packed into at most so many bytes. @throws ColumnarDamage for what is damaged, or unpacks to more. */
+/** Unpacks Zstandard into at most that many bytes. @throws ColumnarDamage if it is damaged, or unpacks to more. */
 export type Unzstd = (packed: Uint8Array, maxBytes: number) => Uint8Array;
 
 let opened: Promise<Unzstd> | null = null;
 
 /**
- * Returns the decoder of Zstandard itself, compiled to WebAssembly. It is loaded when it is first needed, and keeps the memory
- * that its largest pages took: no more than twice what its callers allow for one.
+ * Returns the reference decoder of Zstandard, compiled to WebAssembly. It is loaded on first use, and keeps the memory that its
+ * largest page took: at most twice what its callers allow for one.
  */
 export function openZstd(): Promise<Unzstd> {
   opened ??= open();
@@ -20,9 +20,9 @@ async function open(): Promise<Unzstd> {
   await decoder.init();
   return (packed, maxBytes) => {
     if (packed.length === 0) throw new ColumnarDamage('nothing was packed');
-    // The bound is the size of the buffer that it writes to. For 0 it would take the size that the bytes themselves name.
+    // The bound is the size of the output buffer; for 0 the decoder would use the size that the data itself declares.
     const plain = decoder.decode(packed, Math.max(1, maxBytes));
-    // Its failures come back as no bytes, which is also what nothing unpacks to.
+    // It reports a failure as an empty result, which an empty page also gives.
     if (plain.length === 0 && maxBytes > 0)
       throw new ColumnarDamage('it is damaged, or unpacks to more than is taken');
     return plain;

@@ -274,7 +274,7 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
   };
 }
 
-/** The same, for files of an environment: how a file is written is found out in sandboxes, and what is no text is converted there. */
+/** Does the same for files of an environment: dialects are detected, and files that are not text are converted, in its sandboxes. */
 export function convertingStore(
   context: Context & Pick<LoadContext, 'sandboxes'>,
   environmentId: number,

@@ -17,7 +17,7 @@ export interface LoadContext extends TaskContext {
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
-  /** Where what was sent is parsed; null: in this process. */
+  /** The sandboxes that parse bytes from outside; with `null` this process does. */
   readonly sandboxes: Sandboxes | null;
   /** Does small loads in this process; null: they are left to the workers. */
   readonly ownTasks: OwnTasks | null;

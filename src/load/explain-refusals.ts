@@ -12,7 +12,7 @@ import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readFirstReject, readRejectsSource } from '../postgres/stores/rejects.ts';
 import { parseObject } from './inspect/file-values.ts';
 
-/** What is known of a load that refused every record it has read. */
+/** The facts about a load that refused every record it has read. */
 export interface Refusals {
   /** Null for NDJSON. */
   readonly header: CsvHeader | null;
@@ -22,7 +22,7 @@ export interface Refusals {
   readonly sample: Reject;
 }
 
-/** Records of the load that were read, all of which were refused, and those that were not. */
+/** The counts of the load's records that were read (and all refused), and of those that were not read. */
 interface ReadSoFar {
   readonly read: number;
   readonly unread: number;
@@ -35,7 +35,7 @@ const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 
-/** The failure of a load that refused every record it has read, be that the whole file or its beginning. */
+/** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
 export async function allRefused(
   db: Database,
   { environmentId, subjectId, jobId }: TaskClaim,

@@ -133,7 +133,7 @@ function progress({ status, tally, totalRows }: Load): number {
   return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
 }
 
-/** While its present work went on, or null if it has not begun. */
+/** Returns the rate of the current work; `null` if it has not begun. */
 export function rowsPerSecond(load: Load, now: Date): number | null {
   const { workStartedAt, workRowsBefore, endedAt, tally } = load;
   const rows = tally.read - workRowsBefore;

@@ -1,5 +1,5 @@
 import { serveTasks } from '../sandbox/serve-tasks.ts';
 import { type LoadTasks, loadTasks } from './sandbox-tasks.ts';
 
-/* Runs in each sandbox: an entry of its own, with nothing in it that a sandbox does not need. */
+/* The program of a sandbox: a separate entry point, without anything that a sandbox does not need. */
 serveTasks<LoadTasks>(loadTasks);

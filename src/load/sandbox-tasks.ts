@@ -1,6 +1,6 @@
 /*
- * The tasks of the load route that are done in sandboxes: what they parse was sent by somebody. Commands do the same in their own
- * process, where nobody else is.
+ * The tasks of the load route that run in sandboxes, because they parse bytes from outside. Commands run them in their own
+ * process, which serves nobody else.
  */
 import { extname } from 'node:path';
 import type { Logger } from 'pino';
@@ -26,15 +26,15 @@ import type { ReceivedFile } from './receive/receive.ts';
 
 /** The shapes of the tasks, by name. */
 export interface LoadTasks {
-  /** Converts a file that is no text. */
+  /** Converts a file that is not text. */
   readonly convert: Task<Conversion, Stretch, Buffer, Converted>;
-  /** Finds out how a CSV is written. */
+  /** Detects the dialect of a CSV. */
   readonly sniff: Task<CsvBeginning, never, never, Sniffed>;
   /** Inspects the beginning of a received file. */
   readonly look: Task<LookInput, Stretch, Buffer, Looked>;
-  /** Tries what would mend the causes of a load; the question is for the refused records of the next of them. */
+  /** Tries mends for the causes of a load; its question asks for the refused records of the next cause. */
   readonly causes: Task<CausesInput, number, readonly Reject[], ExplainedCause>;
-  /** Mends refused records; the question is for those after a row. */
+  /** Mends refused records; its question asks for those after a row. */
   readonly mend: Task<MendInput, number, RejectsPage, readonly MendedRecord[]>;
 }
 
@@ -50,7 +50,7 @@ interface LookInput {
   readonly options: LookOptions;
 }
 
-/** An inspection as it comes out of another process, which keeps no classes. */
+/** An inspection as it comes from another process: messages carry no classes. */
 interface Looked {
   readonly found: Omit<Inspection, 'problem'>;
   readonly problems: readonly [Problem, ...Problem[]] | null;
@@ -98,13 +98,13 @@ export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTa
   },
 };
 
-/** The sandboxes of a server or a worker. */
+/** Opens the sandboxes of a server or a worker. */
 export function openLoadSandboxes(log: Logger): Sandboxes {
-  // Beside this file in the sources, and beside the bundle that it is part of.
+  // The program lies beside this file in the sources, and beside the bundle that contains this file.
   return new Sandboxes(new URL(`./sandbox-main${extname(import.meta.url)}`, import.meta.url), log);
 }
 
-/** Work that is to be done in a sandbox; null: in this process. */
+/** Work to do in a sandbox; with `sandboxes` null, in this process. */
 export interface LoadWork<Name extends keyof LoadTasks> extends Turn {
   readonly sandboxes: Sandboxes | null;
   readonly input: LoadTasks[Name]['input'];
@@ -133,7 +133,7 @@ export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
   };
 }
 
-/** The one item of a task that has one. */
+/** Returns the item of a task that yields only one. */
 async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
   const all: Item[] = [];
   for await (const item of items) all.push(item);

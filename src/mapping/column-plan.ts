@@ -136,7 +136,7 @@ function planEventFile(
   return { entity, roles, names: properties };
 }
 
-/** For events of another product the remedy is no id: it would make profiles of them. */
+/** Refuses the columns. For events of another product it does not suggest an id, which would load them as profiles. */
 function withoutId(ids: readonly string[], names: readonly string[], columns: readonly string[]): InputError {
   const lacking = `the header names no ${ids.join(' or ')} column`;
   const remark = columns[0]?.startsWith('#') ? '; if lines that begin with # are remarks, say comment=#' : '';

@@ -2,25 +2,25 @@ import { isRecordKind } from '../domain/event.ts';
 import type { Preset } from '../domain/load.ts';
 
 /*
- * Records of another product that have an event's name and time. An id alone would make profiles of them, whose properties the
- * event's columns overwrite; so nothing that is proposed for them names an id.
+ * Foreign events are records of another product with an event's name and time. An id alone would load them as profiles, with
+ * properties overwritten by the event's columns, so no proposal for them names an id.
  */
 
 type Members = Readonly<Record<string, unknown>>;
 
 /** Records that another product wrote, or that look like events. */
 export interface ForeignEvents {
-  /** The product whose export files look so; null: none that is known. */
+  /** The product whose export files look like this; `null` if none is known. */
   readonly preset: Preset | null;
-  /** How to load them as what they are, for a person. */
+  /** Advice for a person on how to load them as events. */
   readonly advice: string;
 }
 
-/** Names of one record that are looked at, and how deep they may stand. */
+/** The most names of one record that are examined, and their greatest depth. */
 const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
-/** Preset → the product, and names that only its files have together, each group by any of them. */
+/** Presets, their products, and groups of names: only files of the product have a name from each group. */
 const products: readonly (readonly [Preset, string, readonly (readonly string[])[]])[] = [
   ['mixpanel', 'Mixpanel', [['$properties'], ['$distinct_id', '$group_id']]],
   [
@@ -48,7 +48,7 @@ const timeNames = [/(?:^|_)(?:time|timestamp|datetime|ts)$/, /(?:^|_)(?:date|at)
 const userName =
   /^(?:user|distinct|customer|member|external|user_pseudo|anonymous|device)_?id$|^(?:uid|user)$/;
 
-/** The name as one of ours is written, without the names of what it stands in. */
+/** Returns the last part of the name, written as our own names are. */
 function plainName(path: string): string {
   return path
     .slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
@@ -63,7 +63,7 @@ export function foreignColumns(columns: readonly string[]): ForeignEvents | null
   return isOwn(columns) ? null : recognise(columns, null);
 }
 
-/** The same of a record of JSON. */
+/** Does the same for a JSON record. */
 export function foreignRecord(record: Members): ForeignEvents | null {
   const kind = record['event_type'];
   if (typeof kind === 'string' && isRecordKind(kind)) return null;
@@ -101,7 +101,7 @@ function recognise(names: readonly string[], record: Members | null): ForeignEve
   return { preset: null, advice };
 }
 
-/** How a file without a preset is made one of events. */
+/** Says how to turn a file without a preset into one of events. */
 function asEvents(names: readonly string[], event = '', time = '', isCsv: boolean): string {
   const free = freeName(names);
   const what = `add a ${isCsv ? 'column' : 'key'} "${free}" that says "track" in each record`;
@@ -124,7 +124,7 @@ function freeName(names: readonly string[]): string {
   return candidates.find((name) => !names.includes(name)) ?? 'kind_of_record';
 }
 
-/** The names of a record's members and of those within them, as paths. */
+/** Returns the names of a record's members and of those within them, as paths. */
 function namesOf(record: Members, within = '', depth = 1, names: string[] = []): string[] {
   for (const [name, value] of Object.entries(record)) {
     if (names.length === MAX_NAMES) break;

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { ConfigError, TransientError } from '../domain/errors.ts';
 
 const connectionTimeoutMillis = 10_000;
-/** So often two connections are compared: while others use a pooler, each may find its session by chance. */
+/** The number of comparisons: while others use the pooler, two connections may get different sessions by chance. */
 const rounds = 3;
 
 export const pooling = {
@@ -17,9 +17,9 @@ export async function requireOwnSession(client: pg.ClientBase, url: string): Pro
 }
 
 /**
- * Tells whether a pooler lends sessions by the transaction or by the statement. There `listen` hears nothing, the search
- * path and the name of a session are somebody else's, and a session that is ended to fence off a lost worker may be
- * another worker's by then. Only behind such a pooler do two open connections share a session, or change it.
+ * Tells whether a pooler lends sessions by the transaction or by the statement. Behind one, `listen` receives nothing, the
+ * search path and name of a session are some other client's, and terminating the session of a lost worker may hit another
+ * worker. Only behind such a pooler do two open connections share a session, or change theirs.
  */
 export async function isPooled(client: pg.ClientBase, url: string): Promise<boolean> {
   const other = new pg.Client({
@@ -38,7 +38,7 @@ export async function isPooled(client: pg.ClientBase, url: string): Promise<bool
   }
 }
 
-/** A pooler of sessions lets a connection in, and keeps its first statement waiting until it has a session for it. */
+/** Connects, and runs a statement: a session pooler accepts a connection at once, and makes its first statement wait for a session. */
 async function connect(other: pg.Client): Promise<void> {
   try {
     await other.connect();
@@ -46,7 +46,7 @@ async function connect(other: pg.Client): Promise<void> {
   } catch (error) {
     if (!(error instanceof Error && /timeout/i.test(error.message))) throw error;
     throw new TransientError(
-      'The database answers one connection and not a second one beside it. Behind a pooler, raise the number of sessions that it may open (docs/hosted-postgres.md).',
+      'The database answers one connection but not a second one. Behind a pooler, raise the number of sessions that it may open (docs/hosted-postgres.md).',
       { cause: error },
     );
   }
@@ -55,7 +55,7 @@ async function connect(other: pg.Client): Promise<void> {
 async function isShared(client: pg.ClientBase, other: pg.Client): Promise<boolean> {
   const session = await readPid(client);
   if ((await readPid(other)) === session) return true;
-  // What the other holds meanwhile, the first cannot be given.
+  // The pooler cannot give the first connection a session that the other holds.
   await other.query('begin');
   const held = await readPid(other);
   const isMoved = (await readPid(client)) !== session || held === session;

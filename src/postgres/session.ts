@@ -32,7 +32,7 @@ export interface PostgresSession {
   readonly startedAt: string;
 }
 
-/** Sets up a new session, also with `settings`, and says which it is. */
+/** Sets up a new session with `settings`, and returns its identity. */
 export async function readSession(
   client: pg.ClientBase,
   settings: SessionSettings = {},

@@ -40,7 +40,7 @@ export interface PrunedEvents {
   readonly months: number;
   /** Events that are in files now. */
   readonly archived: number;
-  /** Why some of those that should have gone are still there; null if none is. */
+  /** The reason why events that should have been removed are still there; `null` if none are. */
   readonly problem: string | null;
 }
 

@@ -5,7 +5,7 @@ import { Fault, InputError, inputError, type Problem, TransientError } from '../
 import { SANDBOX_START_MS } from '../domain/limits.ts';
 import { packageRoot } from '../package-root.ts';
 
-/** What a task is given, what it asks for while it works and is answered, and the items that it comes to. */
+/** The types of a task: its input, the questions it asks while it works, their answers, and the items it yields. */
 export interface TaskShape {
   readonly input: unknown;
   readonly question: unknown;
@@ -18,7 +18,7 @@ export type TaskHandler<Shape extends TaskShape> = (
   ask: (question: Shape['question']) => Promise<Shape['answer']>,
 ) => AsyncIterable<Shape['item']>;
 
-/** Whom a task is for, and whether it may take minutes. */
+/** The owner of a task, and whether it may take minutes. */
 export interface Turn {
   /** An environment. */
   readonly owner: number;
@@ -26,13 +26,13 @@ export interface Turn {
   readonly signal: AbortSignal;
 }
 
-/** To a sandbox: a task to begin, the wish for its next item, or the answer to a question. */
+/** A message to a sandbox: a task to begin, the request for its next item, or the answer to a question. */
 export type ToSandbox =
   | { readonly kind: 'begin'; readonly task: string; readonly input: unknown }
   | { readonly kind: 'more' }
   | { readonly kind: 'answer'; readonly question: number; readonly answer: unknown };
 
-/** From a sandbox. An item is sent for each `more`; questions come whenever the task has them. */
+/** A message from a sandbox. An item is sent for each `more`; questions come whenever the task has them. */
 export type FromSandbox =
   | { readonly kind: 'ready' }
   | { readonly kind: 'ask'; readonly question: number; readonly asked: unknown }
@@ -42,9 +42,9 @@ export type FromSandbox =
   | { readonly kind: 'failed'; readonly message: string; readonly stack: string | undefined };
 
 export interface SandboxLimits {
-  /** Of its JavaScript heap, in MiB. */
+  /** The size of its JavaScript heap, in MiB. */
   readonly heapMib: number;
-  /** Of the time that a task works on one item, in milliseconds; what it waits for answers does not count. */
+  /** The time that a task may work on one item, in milliseconds, not counting its waits for answers. */
   readonly itemMs: number;
 }
 
@@ -58,30 +58,30 @@ interface Waiting {
  * variables, and yields to everything else on the machine; too much memory or time ends it, and the task alone fails.
  */
 export class Sandbox {
-  /** Set once the process can be used no more. */
+  /** Set once the process can no longer be used. */
   ended: Error | null = null;
-  /** No task is under way. */
+  /** True while no task is under way. */
   isFree = true;
   readonly #child: ChildProcess;
   readonly #limits: SandboxLimits;
   #ask: (question: unknown) => Promise<unknown> = async () => undefined;
   #waiting: Waiting | null = null;
-  /** Questions that are being answered; the time of the task stands still. */
+  /** The number of questions being answered; meanwhile the task's time stands still. */
   #asked = 0;
-  /** Until then it starts, which is not the task's time. */
+  /** False while the process starts, which does not count as the task's time. */
   #isReady = false;
   #leftMs = 0;
   #since = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @throws TransientError if the system starts no process. */
+  /** @throws TransientError if the system cannot start a process. */
   constructor(file: URL, limits: SandboxLimits, onEnd: (ending: string) => void) {
     this.#limits = limits;
     this.#child = start(fileURLToPath(file), limits.heapMib);
     this.#child.on('message', (message) => this.#receive(message as FromSandbox));
     this.#child.once('exit', (code, signal) => {
       onEnd(signal ?? `exit code ${code}`);
-      // V8 aborts for want of heap, the kernel kills for want of memory; nothing else of ours ends by a signal.
+      // V8 aborts when the heap is full, and the kernel kills when memory is; nothing else ends it by a signal.
       this.#end(signal === null ? new Fault(`a sandbox ended with exit code ${code}`) : tooMuch('memory'));
     });
     this.#child.once('error', (cause) => {
@@ -96,7 +96,7 @@ export class Sandbox {
     this.#send({ kind: 'begin', task, input });
   }
 
-  /** The next item of the task. @throws InputError for what the task refuses, or that it takes too much; what `ask` throws. */
+  /** Returns the next item. @throws InputError if the task refuses its input or takes too much; whatever `ask` throws. */
   next(): Promise<IteratorResult<unknown, undefined>> {
     return new Promise((resolve, reject) => {
       if (this.ended !== null) return reject(this.ended);
@@ -108,7 +108,7 @@ export class Sandbox {
     });
   }
 
-  /** Ends the process, and with it what it has under way. */
+  /** Ends the process and the task in it. */
   kill(error: Error): void {
     this.#end(error);
     this.#child.kill('SIGKILL');
@@ -185,11 +185,11 @@ export class Sandbox {
   }
 
   #send(message: ToSandbox): void {
-    // One that has just ended takes nothing: that it ended is the event to act upon.
+    // A process that has just ended takes no message; its `exit` event is handled instead.
     this.#child.send(message, () => undefined);
   }
 
-  /** Whether this process must not end before the other does. */
+  /** Sets whether this process must stay alive until the sandbox ends. */
   #hold(held: boolean): void {
     if (held) {
       this.#child.ref();
@@ -201,7 +201,7 @@ export class Sandbox {
   }
 }
 
-/** Without our variables, where the keys and passwords are. */
+/** Starts the process without our environment variables, which hold keys and passwords. */
 function start(path: string, heapMib: number): ChildProcess {
   const loader = extname(path) === '.ts' ? ['--import', 'tsx'] : [];
   const heap = [`--max-old-space-size=${heapMib}`, '--max-semi-space-size=8'];
@@ -223,8 +223,5 @@ function unforeseen({ message, stack }: { message: string; stack: string | undef
 }
 
 function tooMuch(what: 'memory' | 'time'): InputError {
-  return inputError(
-    'payload_too_large',
-    `Reading it takes more ${what} than one file, or one record, may take`,
-  );
+  return inputError('payload_too_large', `Reading it takes more ${what} than one file or record may use`);
 }

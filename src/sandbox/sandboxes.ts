@@ -1,7 +1,7 @@
 /*
- * Sandboxes: bytes from outside are parsed where a hang or a blow-up costs nobody else anything. `sandboxes.ts` says which task has its
- * turn, `sandbox.ts` is one child process, `serve-tasks.ts` what runs in it. Promises: a task that takes too much memory or time fails
- * alone, and its caller learns why; one owner's tasks leave room for those of others.
+ * Sandboxes parse bytes from outside where a hang or a blow-up costs nobody else anything. `sandboxes.ts` decides which task has
+ * its turn, `sandbox.ts` is one child process, `serve-tasks.ts` runs in it. They guarantee that a task that takes too much memory
+ * or time fails alone and its caller learns why, and that one owner's tasks leave room for those of others.
  */
 import type { Logger } from 'pino';
 import { Interrupted, TransientError } from '../domain/errors.ts';
@@ -17,11 +17,11 @@ import {
 import { Sandbox, type SandboxLimits, type TaskShape, type Turn } from './sandbox.ts';
 
 export interface SandboxesOptions extends SandboxLimits {
-  /** Processes at a time; of these for one owner, and for tasks that may take minutes. */
+  /** The most processes at a time: in all, for one owner, and for tasks that may take minutes. */
   readonly atATime: number;
   readonly perOwner: number;
   readonly longAtATime: number;
-  /** How long a task waits for its turn, and a process for a task, in milliseconds. */
+  /** The longest time that a task waits for its turn, and a process for a task, in milliseconds. */
   readonly waitMs: number;
   readonly idleMs: number;
 }
@@ -51,20 +51,20 @@ interface Queued {
   readonly begin: () => void;
 }
 
-/** The sandboxes of one process. They start when they are needed. */
+/** Sandboxes holds the sandboxes of one process and starts them on demand. */
 export class Sandboxes {
   readonly #file: URL;
   readonly #log: Logger;
   readonly #options: SandboxesOptions;
   readonly #all = new Set<Sandbox>();
   readonly #idle: Idle[] = [];
-  /** What has its turn now. */
+  /** The tasks that have their turn. */
   readonly #running = new Set<Turn>();
-  /** In the order in which they came. */
+  /** The waiting tasks, oldest first. */
   readonly #queued: Queued[] = [];
   #isClosed = false;
 
-  /** `file`: what runs in each; it calls `serveTasks`. */
+  /** `file` is the program of each sandbox; it calls `serveTasks`. */
   constructor(file: URL, log: Logger, options: Partial<SandboxesOptions> = {}) {
     this.#file = file;
     this.#log = log;
@@ -73,14 +73,14 @@ export class Sandboxes {
 
   /**
    * Runs a task, and yields its items as they are taken.
-   * @throws InputError for what the task refuses, `payload_too_large` for what takes too much; TransientError if its turn does not
-   *   come; what `ask` throws; the signal's reason.
+   * @throws InputError if the task refuses its input, with `payload_too_large` if it takes too much; TransientError if its turn
+   *   does not come; whatever `ask` throws; the signal's reason.
    */
   async *run<Shape extends TaskShape>(task: string, work: Work<Shape>): AsyncGenerator<Shape['item']> {
     const { input, ask, signal } = work;
     await this.#awaitTurn(work);
     let sandbox: Sandbox | null = null;
-    // Also where nobody takes the rest of the items.
+    // Runs even if nobody takes the rest of the items.
     const end = (): void => {
       signal.removeEventListener('abort', end);
       if (!this.#running.delete(work)) return;
@@ -106,7 +106,7 @@ export class Sandboxes {
     }
   }
 
-  /** Ends all of them, and what they have under way. */
+  /** Ends all sandboxes and their tasks. */
   close(): void {
     this.#isClosed = true;
     for (const { timer } of this.#idle.splice(0)) clearTimeout(timer);
@@ -151,7 +151,7 @@ export class Sandboxes {
     });
   }
 
-  /** Of those that may begin, the first whose owner has the fewest running. */
+  /** Begins every queued task that may run, each time the oldest of the owner with the fewest running. */
   #beginQueued(): void {
     for (;;) {
       const [first, ...others] = this.#queued.filter(({ turn }) => this.#mayRun(turn));
@@ -176,7 +176,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** One whose task came to no end is in the middle of it. */
+  /** Frees a sandbox; one whose task has not ended is still working on it, and is killed. */
   #giveBack(sandbox: Sandbox): void {
     if (!sandbox.isFree || this.#isClosed) {
       sandbox.kill(new Interrupted('the task was given up'));

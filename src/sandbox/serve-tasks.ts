@@ -2,10 +2,10 @@ import { setPriority } from 'node:os';
 import { InputError } from '../domain/errors.ts';
 import type { FromSandbox, TaskHandler, TaskShape, ToSandbox } from './sandbox.ts';
 
-/** Of the kernel's -20 to 19: whoever answers callers goes before. */
+/** The niceness, on the kernel's scale of -20 to 19, that lets processes that answer callers go first. */
 const niceness = 10;
 
-/** Runs in a sandbox what its parent begins, one task at a time, until the parent is gone. */
+/** Runs the tasks that the parent begins in a sandbox, one at a time, until the parent is gone. */
 export function serveTasks<Tasks extends { readonly [Name in keyof Tasks]: TaskShape }>(
   handlers: {
     readonly [Name in keyof Tasks]: TaskHandler<Tasks[Name]>;

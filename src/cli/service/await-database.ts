@@ -69,7 +69,7 @@ async function connect(url: string): Promise<Answer> {
   } catch (error) {
     if (error instanceof Error && 'code' in error && hopeless.has(String(error.code))) throw error;
     const { hostname, port } = new URL(url);
-    // A server or a pooler that answers says why it takes no connection.
+    // A server or pooler that answers gives the reason why it takes no connection.
     const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
     return {
       url: null,

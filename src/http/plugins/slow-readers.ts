@@ -20,10 +20,10 @@ declare module 'fastify' {
 }
 
 /**
- * A caller that does not read leaves its answers in our memory. The size that an answer may have is set aside before it is
- * made: of the connection before the key is looked up, of the environment and of the whole process after it, so that a
- * stranger takes nothing of what callers share. A connection or an environment that has too much set aside is refused (429),
- * and so is everybody when it is too much in all (503). Answers are sent in pieces, and a connection on which no piece is
+ * A caller that does not read leaves its answers in our memory. So the largest possible size of an answer is reserved before
+ * it is made: for the connection before the key is looked up, for the environment and the whole process after it, so that a
+ * stranger uses up nothing that callers share. A connection or an environment with too much reserved is refused (429); when
+ * the process has too much reserved, everybody is (503). Answers are sent in pieces, and a connection on which no piece is
  * taken for a while is cut. Register it before the plugin that looks up the key.
  */
 export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL_MS): void {
@@ -40,7 +40,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL
   app.addHook('onRequest', (request, reply, done) => {
     const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
     if (request.method !== 'GET' || alwaysServed === true) return done();
-    // Before the key is looked up, which costs a query.
+    // Runs before the key is looked up, which costs a query.
     const refusal = holds.refusalOfConnection(request, answerBytes);
     if (refusal !== null) return done(refusal);
     hold(request, reply, answerBytes);
@@ -98,7 +98,7 @@ interface Connection extends Owner {
 interface UnreadAnswer {
   bytes: number;
   readonly connection: Connection;
-  /** Its connection; once its key is known also its environment and all of them. */
+  /** The connection of the answer; once its key is known, also its environment and the whole process. */
   readonly owners: Set<Owner>;
 }
 
@@ -114,7 +114,7 @@ class Holds {
     this.#stallMs = stallMs;
   }
 
-  /** Says why so many bytes more cannot be held; null: they can. */
+  /** Returns why that many more bytes cannot be held; `null` if they can. */
   refusal(request: FastifyRequest, bytes: number): InputError | null {
     return (
       this.refusalOfConnection(request, bytes) ?? (isBeyond(this.#all, bytes, MAX_HELD_BYTES) ? full() : null)
@@ -126,7 +126,7 @@ class Holds {
     return isBeyond(connection, bytes, MAX_HELD_BYTES_PER_CONNECTION) ? tooMuch('this connection') : null;
   }
 
-  /** Counts the answer in what callers share; if that is too much, releases it and says why. */
+  /** Counts the answer against what callers share; if that is too much, releases it and returns why. */
   share(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
     const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
     const environment = this.#environments.get(name) ?? { bytes: 0 };
@@ -145,7 +145,7 @@ class Holds {
     return null;
   }
 
-  /** Counts an answer that is given whatever it comes to. */
+  /** Counts an answer that is given whatever its size. */
   shareAtAnyRate(answer: UnreadAnswer): void {
     this.#count(answer, this.#all);
   }

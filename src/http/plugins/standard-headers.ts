@@ -11,12 +11,12 @@ export function chooseRequestId(raw: IncomingMessage): string {
   return typeof given === 'string' && sane.test(given) ? given : randomUUID();
 }
 
-/** The parts of the interface that answer with data of callers. */
+/** Matches the paths whose answers hold callers' data. */
 const api = /^\/+(?:api\/+)?v1\//;
 
 /**
- * Sets the headers that every answer has, and refuses a request with two Host headers: of those, a proxy in front of us may
- * have believed the other one.
+ * Sets the headers that every answer has, and refuses a request with two Host headers, since a proxy in front of us may
+ * have gone by the other one.
  */
 export function addStandardHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -28,8 +28,8 @@ export function addStandardHeaders(app: FastifyInstance): void {
 }
 
 /**
- * Sets the id under which the log knows the request. No browser may guess that data of others is a page or a script, nor keep
- * an answer of the interface.
+ * Sets the id of the request in the log, forbids browsers to guess that callers' data is a page or a script, and to store
+ * answers of the interface.
  */
 export function setStandardHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');

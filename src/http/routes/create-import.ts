@@ -50,12 +50,12 @@ export const importRecord = component(
       file_size: Type.String({
         pattern: '^[0-9]+$',
         description:
-          'Bytes as received, in digits: this answer alone has a string where a job, an upload and an inspection have a number.',
+          'Bytes as received, as a string of digits. In jobs, uploads and inspections it is a number.',
         examples: ['116'],
       }),
       total_rows: Type.String({
         pattern: '^[1-9][0-9]*$',
-        description: 'Data records in the file, in digits; a job has a number.',
+        description: 'Data records in the file, as a string of digits. In jobs it is a number.',
         examples: ['4'],
       }),
     },

@@ -17,27 +17,26 @@ import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/jo
 import { asAccepted } from '../upload/receive-upload.ts';
 
 const says =
-  'of an edit, row is the number of a refused record, and one of raw (a text) and values (an object of texts) says how it is to be';
+  'an edit has the row of a refused record, and either raw (a string) or values (an object of strings)';
 
 const edit = worded(
   Type.Object(
     {
-      row: Type.Integer({ minimum: 1, description: 'The refused record, by its `row`.' }),
+      row: Type.Integer({ minimum: 1, description: 'The `row` of the refused record.' }),
       raw: Type.Optional(
         Type.String({
-          description: 'All of the record, as the file writes records: one line of CSV or JSON.',
+          description: 'The whole record in the dialect of the file: one record of CSV or JSON.',
         }),
       ),
       values: Type.Optional(
         Type.Unsafe<Readonly<Record<string, string>>>({
           type: 'object',
           additionalProperties: { type: 'string' },
-          description:
-            'Of CSV: the cells that change, by the names of their columns. All others stay as they are written.',
+          description: 'CSV only: the cells to change, by column name. All others stay as they are written.',
         }),
       ),
     },
-    { additionalProperties: false, description: 'A refused record as it is to be.' },
+    { additionalProperties: false, description: 'The new content of a refused record.' },
   ),
   { says: { message: says }, whole: true },
 );
@@ -53,7 +52,7 @@ const edits = worded(
         worded(
           Type.Boolean({
             default: false,
-            description: 'The records count as of now, and not at their place in the file.',
+            description: 'The records take effect now instead of at their place in the file.',
           }),
           'wins must be true or false',
         ),
@@ -61,7 +60,7 @@ const edits = worded(
     },
     { additionalProperties: false, description: 'Refused records, edited.' },
   ),
-  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that an edit asks for` },
+  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is not a field of an edit` },
 );
 const findProblems = compileSchema(edits);
 
@@ -69,7 +68,7 @@ const editRejectsSchema = {
   operationId: 'editRejects',
   summary: 'Edit refused records of a background job',
   description:
-    'Mends refused records by the cell (`values`) or as text (`raw`), whatever the dialect of the file; all that is not edited stays as it is written. A job of its own puts the records at their place in the file, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
+    'Mends refused records cell by cell (`values`) or as text (`raw`), in any dialect; everything that is not edited stays as it is written. A separate job puts the records at their place in the file, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
   tags: ['jobs'],
   params: jobParameters,
   headers: Type.Object(actionHeaders),
@@ -78,7 +77,7 @@ const editRejectsSchema = {
       'application/json': withExamples(edits, {
         cell: { summary: 'A cell', value: { records: [{ row: 3, values: { user_id: 'u3' } }] } },
         line: {
-          summary: 'A record whose cells cannot be told',
+          summary: 'A record whose cells cannot be told apart',
           value: { records: [{ row: 4, raw: 'u4,"Anna ""Ann"" Lee",pro,' }] },
         },
       }),
@@ -103,7 +102,7 @@ const editRejectsSchema = {
   },
 } satisfies FastifySchema;
 
-/** In a scope with `addJsonBody`. */
+/** Adds the route to a scope with `addJsonBody`. */
 export function editRejects(scope: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: editRejectsSchema } as const;
   scope.post('/v1/background_jobs/:job_id/rejects/edits', options, async (request, reply) => {

@@ -153,7 +153,7 @@ export const inspection = component(
         enum: ['users', 'companies', 'auto', null],
         description: 'What the records are; `auto`: each says it; null: nothing says it.',
       }),
-      records: count(`Records that were looked at: at most ${INSPECTED_RECORDS}, of a wide file fewer.`),
+      records: count(`Records that were inspected: at most ${INSPECTED_RECORDS}, fewer in a wide file.`),
       whole_file: Type.Boolean({ description: 'All records of the file were looked at.' }),
       columns: Type.Array(column, { description: 'In the order of the file.' }),
       column_names: Type.Unsafe<string[] | null>({
@@ -173,7 +173,8 @@ export const inspection = component(
       preset: Type.Unsafe<Preset | null>({
         type: ['string', 'null'],
         enum: [...presets, null],
-        description: 'The preset that was given, or is proposed for the export file of another product.',
+        description:
+          'The preset that was given, or that is proposed because the file is an export of another product.',
       }),
       mapping: orNull(
         Type.String({

@@ -64,7 +64,7 @@ export const jobFilterFields = {
   has_rejects: Type.Optional(
     worded(
       Type.Literal('true', {
-        description: '`true`: only loads that completed and whose refused records wait to be mended.',
+        description: '`true`: only completed loads with refused records that have not been mended.',
       }),
       'has_rejects is true',
     ),

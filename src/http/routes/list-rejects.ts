@@ -113,7 +113,7 @@ const rejectQuery = listQuery({
     worded(
       Type.Enum(['csv', 'ndjson'], {
         type: 'string',
-        description: 'A file of all of them, whatever `Accept` says: for a link.',
+        description: 'Returns all of them as a file, whatever `Accept` says. For use in links.',
       }),
       'format is csv or ndjson',
     ),

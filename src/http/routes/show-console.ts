@@ -23,7 +23,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
     const etag = `"${createHash('sha256').update(page).digest('hex')}"`;
-    // Whoever operates an overloaded service looks at it here. The files are in memory, and the same for everybody.
+    // The operator of an overloaded service must reach the console. The files are in memory, and the same for everybody.
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
       scope.get(path, hidden, (request, reply) => {

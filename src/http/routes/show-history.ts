@@ -49,14 +49,14 @@ export const jobHistory = component(
           {
             phase: Type.String({
               description:
-                '`accepted`, `started`, `planned` (its plan is complete), `applied` (it was asked to be loaded), `resumed` (its present work began later than the first: the loading of a plan, or a retry), `merged` (of a load: its last chunk is done), `repeats_resolved`, `snapshot` (of an export), `completed`, `failed`, `cancelled`.',
+                '`accepted`, `started`, `planned` (its plan is complete), `applied` (its loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (last chunk of a load is done), `repeats_resolved`, `snapshot` (exports only), `completed`, `failed`, `cancelled`.',
               examples: ['accepted'],
             }),
             at: Type.String({ format: 'date-time', description: 'When it was reached.' }),
           },
           { additionalProperties: false },
         ),
-        { description: 'Those it has reached, in order of time.' },
+        { description: 'The phases that it has reached, oldest first.' },
       ),
     },
     { additionalProperties: false, description: 'What came before a job, and how it went.' },

@@ -82,7 +82,7 @@ export const inboxRecord = component(
             is_duplicate: Type.Boolean({ description: 'The job loaded the same bytes before.' }),
             rejected: Type.Integer({
               minimum: 0,
-              description: 'Records that its job refused and that have not been mended since.',
+              description: 'Records that its job refused and that have not been mended.',
             }),
             reasons: Type.Array(reason, { description: 'Why it was not loaded, or not as a whole.' }),
             concluded_at: time('When it was moved there.'),

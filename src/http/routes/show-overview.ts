@@ -101,20 +101,27 @@ const need = Type.Object(
   {
     kind: Type.Enum(Object.keys(needKinds) as NeedKind[], {
       type: 'string',
-      description: 'What it is; for programs.',
+      description: 'The kind of problem, for programs.',
       examples: ['schedules_failing'],
     }),
     status: Type.Enum(['failed', 'warning'], {
       type: 'string',
-      description: '`failed`: something does not work. `warning`: it works, and something is left to do.',
+      description:
+        '`failed`: something does not work. `warning`: everything works, but something is left to do.',
     }),
-    count: Type.Integer({ minimum: 1, description: 'Records, schedules, jobs, files, deliveries or runs.' }),
+    count: Type.Integer({
+      minimum: 1,
+      description: 'Number of records, schedules, jobs, files, deliveries or runs.',
+    }),
     subject: orNull(
-      Type.String({ description: 'The job or the schedule, if it is one.', examples: ['crm-users'] }),
+      Type.String({
+        description: 'The job or schedule, if the problem concerns exactly one.',
+        examples: ['crm-users'],
+      }),
     ),
-    since: orNull(Type.String({ format: 'date-time', description: 'Since when, if that is known.' })),
+    since: orNull(Type.String({ format: 'date-time', description: 'When the problem began, if known.' })),
     says: Type.String({
-      description: 'The same for a person.',
+      description: 'The problem as a sentence without a full stop.',
       examples: ['Schedule crm-users has failed for 25 minutes: crm.example.com cannot be reached'],
     }),
   },
@@ -172,7 +179,7 @@ export const overview = component(
       ),
       needs: Type.Array(need, {
         description:
-          'What needs a person, first what does not work; `sluice status` shows the same. Empty: nothing does.',
+          'What needs attention, failures first; `sluice status` shows the same. Empty if nothing does.',
       }),
       minutes: Type.Array(minute, { description: 'The last hour by the minute, oldest first.' }),
       queued: count('Jobs that wait.'),
@@ -198,7 +205,7 @@ const showOverviewSchema = {
   operationId: 'showOverview',
   summary: 'Show what the environment is at',
   description:
-    'What needs a person, health, rates of the last hour, the lane, what failed, and the number that must be 0.',
+    'Returns what needs attention, health, rates of the last hour, the lane, what failed, and the number that must be 0.',
   tags: ['jobs'],
   response: {
     200: { description: 'The overview.', content: { 'application/json': { schema: overview.ref } } },

@@ -117,7 +117,7 @@ const showProfileSchema = (entity: Entity) => {
   return {
     operationId,
     summary: `Show a ${one}`,
-    description: `The ${one} as it is stored at this moment: what was answered 202 before is in it. 405 where the path takes POST and no ${one} has that id.`,
+    description: `Returns the ${one} as it is stored now, including everything that was answered with 202 before. 405 if the path takes POST and no ${one} has that id.`,
     tags: ['reading'],
     params: entity === 'users' ? userParameters : companyParameters,
     response: {
@@ -128,7 +128,7 @@ const showProfileSchema = (entity: Entity) => {
   } satisfies FastifySchema;
 };
 
-/** Paths beside these that take POST only. A profile may have such an id, and is then shown. */
+/** Sibling paths that take POST only. A profile whose id is one of them is shown. */
 const postPaths: Readonly<Record<Entity, readonly string[]>> = {
   users: ['bulk_identify'],
   companies: ['identify', 'bulk_identify'],

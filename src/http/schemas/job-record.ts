@@ -125,7 +125,7 @@ export const listItemFields = {
     Type.String({
       format: 'date-time',
       description:
-        'When the work that goes on, or went on last, began. Of a plan that is applied it is the loading, without the planning and what came between. Null while the job waits.',
+        'When the current work, or the last, began. For an applied plan it is the start of the loading, not of the planning. Null while the job waits.',
       examples: ['2026-11-20T11:58:59.702Z'],
     }),
   ),

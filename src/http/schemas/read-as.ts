@@ -39,12 +39,12 @@ const csvReadAs = Type.Object(
     ),
     columns: Type.Array(Type.String(), {
       maxItems: MAX_READ_AS_COLUMNS,
-      description: `Names of the columns, as \`map\` can name them; of a wide file the first ${MAX_READ_AS_COLUMNS}. An inspection lists all of them.`,
+      description: `Names of the first ${MAX_READ_AS_COLUMNS} columns, as \`map\` can name them. An inspection lists all columns.`,
       examples: [exampleColumns],
     }),
     column_count: Type.Integer({
       minimum: 1,
-      description: 'How many columns the file has.',
+      description: 'The number of columns in the file.',
       examples: [exampleColumns.length],
     }),
   },

@@ -23,7 +23,7 @@ export interface AmendRequest {
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
-  /** The refused rows that its records take the place of, where the file does not say it. */
+  /** The refused rows that its records replace, if the file does not name them. */
   readonly rows?: readonly number[];
   /** The records count as of now. */
   readonly wins: boolean;

@@ -14,7 +14,7 @@ import type { ReceivedFile } from '../receive/receive.ts';
 export interface AmendedRows {
   /** In the order of the file, in which they ascend. */
   readonly rows: readonly number[];
-  /** Lines of the file on which the records start; null where the file is none that was sent. */
+  /** The lines of the file on which the records start; `null` if nobody sent the file. */
   readonly lines: readonly number[] | null;
 }
 

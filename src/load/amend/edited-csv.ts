@@ -5,7 +5,7 @@ import { CellTable } from '../../formats/csv-plain.ts';
 import { createRecordScanner } from '../../formats/csv-scanner.ts';
 import { RefusedCsv } from '../refused-csv.ts';
 
-/** Writes values into refused records of one CSV, in its dialect. All other cells stay as they are written. */
+/** EditedCsv writes values into refused records of one CSV, in its dialect. All other cells stay as they are written. */
 export class EditedCsv {
   readonly #header: CsvHeader;
   readonly #dialect: CsvDialect;
@@ -20,12 +20,12 @@ export class EditedCsv {
     this.#records = new RefusedCsv(header);
   }
 
-  /** Tells whether records may follow this one: it ends where its bytes end. */
+  /** Tells whether the record ends where its bytes end, so that other records may follow it. */
   isWhole(record: Buffer): boolean {
     return this.#records.count(record) > 0;
   }
 
-  /** How many records the bytes are read as, and where the content of the first ends. */
+  /** Returns how many records the bytes are read as, and where the content of the first ends. */
   measure(bytes: Buffer): { readonly records: number; readonly end: number } {
     const scanner = createRecordScanner(this.#header);
     let [records, contentEnd] = [0, 0];
@@ -38,8 +38,8 @@ export class EditedCsv {
   }
 
   /**
-   * The record with these values, by the names of the columns.
-   * @throws InputError `invalid_field` where its cells cannot be told, or the dialect cannot hold a value.
+   * Returns the record with these values, given by column name.
+   * @throws InputError `invalid_field` if its cells cannot be told apart, or the dialect cannot hold a value.
    */
   withValues(record: Buffer, values: Readonly<Record<string, string>>, place: string): Buffer {
     const { columns } = this.#header;
@@ -69,7 +69,7 @@ export class EditedCsv {
     }, record);
   }
 
-  /** Null unless the record, read again, has this value in the cell and in all others what they had. */
+  /** Returns the record with the value in the cell; `null` if no way of writing it leaves all other cells as they were. */
   #withCell(record: Buffer, at: number, value: string): Buffer | null {
     const before = this.#records.allCells(record) ?? [];
     const missing = Array.from({ length: Math.max(0, at + 1 - before.length) }, () => '');
@@ -85,7 +85,7 @@ export class EditedCsv {
     );
   }
 
-  /** The ways to write a value, the plainest first. */
+  /** Returns the ways to write a value, the plainest first. */
   #writings(value: string): string[] {
     const { quote, escape: marks } = this.#dialect;
     const masked = (characters: string): string =>
@@ -96,7 +96,7 @@ export class EditedCsv {
     return isPadded ? [...quoted, value, bare] : [value, bare, ...quoted];
   }
 
-  /** The record with `written` in place of the cell, quotes and all; cells that are missing before it are empty. */
+  /** Replaces the cell, quotes included, by `written`; cells that are missing before it become empty. */
   #splice(record: Buffer, at: number, written: string): Buffer {
     const cells = new CellTable();
     const form = { ...this.#header, dialect: this.#dialect };

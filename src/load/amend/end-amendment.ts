@@ -46,7 +46,7 @@ export async function endAmendment(db: Database, loadId: number): Promise<void> 
   await concludeClaims(db, parentId, loadId);
 }
 
-/** Tells which lines of a CSV are as the download has records whose cells cannot be told: the text, and nothing filled in. */
+/** Tells which lines of a CSV come back as downloaded, for records whose cells cannot be told apart: the text, and nothing filled in. */
 function createUnmendedCsv(header: CsvHeader): (raw: Buffer) => boolean {
   const records = new RefusedCsv(header);
   const own = [...header.columns.keys()].filter((at) => !isRejectColumn(header.columns[at] ?? ''));
@@ -57,7 +57,7 @@ function createUnmendedCsv(header: CsvHeader): (raw: Buffer) => boolean {
   };
 }
 
-/** Tells whether a line of NDJSON is as the download has a record that is no object. */
+/** Tells whether a line of NDJSON comes back as downloaded, for a record that is no object. */
 function isUnmendedJson(raw: Buffer): boolean {
   if (!raw.includes(rejectRawKey)) return false;
   const parsed = parseJsonText(raw.toString('utf8'));
@@ -66,7 +66,7 @@ function isUnmendedJson(raw: Buffer): boolean {
   return keys.includes(rejectRawKey) && keys.every(isRejectColumn);
 }
 
-/** Edited records are stored in the shape of the parent's file, and kept as they are, whether or not their cells can be told. */
+/** Edited records are stored in the dialect of the parent's file, and kept as they are even if their cells cannot be told apart. */
 function isSameShape(from: CsvHeader, to: CsvHeader): boolean {
   return isDeepStrictEqual({ ...from, defused: null }, { ...to, defused: null });
 }

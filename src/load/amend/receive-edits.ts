@@ -1,6 +1,6 @@
 /*
- * Edits: refused records that a person changed, by the cell or as their text. They are stored as the file of the job writes its records and
- * read with its header, so that all that was not edited is what it was, byte for byte; and what is refused again is kept as it was sent.
+ * An edit is a refused record that a person changed, cell by cell or as text. Edits are stored in the dialect of the job's file
+ * and read with its header, so what was not edited stays the same byte for byte. A record that is refused again is kept as sent.
  */
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -17,7 +17,7 @@ import type { LoadContext } from '../context.ts';
 import { describeCsv, type ReceivedFile } from '../receive/receive.ts';
 import { EditedCsv } from './edited-csv.ts';
 
-/** A refused record as it is to be: its text, or values by the names of its columns. */
+/** The new content of a refused record: its whole text, or new values by column name. */
 export interface RecordEdit {
   readonly row: number;
   readonly raw?: string;
@@ -26,12 +26,12 @@ export interface RecordEdit {
 
 export interface ReceivedEdits {
   readonly received: ReceivedFile;
-  /** Which row each record takes the place of, in the order of the file. */
+  /** The row that each record replaces, in file order. */
   readonly rows: readonly number[];
 }
 
 /**
- * Writes edited records into a file of their own, in the order of the file of the job.
+ * Writes the edited records to a new file, in the order of the job's file.
  * @throws InputError `invalid_field` naming the row; `already_amended`.
  */
 export async function receiveEdits(
@@ -49,13 +49,13 @@ export async function receiveEdits(
   const csv = parent.header === null ? null : new EditedCsv(editedHeader(parent.header));
   const records = edits.map((edit) => {
     const reject = rejects.get(edit.row);
-    // Whoever claims the rows says why one is not there.
+    // A row that is not there is reported when the rows are claimed.
     return reject === undefined ? Buffer.from('{}') : recordOf(csv, edit, reject);
   });
   return { received: await store(context, parent, csv, records), rows };
 }
 
-/** An apostrophe of which the file does not say whose it is counts as the record's own: a person has seen it. */
+/** Returns the header of the edits: an apostrophe that may be an export's or the record's own is kept, since a person has seen it. */
 function editedHeader({ defused, ...header }: CsvHeader): CsvHeader {
   return defused === 'undone' ? { ...header, defused } : header;
 }
@@ -63,39 +63,42 @@ function editedHeader({ defused, ...header }: CsvHeader): CsvHeader {
 function recordOf(csv: EditedCsv | null, { row, raw, values }: RecordEdit, reject: Reject): Buffer {
   const place = `row ${row}`;
   if ((raw === undefined) === (values === undefined)) {
-    throw inputError('invalid_field', 'an edit has one of raw and values', place);
+    throw inputError('invalid_field', 'an edit has either raw or values', place);
   }
   const before = Buffer.from(reject.raw);
   if (raw === undefined && before.length >= MAX_REJECT_RAW_BYTES) {
-    throw inputError('invalid_field', 'of this record the beginning is kept only; send its raw', place);
+    throw inputError(
+      'invalid_field',
+      'only the beginning of this record was kept; send all of it as raw',
+      place,
+    );
   }
   const text = raw === undefined ? before : editedText(before, raw, place);
   if (csv === null) {
-    if (values !== undefined)
-      throw inputError('invalid_field', 'a record of JSON is edited as its raw', place);
+    if (values !== undefined) throw inputError('invalid_field', 'a JSON record is edited as raw', place);
     if (text.toString('utf8').trim() === '') throw inputError('invalid_field', nothingLeft, place);
-    // A line break means nothing in JSON but between its tokens.
+    // In valid JSON a line break stands only between tokens, where a blank means the same.
     return Buffer.from(text.toString('latin1').replace(/[\r\n]+/g, ' '), 'latin1');
   }
   const edited = values === undefined ? text : csv.withValues(text, values, place);
   const { records, end } = csv.measure(edited);
   if (records === 1) return edited.subarray(0, end);
-  const message = records === 0 ? nothingLeft : `the text is read as ${records} records; an edit is one`;
+  const message = records === 0 ? nothingLeft : `the text is read as ${records} records; an edit holds one`;
   throw inputError('invalid_field', message, place);
 }
 
-const nothingLeft = 'nothing is left of the record; leave it out, and it stays refused';
+const nothingLeft = 'the edit leaves nothing of the record; to keep it refused, leave it out';
 
-/** Bytes that the text could not show are kept only where nothing was edited. */
+/** Returns the bytes of the edited text. Bytes that the text could not show are kept only if nothing was edited. */
 function editedText(before: Buffer, raw: string, place: string): Buffer {
   const shown = before.toString('utf8');
   if (raw === shown) return before;
   if (!isUtf8(before) && raw.includes('\ufffd')) {
-    const message = 'U+FFFD stands where the bytes of the record are no text; write what is meant';
+    const message = 'U+FFFD stands for bytes of the record that are not text; replace it by what is meant';
     throw inputError('invalid_field', message, place);
   }
   if (before.length > MAX_SHOWN_RAW_BYTES && raw.endsWith('…')) {
-    throw inputError('invalid_field', 'the text of this record is shown in part; send all of it', place);
+    throw inputError('invalid_field', 'this record was shown only in part; send all of it', place);
   }
   return Buffer.from(raw);
 }
@@ -139,7 +142,7 @@ async function store(
   }
 }
 
-/** Whole records share a chunk. One that is not stands alone: an open quote in it swallows nothing. */
+/** Cuts the edits into chunks. Whole records share one; any other stands alone, so that an open quote in it swallows nothing. */
 function cutChunks(lines: readonly Buffer[], isWhole: (at: number) => boolean): ChunkRange[] {
   const chunks: ChunkRange[] = [];
   let [byteStart, firstLine, mayGrow] = [0, 1, false];

@@ -12,7 +12,7 @@ export interface ExplainedCause {
 
 export interface CauseSample {
   readonly reject: Reject;
-  /** What stood in the column at fault; null if that is the record, or not to be found. */
+  /** The text in the column at fault; `null` if the whole record is at fault, or the text cannot be found. */
   readonly value: string | null;
 }
 

@@ -6,7 +6,7 @@ import { likelyKind } from './refused-values.ts';
 /** White space, and characters that nobody sees. */
 const unseen = /[\s\u200b-\u200f\u2060\ufeff]/;
 
-/** Removes unseen characters at both ends, from the outside in: an expression that ends with `+$` starts again at every blank inside. */
+/** Removes hidden characters at both ends, from the outside in: an expression that ends with `+$` would start again at every blank inside. */
 function trimUnseen(text: string): string {
   let [start, end] = [0, text.length];
   while (start < end && unseen.test(text.charAt(start))) start++;

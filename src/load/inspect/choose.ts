@@ -1,4 +1,4 @@
-/* How an inspection reads a file: as the caller says, and where that does not name an id, as it proposes. */
+/* An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. */
 import type { ColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
@@ -13,13 +13,13 @@ import { type Proposal, proposeByName, proposeByValues } from './propose-map.ts'
 
 type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
 
-/** How the file is read. */
+/** The way in which the file is read. */
 export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
-  /** Column → why it is proposed to be what it is. */
+  /** Column → the reason for what is proposed for it. */
   readonly reasons: ReadonlyMap<string, string>;
-  /** Null unless the file is a CSV with an id. */
+  /** `null` unless the file is a CSV with an id. */
   readonly plan: ColumnPlan | EventFilePlan | null;
   readonly problem: InputError | null;
   /** Its records are events of another product: no column of theirs is proposed as an id. */
@@ -35,14 +35,14 @@ export function isProposed({ reasons, problem, preset }: Chosen): boolean {
   return reasons.size > 0 || (problem !== null && preset !== null);
 }
 
-/** Tells whether nothing is known, or proposed, by which the records could be stored. */
+/** Tells whether the records lack an id, and none is proposed. */
 export function lacksId(chosen: Chosen): boolean {
   return (
     chosen.problem?.problems[0].code === 'unrecognised_columns' && !isProposed(chosen) && !chosen.isForeign
   );
 }
 
-/** The plan that a load would follow with the map given; where it names no id, with one that a name suggests. */
+/** Returns the plan that a load would follow with the given map or, if that names no id, with one that a column's name suggests. */
 export function chooseColumns(header: CsvHeader, said: Said): Chosen {
   const given = asGiven(said);
   const { map, entity } = said;
@@ -57,7 +57,7 @@ export function chooseColumns(header: CsvHeader, said: Said): Chosen {
   }
 }
 
-/** The same for a file whose columns name an id, and of which no record can be stored: it may hold events of another product. */
+/** Explains a file whose columns name an id though none of its records can be stored: it may hold events of another product. */
 export function explainUnstored(header: CsvHeader, chosen: Chosen): Chosen {
   const foreign = foreignColumns(mappedNames(header, chosen.map));
   return foreign === null
@@ -74,14 +74,14 @@ function foreignProblem({ advice }: ForeignEvents, names: readonly string[]): In
   return inputError('unrecognised_columns', `no record can be stored: ${advice}`, `names seen: ${seen}`);
 }
 
-/** The same of records of JSON, the first of which these are: `keys` are theirs. */
+/** Does the same for JSON: `records` are the first of the file, `keys` their keys. */
 export function chooseKeys(records: readonly JsonObject[], keys: readonly string[], said: Said): Chosen {
   const given = asGiven(said);
   const { map, entity } = said;
   const foreign = records.map(foreignRecord).find((each) => each !== null);
   if (foreign !== undefined) {
     const problem = foreignProblem(foreign, keys);
-    // A preset has no map beside it.
+    // A preset and a map exclude each other.
     const preset = Object.keys(map).length === 0 ? foreign.preset : null;
     return { ...given, preset, problem, isForeign: true };
   }
@@ -95,7 +95,7 @@ export function chooseKeys(records: readonly JsonObject[], keys: readonly string
   }
 }
 
-/** With the column as an id whose values suggest that it is one. */
+/** Proposes the column as an id whose values suggest that it is one. */
 export function chooseByValues(
   header: CsvHeader | null,
   columns: readonly string[],

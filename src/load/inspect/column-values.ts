@@ -55,7 +55,7 @@ export class ColumnValues {
   }
 }
 
-/** A text is kept behind a quote, any other value as JSON. */
+/** Reads a kept value: a text is kept behind a quote, any other value as JSON. */
 function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }

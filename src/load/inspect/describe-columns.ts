@@ -18,7 +18,7 @@ interface Values {
   summaryOf(name: string): ValuesSummary;
 }
 
-/** What stands in the file, by the names that it has there. */
+/** The values in the file, by their names there. */
 type OwnValues = Pick<Values, 'summaryOf'>;
 
 /** Why a column becomes what it becomes. */
@@ -33,8 +33,8 @@ interface Why {
 const isProperty = 'every other column is a property';
 
 /**
- * The columns of a CSV, in its order; then the properties that a column of JSON brings. A column that becomes nothing, or more than one
- * thing, is described by its cells.
+ * Describes the columns of a CSV, in its order, then the properties from a column of JSON. A column with no target, or with
+ * several, is described by its cells.
  */
 export function describeColumns(
   { roles, names }: ColumnPlan | EventFilePlan,
@@ -85,13 +85,13 @@ const member = (name: string, values: Values): InspectedColumn => ({
   ...values.summaryOf(name),
 });
 
-/** The columns of a file of which nothing can be stored, or its keys, as they stand in it. */
+/** Describes the columns or keys of a file from which nothing can be stored, as they stand in it. */
 export function describeUnread(names: readonly string[], cells: OwnValues): InspectedColumn[] {
   const reason = 'no record can be stored without an id';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
 }
 
-/** What the records of a file without columns have. */
+/** Describes the fields of the records of a file without columns. */
 export function describeKeys(
   values: Values,
   map: ColumnMap,

@@ -6,16 +6,16 @@ import type { ReceivingStore } from '../receive/asides.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 import { ColumnValues, type ValuesSummary } from './column-values.ts';
 
-/** The records and values that an inspection looks at: of a wide file fewer records. */
+/** The most records and values that an inspection reads: fewer records of a wide file. */
 export const INSPECTED_RECORDS = 10_000;
 const INSPECTED_VALUES = 250_000;
 
-/** How many records of so many columns are looked at; at least `least`. */
+/** Returns how many records with that many columns are inspected; at least `least`. */
 export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by the name of what has them. */
+/** Values by the name of their column or key. */
 export class NamedValues {
   readonly #values = new Map<string, ColumnValues>();
 
@@ -38,13 +38,13 @@ export class NamedValues {
   }
 }
 
-/** The values of a file as they stand in it, whatever its records would become. */
+/** The values of a file as they stand in it, before any mapping. */
 export class FileValues extends NamedValues {
   /** Records that were looked at. */
   records = 0;
 }
 
-/** Reads the first records of a received file, at most `count`. One that is no record is passed over. */
+/** Reads at most `count` records from the start of a received file. Malformed ones are skipped. */
 export async function readValues(
   store: Pick<ReceivingStore, 'readRange'>,
   { ref, chunks, header, isWhole }: ReceivedFile,
@@ -54,7 +54,7 @@ export async function readValues(
   for (const chunk of chunks) {
     if (values.records >= count || chunk.oversized) break;
     const bytes = await store.readRange(ref, chunk.byteStart, chunk.byteEnd);
-    // Of a beginning, the last record may be cut.
+    // The last record of a beginning may be cut.
     const isEnded = isWhole || chunk !== chunks.at(-1);
     if (header === null) addObjects(values, bytes, isEnded, count);
     else addCells(values, bytes, isEnded, header, count);
@@ -100,7 +100,7 @@ function addObjects(values: FileValues, bytes: Buffer, isEnded: boolean, count: 
   }
 }
 
-/** Null for what is no object of JSON. */
+/** Returns `null` for anything but a JSON object. */
 export function parseObject(line: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(line);

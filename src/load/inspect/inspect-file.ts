@@ -34,7 +34,7 @@ import { type StoredRecord, storedRecords } from './stored-records.ts';
 /** What an inspection looks at, so many bytes of text; and how many records and rejects it shows. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
 export const SHOWN_RECORDS = 20;
-/** Where the keys of the first records of JSON are looked for. */
+/** The beginning of a JSON file in which the keys of its records are looked for. */
 const FIRST_BYTES = 64 * 1024;
 
 export interface Inspection {
@@ -98,7 +98,7 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
 
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
 
-/** Looks at a beginning that was received, wherever that is done. */
+/** Inspects a received beginning, in this process or in a sandbox. */
 export type Look = (
   store: LookedStore,
   received: ReceivedFile,
@@ -106,7 +106,7 @@ export type Look = (
   signal: AbortSignal,
 ) => Promise<Inspection>;
 
-/** Looks at it in this process. */
+/** Inspects it in this process. */
 export async function look(
   store: LookedStore,
   received: ReceivedFile,
@@ -123,7 +123,7 @@ export async function look(
   let sample = await readSample(store, received, said, chosen, most);
   if (header !== null && chosen.plan !== null && sample.rows.length === 0)
     chosen = explainUnstored(header, chosen);
-  // Each record of JSON says by its keys what it is: only where none can be stored is it asked whether they have other names.
+  // The keys of a JSON record say what it is. Only if no record can be stored are other names for the keys considered.
   const isUnread = header === null && options.preset === null && sample.rows.length === 0;
   if (isUnread) chosen = chooseKeys(first, columns, said);
   const values = header === null && !isUnread ? new FileValues() : await readValues(store, received, most);

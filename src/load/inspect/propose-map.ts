@@ -76,14 +76,14 @@ export function proposeByName(
 /** Of fewer records, nearly every column has a different value in each. */
 const leastRecords = 3;
 
-/** Names the first column that has a value in every record, each a different one; null if there is none. As much a guess. */
+/** Names the first column with a different value in every record; `null` if there is none. It is a guess as well. */
 export function proposeByValues(
   columns: readonly string[],
   values: FileValues,
   map: ColumnMap,
   entity: LoadEntity,
 ): Proposal | null {
-  // What is taken for the header may be a remark above it.
+  // The supposed header may be a comment above the real one.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;
   const column = columns.find((name) => {
     if (Object.hasOwn(map, name)) return false;

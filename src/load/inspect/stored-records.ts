@@ -17,7 +17,7 @@ export interface StoredRecord {
 }
 
 /**
- * The first `count` records that a chunk's rows stand for, in the order of the file: read from the very text that COPY would get.
+ * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get.
  */
 export function storedRecords(rows: Rows, count: number): StoredRecord[] {
   const profiles = rows.dated.rows > 0 ? datedRecords(rows, count) : profileRecords(rows, count);
@@ -105,7 +105,7 @@ function splitLines(text: Buffer): Buffer[] {
   return lines;
 }
 
-/** The rows of the first `count` records. */
+/** Returns the rows of the first `count` records. */
 function rowsBelow(
   count: number,
   buffer: { readonly rows: number; recordOf(row: number): number },

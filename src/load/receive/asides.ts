@@ -12,7 +12,7 @@ export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' |
   readonly touch?: (ref: FileRef) => Promise<boolean>;
   /** Converts files elsewhere; without it, they are converted in this process. */
   readonly convert?: Convert;
-  /** The same for finding out how a CSV is written. */
+  /** Detects the dialect of a CSV elsewhere; without it, this process does. */
   readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
 }
 

@@ -46,7 +46,7 @@ export class ChunkCutter {
   #firstRow = 0;
   #firstLine = 0;
 
-  /** `skipFooter`: so many records at the end are no part of any chunk, and not counted. */
+  /** `skipFooter` is the number of records at the end that belong to no chunk and are not counted. */
   constructor({ maxBytes, maxRecords }: ChunkBounds, skipFooter: number) {
     this.#maxBytes = maxBytes;
     this.#maxRecords = maxRecords;

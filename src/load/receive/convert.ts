@@ -6,27 +6,27 @@ import { openWorkbook } from '../../formats/workbook.ts';
 import { ZipArchive } from '../../formats/zip.ts';
 import { inflateGuard } from './inflate-guard.ts';
 
-/** A file that is no text and becomes text: it is there from its first byte to its last. */
+/** A complete file that is not text and is converted to text. */
 export interface Conversion {
   readonly format: 'avro' | 'parquet' | 'xlsx';
   readonly bytes: number;
-  /** Of a workbook: the sheet that is wanted. */
+  /** The sheet to read, for a workbook. */
   readonly sheet: string | undefined;
-  /** What was sent for it, and what it may unpack to. */
+  /** The bytes that were sent for it, and the size that it may unpack to. */
   readonly sentBytes: number;
   readonly maxInflatedBytes: number;
 }
 
-/** The sheet of a workbook first; then its text; last what a person should know. */
+/** An item of a conversion: first the sheet of a workbook, then its text, last the notes for the job. */
 export type Converted =
   | { readonly sheet: string }
   | { readonly text: Uint8Array }
   | { readonly notes: readonly string[] };
 
-/** A stretch of the file that is converted: from its first byte to before its last. */
+/** A stretch is a byte range of the file, without the byte at `end`. */
 export type Stretch = readonly [start: number, end: number];
 
-/** Converts a file, wherever that is done. */
+/** Converts a file, in this process or in a sandbox. */
 export type Convert = (
   conversion: Conversion,
   read: (stretch: Stretch) => Promise<Buffer>,
@@ -40,7 +40,7 @@ export type ConvertWhole = (
   sheet?: string,
 ) => AsyncIterable<Converted>;
 
-/** The text that a file is converted to; `notes` gets what a person should know. */
+/** Yields the text that a file is converted to; `notes` receives the notes for the job. */
 export async function* textOf(converted: AsyncIterable<Converted>, notes: string[]): AsyncGenerator<Buffer> {
   for await (const item of converted) {
     if ('text' in item) yield Buffer.from(item.text.buffer, item.text.byteOffset, item.text.length);
@@ -48,7 +48,7 @@ export async function* textOf(converted: AsyncIterable<Converted>, notes: string
   }
 }
 
-/** Converts in this very process. @throws InputError for what cannot be read; what `read` throws. */
+/** Converts in this process. @throws InputError for a file that cannot be read; whatever `read` throws. */
 export async function* convertFile(
   { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
   readStretch: (stretch: Stretch) => Promise<Buffer>,

@@ -9,7 +9,7 @@ import {
 } from '../../formats/csv-header.ts';
 import { type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 
-/** The beginning of a CSV, by which it is found out how it is written. */
+/** The beginning of a CSV, from which its dialect is detected. */
 export interface CsvBeginning {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
@@ -28,7 +28,7 @@ export class CsvOpening {
   headerLine: number | null = null;
   readonly notes: string[] = [];
 
-  /** What is to be sniffed by whoever reads the file, who then says what was found (`learn`). */
+  /** The beginning that the reader of the file must sniff; it reports the result with `learn`. */
   sample: CsvBeginning | null = null;
 
   readonly #hints: CsvHints;
@@ -42,7 +42,7 @@ export class CsvOpening {
   /** Line on which the bytes to come start. */
   #line = 1;
 
-  /** `sniffedBytes`: a longer beginning is not sniffed here, but given out as `sample`. */
+  /** A beginning of more than `sniffedBytes` is not sniffed here, but handed out as `sample`. */
   constructor(hints: CsvHints, sniffedBytes = Number.POSITIVE_INFINITY) {
     this.#hints = hints;
     this.#sniffedBytes = sniffedBytes;
@@ -82,7 +82,7 @@ export class CsvOpening {
     return { end: blank.end, isDone: !blank.isOpen };
   }
 
-  /** Goes on with how the file is written. */
+  /** Continues with the dialect that was found. */
   learn(found: Sniffed): void {
     this.sample = null;
     this.#learned = found;

@@ -2,12 +2,12 @@ import { inputError } from '../../domain/errors.ts';
 import { INFLATE_RATIO_GRACE_BYTES, MAX_INFLATE_RATIO } from '../../domain/limits.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 
-/** What a sender spent so far. */
+/** The bytes that a sender has sent so far. */
 export interface Sent {
   readonly receivedBytes: number;
 }
 
-/** Against what is made to grow without end: a bound on the whole, and one on the growth over all layers. */
+/** Guards against uploads that unpack without end: it bounds the total size, and the growth over all layers. */
 export function inflateGuard(
   sent: Sent,
   maxInflatedBytes: number,

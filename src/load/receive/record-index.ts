@@ -59,12 +59,12 @@ export class RecordIndex {
     this.#skipBytes = skipBytes;
   }
 
-  /** Set where somebody else is to sniff how a CSV is written; nothing is read until they `learn` it. */
+  /** Set if the caller must detect the dialect of a CSV; nothing is read until it calls `learn`. */
   get sample(): CsvBeginning | null {
     return this.#opening.sample;
   }
 
-  /** To be followed by more bytes, or by the end. */
+  /** Takes the dialect. Append more bytes or finish next. */
   learn(found: Sniffed): void {
     this.#opening.learn(found);
     this.#worthLooking = 0;
@@ -104,7 +104,7 @@ export class RecordIndex {
     }
   }
 
-  /** To be called after the last byte, and again after what it asks for was learned. */
+  /** Ends the index. Call it after the last byte, and again after each `learn`. */
   end(): void {
     this.#advance(true);
     this.#cutter.close();

@@ -90,7 +90,7 @@ async function* guarded(
   }
 }
 
-/** A file is whole before it is converted: no sender holds up who converts the files of others next. */
+/** Converts a file once it is complete, so that a slow sender occupies no sandbox that others wait for. */
 async function* convertAside(
   format: Conversion['format'],
   source: AsyncIterable<Buffer>,

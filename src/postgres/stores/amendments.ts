@@ -138,7 +138,7 @@ export async function releaseClaims(db: Database, amendmentId: number): Promise<
     .execute();
 }
 
-/** Records of the amendment mend nothing: the rows that they claimed are free again. */
+/** Releases the rows claimed by records of the amendment that mend nothing. */
 export async function releaseRecords(
   db: Database,
   amendmentId: number,

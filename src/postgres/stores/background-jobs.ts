@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
-/** Of `loads`: see loads_rejects_idx. What an amendment refuses still waits in its parent. */
+/** The condition on `loads` of loads_rejects_idx. Records that an amendment refuses still wait in its parent. */
 const waitsToBeMended = sql<boolean>`(
   loads.status = 'completed' and loads.rows_rejected > 0 and not loads.dry_run and loads.amends is null
 )`;

@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../database.ts';
 
 /*
- * Ranges of scheduled exports: up to when a schedule has exported, and what may still be stored under a moment that lies before the end
- * of a range. Times are texts with microseconds, which a Date does not keep.
+ * Ranges of scheduled exports: the time up to which a schedule has exported, and the records that may still be stored under a
+ * time within a range. Times are texts with microseconds, which a Date does not keep.
  */
 
 interface ScheduleName {
@@ -29,8 +29,8 @@ export async function readExportedUntil(
 }
 
 /**
- * Moves the start of the next range to the end of this run's. If the clock of the database went back to before that end while the export was
- * written, the start stays: the next run exports the range again.
+ * Moves the start of the next range to the end of this run's range. If the clock of the database went back to before that end
+ * while the export was written, the start stays, and the next run exports the range again.
  */
 export async function moveExportedUntil(
   db: Database,
@@ -55,8 +55,8 @@ export interface TakenBack {
 }
 
 /**
- * Moves the start of every next range to before `lagMs` ago. It is there anyway, unless the clock of the database went back: then records
- * are stored under times that were exported already.
+ * Moves the start of every next range to `lagMs` ago or earlier. It lies there already unless the clock of the database went
+ * back; then records are being stored under times that were exported before.
  */
 export async function takeBackExportedUntil(db: Database, lagMs: number): Promise<TakenBack[]> {
   const latest = sql<Date>`clock_timestamp() - ${lagMs} * interval '1 millisecond'`;
@@ -77,9 +77,9 @@ export async function takeBackExportedUntil(db: Database, lagMs: number): Promis
 }
 
 /**
- * Returns the milliseconds until every transaction that stores records under a moment before `to` has ended, at least those until `lagMs`
- * after `to`. Records are stored under the moment that their transaction began or that they came in, which is not long before. The
- * snapshots of exports, archives and backups write none, and may be held for hours.
+ * Returns the milliseconds to wait until every transaction that stores records under a time before `to` has ended; at least until
+ * `lagMs` after `to`. Records have the time at which their transaction began or, shortly before, at which they came in. The
+ * snapshots of exports, archives and backups are ignored: they write no records, and may be held for hours.
  */
 export async function untilCommitted(db: Database, to: string, lagMs: number): Promise<number> {
   const { rows } = await sql<{ early_ms: number; is_written: boolean }>`
@@ -131,7 +131,7 @@ export async function findUnfinishedLoad(
   return rows[0] ?? null;
 }
 
-/** Returns what the task says that its run waits for; `null` if it says nothing. */
+/** Returns the task's message about what its run waits for; `null` if there is none. */
 export async function readWait(db: Database, taskId: number): Promise<string | null> {
   const row = await db
     .selectFrom('tasks')

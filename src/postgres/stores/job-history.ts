@@ -19,7 +19,7 @@ export interface JobHistory {
   readonly parameters: Readonly<Record<string, unknown>>;
   /** There is more of the parameters than that. */
   readonly isCut: boolean;
-  /** Those that were reached, in order of time. */
+  /** The phases that were reached, oldest first. */
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
 
@@ -97,7 +97,7 @@ export async function readJobHistory(
   ] as const;
   const reached = phases.flatMap(([phase, at]) => (at === null ? [] : [{ phase: phase as string, at }]));
   reached.sort((a, b) => a.at.getTime() - b.at.getTime());
-  // Its time is that at which the transaction began that ended the job: what others committed meanwhile may be later.
+  // Its time is the start of the transaction that ended the job; others may have committed at later times meanwhile.
   if (row.endedAt !== null) reached.push({ phase: row.status, at: row.endedAt });
   const parameters = named(row.parameters);
   return {

@@ -38,9 +38,9 @@ export interface LiveJob {
   /** Of a load by outcome; of a deletion `deleted` and `not_found`; null for an export. */
   readonly counts: Readonly<Record<string, number>> | null;
   readonly acceptedAt: string;
-  /** When the work that goes on, or went on last, began. */
+  /** The time at which the current work, or the last, began. */
   readonly startedAt: string | null;
-  /** Of completedRows, those of before. */
+  /** The completed rows from before that work. */
   readonly rowsBefore: number;
   readonly endedAt: string | null;
   readonly failureCode: string | null;
@@ -71,7 +71,7 @@ export interface LiveChunk {
 export interface LiveAnswer {
   readonly jobs: readonly LiveJob[];
   readonly chunks: readonly LiveChunk[];
-  /** All that wait in each environment of the question, also those that are not among `jobs`. */
+  /** All waiting jobs of each environment in the query, including those that are not among `jobs`. */
   readonly queued: readonly { readonly environmentId: number; readonly count: number }[];
   /** Those of the question's that still open something. */
   readonly keys: readonly string[];

@@ -2,23 +2,23 @@ import type pg from 'pg';
 import type { FailingSchedule, NeedCounts } from '../../domain/need.ts';
 import { withTimeout } from '../pool.ts';
 
-/* What needs a person, as the ledger counts it. */
+/* Counts what needs attention, from the ledger. */
 
-/** One environment of which something may need a person. */
+/** The counts of one environment in which something may need attention. */
 export interface EnvironmentNeeds {
   readonly environment: string;
   readonly counts: NeedCounts;
-  /** Of schedules that are not paused, also those that the file no longer has. */
+  /** Failing schedules that are not paused, including those that the file no longer has. */
   readonly failing: readonly FailingSchedule[];
 }
 
 const timeoutMs = 3_000;
-/** Among so many of the latest jobs of a kind failures are looked for: it must not cost more the more is kept. */
+/** The number of latest jobs of a kind that are searched for failures, so that the cost does not grow with what is kept. */
 const failuresAmong = 10_000;
 
 /*
- * Refused records come from loads_rejects_idx; an amendment's own are those of its parent still. Of a schedule the last success is found
- * from its latest run backwards, and its runs since are few: one is due at a time.
+ * Refused records come from loads_rejects_idx; those of an amendment still count for its parent. The last success of a schedule
+ * is searched backwards from its latest run; few runs lie in between, since only one is due at a time.
  */
 const statement = `
   select
@@ -115,7 +115,7 @@ interface Row extends NeedCounts {
   readonly failing: readonly (Omit<FailingSchedule, 'since'> & { readonly since: string })[];
 }
 
-/** Of one environment, or of all (`null`), by name. */
+/** Reads the needs of one environment, or of all (`null`), sorted by name. */
 export async function readNeeds(pool: pg.Pool, environmentId: number | null): Promise<EnvironmentNeeds[]> {
   const { rows } = await pool.query<Row>({ ...withTimeout(statement, timeoutMs), values: [environmentId] });
   return rows.map(({ environment, failing, ...counts }) => ({

@@ -190,7 +190,7 @@ export async function readRejectsPage(
   };
 }
 
-/** The rejects of these rows; rows that are not refused, or no longer, are left out. */
+/** Returns the rejects of these rows; rows that are not, or no longer, refused are left out. */
 export async function readRejectsOf(
   db: Database,
   loadId: number,

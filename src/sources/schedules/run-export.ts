@@ -25,8 +25,8 @@ import { SourceFailure } from './source.ts';
 const exportItem = 'export';
 
 /**
- * Requests the export; once it is completed, copies its files if they are wanted elsewhere. Returns what the run waits for before it can
- * request it; `null` if nothing.
+ * Requests the export and, once it is completed, copies its files if `to_dir` is set. Returns what the run waits for before it
+ * can request the export; `null` if nothing.
  */
 export async function runExportRun(
   context: ScheduleContext,
@@ -76,19 +76,19 @@ async function findRange(
   return resolveRange(range, timeZone, run.dueAt, await readExportedUntil(db, run));
 }
 
-/** What a run waits for; the message says what that is, if it is a load. */
+/** A wait of a run; the message names the load, if it waits for one. */
 export interface Wait {
   readonly pauseMs: number;
   readonly message: string | null;
 }
 
-/** How often it is looked whether a load has ended. */
+/** The interval at which a run checks whether a load has ended. */
 const loadPauseMs = 5_000;
 
 /**
- * The range as it can be read now, or what it waits for. Events of a file are stored under the time at which its load was accepted. If such a
- * load does not end in time, a range since the last success ends before it, and the next run goes on there; any other is read as it is, and
- * so is this one once the load is old.
+ * Returns the range as it can be read now, or the wait. Events of a file are stored under the time at which its load was
+ * accepted. If that load does not end in time, a range since the last success ends before it, and the next run continues
+ * there; any other range is read as it is, and so is this one once the load is old.
  */
 async function settleRange(
   context: ScheduleContext,
@@ -99,7 +99,7 @@ async function settleRange(
   const { db, log, schedules } = context;
   const pauseMs = await untilCommitted(db, range.to, schedules.commitLagMs);
   if (pauseMs > 0) return { pauseMs, message: null };
-  // Only now: a load that is being accepted is in no table yet.
+  // Must come after the wait above: a load that is being accepted is in no table yet.
   const load = await findUnfinishedLoad(db, run.environmentId, range, schedules.loadHoldMs);
   if (load === null) return range;
   const fields = { schedule: run.name, due_at: run.dueAt, job_id: load.jobId };

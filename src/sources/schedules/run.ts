@@ -49,7 +49,7 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   });
 }
 
-/** False: it has to wait, and was given back. */
+/** Returns false if the run has to wait and was given back. */
 async function work(context: ScheduleContext, run: RunAttempt, signal: AbortSignal): Promise<boolean> {
   const { work: wanted, timeZone } = run.definition as RunDefinition;
   if (wanted.kind === 'load') await runLoad(context, run, wanted, signal);

@@ -204,11 +204,11 @@ describe('refused, and nothing is sent, is', () => {
       [[{ row: 3, values: { name: 'x' } }], 'row 3 is no refused row of the job'],
       [[{ row: 1, values: { nome: 'x' } }], 'the file of the job has no such column'],
       [[{ row: 2, values: { name: 'x' } }], 'the cells of this record cannot be told apart; send its raw'],
-      [[{ row: 2, raw: 'u2,x\nu9,y' }], 'the text is read as 2 records; an edit is one'],
-      [[{ row: 2, raw: ' , ' }], 'nothing is left of the record; leave it out, and it stays refused'],
-      [[{ row: 1 }], 'an edit has one of raw and values'],
+      [[{ row: 2, raw: 'u2,x\nu9,y' }], 'the text is read as 2 records; an edit holds one'],
+      [[{ row: 2, raw: ' , ' }], 'the edit leaves nothing of the record; to keep it refused, leave it out'],
+      [[{ row: 1 }], 'an edit has either raw or values'],
       [[1, 1].map((row) => ({ row, raw: 'u1,x' })), 'row 1 comes twice'],
-      [[{ row: 0, raw: '' }], 'of an edit, row is the number of a refused record'],
+      [[{ row: 0, raw: '' }], 'an edit has the row of a refused record'],
     ];
     for (const [records, message] of cases) {
       const { status, body } = await edit<ErrorBody>(owner, jobId, records);
@@ -231,8 +231,8 @@ describe('refused, and nothing is sent, is', () => {
     for (const records of sent)
       answers.push((await edit<ErrorBody>(owner, jobId, records)).body.errors[0]?.message);
     expect(answers).toEqual([
-      'the text of this record is shown in part; send all of it',
-      'U+FFFD stands where the bytes of the record are no text; write what is meant',
+      'this record was shown only in part; send all of it',
+      'U+FFFD stands for bytes of the record that are not text; replace it by what is meant',
     ]);
     await edited(owner, jobId, [{ row: 1, values: { user_id: 'u1' } }]);
     expect((await users(owner))['u1']).toEqual({ name: long });

@@ -84,7 +84,7 @@ export function formatAgo(iso: string, now = Date.now()): string {
   return ms >= 0 ? `${length} ago` : `in ${length}`;
 }
 
-/** Emoji are what joins hold together; other characters that show nothing are what is looked for. */
+/** Matches emoji, which joiners hold together, and runs of hidden characters. */
 // biome-ignore lint/complexity/useRegexLiterals: the compiler's target does not know the flag v
 const hidden = new RegExp('\\p{RGI_Emoji}|[\\p{Cc}\\p{Cf}]+', 'gv');
 const begins = /^[\p{Cc}\p{Cf}]/u;

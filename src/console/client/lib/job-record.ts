@@ -9,7 +9,7 @@ export interface JobItem {
   readonly total_rows: number;
   readonly start_time: string;
   readonly end_time: string | null;
-  /** When the work that goes on, or went on last, began; null while the job waits. */
+  /** The time at which the current work, or the last, began; `null` while the job waits. */
   readonly processing_since: string | null;
   readonly elapsed_time: number;
 }
@@ -101,7 +101,7 @@ export interface Chunk {
 export interface LiveJob extends Omit<JobItem, 'elapsed_time'> {
   readonly completed_rows: number;
   readonly counts: Counts | null;
-  /** Of completed_rows, those of before processing_since. */
+  /** The part of completed_rows from before processing_since. */
   readonly rows_before: number;
   readonly failure: Failure | null;
   readonly last_error: string | null;
@@ -109,7 +109,7 @@ export interface LiveJob extends Omit<JobItem, 'elapsed_time'> {
   readonly dry_run: boolean;
 }
 
-/** How long its present work took or takes, without the time that it waited, or that somebody thought about its plan; null: it waits. */
+/** Returns how long the current work has taken, without waiting for a turn or for approval of a plan; `null` while the job waits. */
 export function workMs({
   processing_since,
   end_time,

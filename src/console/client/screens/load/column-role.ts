@@ -35,8 +35,8 @@ export function propertyOf({ name, becomes }: InspectedColumn): string {
 type Map = Readonly<Record<string, string>>;
 
 /**
- * The columns as the map of the page says, whatever map the answer is about: a choice is shown at once, and an answer that was on its way
- * does not take it back.
+ * Returns the columns under the page's current map, whatever map the answer is about: a choice shows at once, and an answer that
+ * was already on its way does not revert it.
  */
 function asChosen(columns: readonly InspectedColumn[], answered: Map, map: Map): InspectedColumn[] {
   return columns.map((column) => {

@@ -79,13 +79,13 @@ export function isEnded({ status }: { readonly status: string }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Changes whenever refused records of the load may be others, or refused for another reason. */
+/** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */
 export function refusedState({ counts, amendments }: LoadDetail): string {
   const ended = amendments.filter(isEnded).map(({ job_id }) => job_id);
   return `${counts.rejected} ${ended.join()}`;
 }
 
-/** One that ends meanwhile has nothing left to be cancelled. */
+/** Cancels a load; one that has ended meanwhile is left alone. */
 export async function cancelLoad(jobId: string): Promise<void> {
   try {
     await api(`/v1/background_jobs/${jobId}/cancel`, { method: 'POST' });

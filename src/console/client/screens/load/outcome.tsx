@@ -9,12 +9,12 @@ interface Props {
   readonly found: Inspection;
 }
 
-/** Of the rows at least so many have an id of their own, where the right column was chosen. */
+/** The least share of rows with a unique id, if the right column was chosen. */
 const usualDistinct = 0.8;
-/** Of fewer rows nothing can be told. */
+/** The least number of rows from which this can be judged. */
 const fewestRows = 5;
 
-/** What each row becomes, in a sentence, and what speaks against it. */
+/** Shows in a sentence what each row becomes, and any evidence against it. */
 export function Outcome({ query, found }: Props): VNode | null {
   const { records, whole_file: isWhole, columns, preset } = found;
   const rows = records - found.rejects.count;

@@ -146,7 +146,7 @@ function Superseded({ query, job }: Pick<Props, 'query'> & { readonly job: LoadD
   if (superseded <= usualSuperseded * read) return null;
   return (
     <Notice>
-      {`${formatShare(superseded, read)} of the records (${formatCount(superseded)}) share their id with a later one in the file, and only the last of each counts. Likely the column that was chosen as the id is not what the rows are about. `}
+      {`${formatShare(superseded, read)} of the records (${formatCount(superseded)}) share their id with a later one in the file, and only the last of each counts. The column chosen as the id is probably not what the rows are about. `}
       <a href={query.href({ step: 'columns' })}>Look at the columns</a>
     </Notice>
   );

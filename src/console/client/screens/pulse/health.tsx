@@ -33,7 +33,7 @@ export function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
 
-/** One sentence: what needs a person, each part with its place, and how everything else fares. */
+/** Shows one sentence: what needs attention, with a link for each part, and the state of everything else. */
 export function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): VNode {
   const isDown = health.status !== 'ready';
   const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
@@ -62,7 +62,7 @@ export function Needs({ of: { needs, health, findings } }: { readonly of: Overvi
   );
 }
 
-/** What the service stands on and does without; nothing if all of it is there. */
+/** Shows the dependencies that the service lacks; nothing if it has all of them. */
 export function Health({ of: { status, parts } }: { readonly of: OverviewHealth }): VNode | null {
   const [tone, word] = healthTones[status];
   if (status === 'ready') return null;

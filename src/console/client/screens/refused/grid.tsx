@@ -39,7 +39,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
   const page = useData(`${path} ${refusedState(job)}`, (signal) => api<RejectPage>(path, { signal }));
   const shown = page.data?.data ?? [];
   const columns = page.data?.metadata.columns ?? null;
-  // Of all causes, what is not on the page any more is mended by now, by whomever.
+  // With all causes shown, a record that has left the page has been mended by somebody.
   useEffect(() => {
     if (cause === '') setEdits((before) => stillRefused(before, shown));
   }, [page.data]);
@@ -103,7 +103,7 @@ function withEdit(edits: Edits, row: number, edit: RecordEdit | null): Edits {
   return next;
 }
 
-/** Without rows that would be on this page and are not. Edits of other pages are kept. */
+/** Drops edits of rows that have left this page. Edits of other pages are kept. */
 function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
   const rows = new Set(shown.map(({ row }) => row));
   const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];

@@ -42,10 +42,10 @@ export interface Cause {
 /** The cells of a record that were edited, by the position of the column; or the text of the record. */
 export type RecordEdit = ReadonlyMap<number, string> | string;
 
-/** What was edited here and is not sent yet, by row. */
+/** The edits that have not been sent yet, by row. */
 export type Edits = ReadonlyMap<number, RecordEdit>;
 
-/** Whether each cell of the record has a column to be edited in. Else the record is edited as its text. */
+/** Tells whether each cell of the record has a column to be edited in. If not, the record is edited as text. */
 export function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean {
   return columns !== null && cells !== null && cells.length <= columns.length;
 }
@@ -69,7 +69,7 @@ export function withCell(
   return next.size === 0 ? null : next;
 }
 
-/** Which cell is at fault; -1: the record as a whole. */
+/** Returns the index of the cell at fault; -1 for the record as a whole. */
 export function faultOf({ column }: Reject, columns: readonly string[]): number {
   return column === null ? -1 : columns.indexOf(column);
 }

@@ -4,15 +4,15 @@ import { useData } from '../../lib/use-data.ts';
 import { isEnded, useLoad } from '../load/load-record.ts';
 import type { Edits, Reject, RejectPage } from './reject-record.ts';
 
-/** Edits that were sent, until it is known what became of them. */
+/** Edits that were sent and whose outcome is not known yet. */
 export interface Sent {
-  /** On their way; empty once their job has ended. */
+  /** The edits under way; empty once their job has ended. */
   readonly edits: Edits;
-  /** How many there were. */
+  /** The number of edits that were sent. */
   readonly count: number;
-  /** Records of it that were refused again, as they are now. */
+  /** Their records that were refused again, in their current state. */
   readonly again: readonly Reject[];
-  /** Why their job ended without completing; null where it completed. */
+  /** The reason why their job did not complete; `null` if it did. */
   readonly failure: string | null;
   readonly follow: (jobId: string, edits: Edits) => void;
 }
@@ -21,7 +21,7 @@ const none: Edits = new Map();
 /** Records that were refused again are shown up to so many; all of them are in the list. */
 const shownAgain = 200;
 
-/** Follows the job of the edits that were sent last. `onEnd` is given those that are to be sent again, for it failed. */
+/** Follows the job of the edits that were sent last. `onEnd` receives those to send again because the job failed. */
 export function useSent(onEnd: (unsent: Edits) => void): Sent {
   const [{ jobId, edits }, setSent] = useState({ jobId: '', edits: none });
   const [ended, setEnded] = useState('');
