@@ -13,7 +13,7 @@ export const prune = defineCommand({
     'or what the definitions say, and what killed processes left in the storage. A server may run meanwhile.',
   options: { dryRun: flag('--dry-run', 'only say what would be removed') },
   json: 'print the counts as JSON',
-  details: 'Exit code: 0; 1 if events that outlived their retention could not be archived or removed.',
+  details: 'Exit code: 1 if events past their retention could not be archived or removed.',
   examples: ['sluice prune --dry-run', 'FILE_RETENTION_DAYS=1 sluice prune'],
   inSession: async ({ system, flags, json, terminal }) => {
     const { dryRun } = flags;
