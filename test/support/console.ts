@@ -95,11 +95,15 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
     });
     contexts.push(context);
     const page = await context.newPage();
+    page.setDefaultTimeout(patienceMs);
     watch(page, origin, complaints);
     return page;
   }
   return stage;
 }
+
+/** Waits end with their condition; a busy machine takes longer for it than Playwright's 30 s. */
+const patienceMs = 120_000;
 
 /** Whatever no page may do. */
 function watch(page: Page, address: string, complaints: string[]): void {
