@@ -168,7 +168,7 @@ describe('pruning', () => {
       select overlay(gen_random_uuid()::text placing '7' from 15)::uuid, gen_random_uuid(), ${environment.environmentId},
         '', 'f.csv', n, 1, 1, false, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
       from generate_series(1, 510) as n`.execute(system.db);
-    const others = { inboxFiles: 510, notifications: 0, runs: 0, events: 0, months: 0 };
+    const others = { problem: null, inboxFiles: 510, notifications: 0, runs: 0, events: 0, months: 0 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };
     expect(await planPrune(system)).toEqual({ ...counts, archived: null, temporary: null });
     expect(await planPrune(system)).toEqual({ ...counts, archived: null, temporary: null });
