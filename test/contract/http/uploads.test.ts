@@ -127,11 +127,11 @@ describe('an upload that comes in several requests', () => {
     // What is beyond a whole part is in the ledger only once the request has ended.
     await waitFor('the first part', async () => (await offsetOf(id)) >= UPLOAD_PART_BYTES);
     connection.socket.end();
-    const offset = await waitFor('the rest', async () => {
-      const at = await offsetOf(id);
-      return at === sent ? at : null;
+    // Bytes that were still under way when the connection ended may be lost with it: the offset says which came.
+    await waitFor('the rest to be taken', async () => {
+      const offset = await offsetOf(id);
+      return (await append(id, offset, new Uint8Array(file.subarray(offset)))).status === 204 ? true : null;
     });
-    expect((await append(id, offset, new Uint8Array(file.subarray(offset)))).status).toBe(204);
     expect(await show(id)).toMatchObject({ received_bytes: file.length, sha256: sha256(file) });
   });
 
