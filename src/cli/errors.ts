@@ -1,6 +1,7 @@
 import { ConfigError, InputError, Interrupted, TransientError } from '../domain/errors.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { explainConnection } from '../postgres/connection-faults.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 
 /** Scripts rely on these. */
@@ -23,16 +24,6 @@ export class UsageError extends Error {
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
-
-/** Codes of Node for an untrusted certificate: unknown issuer, expired, or for another name. */
-export const certificateErrors = [
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-] as const;
 
 export interface Explanation {
   /** What happened and what to do about it. */
@@ -60,24 +51,10 @@ const usageCodes = new Set([
 
 /** By the code that the system or PostgreSQL gave. */
 const knownCodes: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'The database does not answer. Is the server running, and is DATABASE_URL right?',
-  ENOTFOUND: 'The host of DATABASE_URL or REDIS_URL is not known. Is the name spelt right?',
-  ETIMEDOUT: 'The database does not answer in time. Is the server running, and is DATABASE_URL right?',
-  '28P01': 'The database refuses the password. Check the user and the password in DATABASE_URL.',
-  '28000': "The database refuses the user. Check the user in DATABASE_URL and the server's pg_hba.conf.",
-  '3D000': 'The database named in DATABASE_URL does not exist. Create it, or name another.',
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
   '25006':
     'The database takes no writes now: it is a replica or read-only, or `sluice move` is copying it. Try again later.',
-  '53300':
-    'The database takes no more connections. Lower POOL_SIZE and WORKER_POOL_SIZE, or raise its max_connections.',
-  ...Object.fromEntries(
-    certificateErrors.map((code) => [
-      code,
-      'The certificate of the database is not to be trusted. Check sslmode and sslrootcert in DATABASE_URL, and that the certificate bears the name of the host.',
-    ]),
-  ),
   ENOSPC: 'The disk is full. Make room and try again.',
   '53100': 'The disk of the database is full. Make room there and try again.',
 };
@@ -94,7 +71,7 @@ export function explainError(error: unknown): Explanation {
   const code = codeOf(error);
   if (code === 'EADDRINUSE') return failed(portTaken(error));
   if (code === 'EACCES' || code === 'EPERM') return failed(notAllowed(error));
-  const known = knownCodes[code];
+  const known = knownCodes[code] ?? explainConnection(error)?.advice;
   if (known !== undefined) return failed(known);
   if (isTransient(error)) {
     // A server or pooler that still answers gives the reason why it takes no connection.

@@ -8,6 +8,7 @@ import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { readDisk } from '../files/disk.ts';
 import { packageRoot, readPackage } from '../package-root.ts';
+import { explainConnection } from '../postgres/connection-faults.ts';
 import { readMigrationState, readMigrations, unreleasedAdvice } from '../postgres/migrate.ts';
 import type { ProvidedDatabase } from '../provide-database.ts';
 import { settings } from '../settings.ts';
@@ -35,11 +36,18 @@ export async function checkUpgrade(config: Config, check: UpgradeCheck): Promise
   });
   const reach =
     config.databaseUrl === null ? 'Is DATA_DIR right?' : 'Is PostgreSQL up, and DATABASE_URL right?';
+  const mend = 'Mend this before you upgrade.';
   const look = 'May this user look at DATA_DIR?';
   return runChecks([
     one('node', look, async () => [checkNode()]),
     one('settings', look, async () => checkSettings(check.fromDotEnv)),
-    one('postgres', `${reach} Mend this before you upgrade.`, () => checkPostgres(config, check)),
+    {
+      ...one('postgres', `${reach} ${mend}`, () => checkPostgres(config, check)),
+      advise: (error: unknown) => {
+        const fault = explainConnection(error);
+        return fault === null ? null : `${fault.advice} ${mend}`;
+      },
+    },
     one('disk', look, () => checkDisk(config)),
     one('backup', look, async () => [await checkBackup(config)]),
   ]);

@@ -37,6 +37,8 @@ export interface Check {
   run(): Promise<readonly Finding[]>;
   /** What to do if it throws or is late. */
   readonly advice: string;
+  /** Returns what to do about this error in particular, or null. */
+  readonly advise?: (error: unknown) => string | null;
 }
 
 /** Runs them side by side; all their findings, in the order of the checks. Never throws. */
@@ -44,10 +46,12 @@ export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   return (await Promise.all(checks.map(runCheck))).flat();
 }
 
-async function runCheck({ name, deadlineMs, run, advice }: Check): Promise<readonly Finding[]> {
+async function runCheck({ name, deadlineMs, run, advice, advise }: Check): Promise<readonly Finding[]> {
   const done = Promise.resolve()
     .then(run)
-    .catch((error: unknown) => [failed(name, sentenceOf(error), isDiskFull(error) ? roomAdvice : advice)]);
+    .catch((error: unknown) => [
+      failed(name, sentenceOf(error), isDiskFull(error) ? roomAdvice : (advise?.(error) ?? advice)),
+    ]);
   return withDeadline(done, deadlineMs, () => [
     failed(name, `no answer within ${deadlineMs / 1000} s`, advice),
   ]);

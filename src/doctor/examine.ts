@@ -10,11 +10,14 @@ import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { openFileStore } from '../files/storage.ts';
+import { explainConnection } from '../postgres/connection-faults.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
+import { explainRedis } from '../queue/redis.ts';
 import type { Variables } from '../sources/schedules/source.ts';
 import { type Check, type Finding, failed, ok, runChecks, sentenceOf, warning } from './check.ts';
 import { checkNode, checkPublicUrl, checkSchedules, checkSmtp } from './check-configuration.ts';
 import { checkDisk, checkStorage, judgeFolder } from './check-disk.ts';
+import { checkPort } from './check-port.ts';
 import { checkPostgres } from './check-postgres.ts';
 import { checkRedis } from './check-redis.ts';
 
@@ -37,12 +40,14 @@ function checksOf(config: Config, variables: Variables): Check[] {
       deadlineMs: 30_000,
       run: () => checkDatabase(config),
       advice: 'Is the server running, and is DATABASE_URL right?',
+      advise: (error) => explainConnection(error)?.advice ?? null,
     },
     {
       name: 'redis',
       deadlineMs: 15_000,
       run: () => checkRedis(config),
       advice: 'Is it running, and is REDIS_URL right?',
+      advise: (error) => `Redis ${explainRedis(error)}`,
     },
     {
       name: 'storage',
@@ -72,6 +77,12 @@ function checksOf(config: Config, variables: Variables): Check[] {
       deadlineMs: 5_000,
       run: () => checkSchedules(config, variables),
       advice: 'Is SCHEDULES_FILE right, and may this user read it?',
+    },
+    {
+      name: 'port',
+      deadlineMs: 10_000,
+      run: () => checkPort(config),
+      advice: 'Are HOST and PORT right?',
     },
     {
       name: 'public url',

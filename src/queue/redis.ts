@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
+import { certificateFaults } from '../postgres/connection-faults.ts';
 import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
 import { withDeadline } from '../with-deadline.ts';
 
@@ -142,4 +143,21 @@ export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Prom
 async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   if (redis.status === 'wait') await redis.connect();
   await redis.ping();
+}
+
+/** Returns what is wrong with a Redis that was asked in vain, and what to do: the predicate of a sentence. */
+export function explainRedis(error: unknown): string {
+  const answer = error instanceof Error ? error.message : '';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const reason = certificateFaults[code];
+  if (reason !== undefined)
+    return `shows a certificate that is not to be trusted: ${reason}. Check the host in REDIS_URL, and REDIS_CA.`;
+  if (/WRONGPASS|invalid (?:username-)?password/i.test(answer))
+    return 'refuses the password. Check the user and the password in REDIS_URL.';
+  if (/NOAUTH|HELLO must be called/i.test(answer))
+    return 'wants a password, and REDIS_URL has none: redis://:password@host:port.';
+  if (/wrong version number|packet length too long/i.test(answer))
+    return 'does not speak TLS at that port. Write redis:// instead of rediss://, or name its TLS port.';
+  if (code === 'ENOTFOUND') return 'is not known by that name. Is the host in REDIS_URL spelt right?';
+  return 'does not answer. Is it running, and is REDIS_URL right?';
 }

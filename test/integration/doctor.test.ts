@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -10,10 +12,14 @@ import { checkStorage, judgeSpace } from '../../src/doctor/check-disk.ts';
 import { checkClock } from '../../src/doctor/check-postgres.ts';
 import { examine, hideSecrets } from '../../src/doctor/examine.ts';
 import { openFileStore } from '../../src/files/storage.ts';
+import { createCertificates } from '../support/certificates.ts';
 import { connectTo } from '../support/connect.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { startPgBouncer } from '../support/pgbouncer.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startTlsPostgres } from '../support/postgres-tls.ts';
 import { redisAvailable, startRedis } from '../support/redis.ts';
+import { isInstalled } from '../support/system-tools.ts';
 
 let dataDir: string;
 let database: TestDatabase;
@@ -53,6 +59,7 @@ describe('the doctor', () => {
       smtp: 'ok',
       inbox: 'ok',
       schedules: 'ok',
+      port: 'ok',
       'public url': 'ok',
     });
     expect([...found.values()].filter(({ status }) => status === 'failed')).toEqual([]);
@@ -229,6 +236,77 @@ describe('of Postgres', () => {
     await writeFile(join(dataDir, 'postgres', 'data', 'PG_VERSION'), '14\n');
     expect((await look({ DATABASE_URL: '' })).get('embedded postgres')).toMatchObject({ status: 'failed' });
     await rm(join(dataDir, 'postgres'), { recursive: true });
+  });
+});
+
+describe('a connection that does not come about', () => {
+  const trusting = (caFile: string): string => `sslmode=verify-full&sslrootcert=${caFile}`;
+  const adviceFor = async (url: string, change: (url: URL) => void): Promise<string | null | undefined> => {
+    const changed = new URL(url);
+    change(changed);
+    return (await look({ DATABASE_URL: changed.href })).get('postgres')?.advice;
+  };
+
+  test('each fault of password, database, host, port and TLS has advice of its own', async () => {
+    const [certificates, others] = await Promise.all([createCertificates(), createCertificates()]);
+    const tls = await startTlsPostgres(database.url, certificates);
+    const own = await createTestDatabase();
+    const name = new URL(own.url).pathname.slice(1);
+    const faults: readonly (readonly [(url: URL) => void, string])[] = [
+      [(url) => Object.assign(url, { password: 'wrong' }), 'refuses the password'],
+      [(url) => Object.assign(url, { password: '' }), 'DATABASE_URL has none'],
+      [(url) => Object.assign(url, { pathname: '/nowhere' }), 'does not exist'],
+      [(url) => Object.assign(url, { port: '1' }), 'Nothing listens there'],
+      [(url) => Object.assign(url, { hostname: 'nowhere.invalid' }), 'Is the name spelt right'],
+      [(url) => Object.assign(url, { search: 'sslmode=verify-full' }), 'does not support TLS'],
+      [
+        (url) => Object.assign(url, { host: `localhost:${tls.port}`, search: 'sslmode=verify-full' }),
+        'no authority that this machine trusts',
+      ],
+      [
+        (url) => Object.assign(url, { host: `127.0.0.1:${tls.port}`, search: trusting(certificates.caFile) }),
+        'bears another name',
+      ],
+      [
+        (url) => Object.assign(url, { host: `localhost:${tls.port}`, search: trusting(others.caFile) }),
+        'is not to be trusted',
+      ],
+    ];
+    for (const [change, advice] of faults) expect(await adviceFor(own.url, change)).toContain(advice);
+    await connectTo(database.url, (client) => client.query(`alter database ${name} connection limit 0`));
+    expect(await adviceFor(own.url, () => undefined)).toContain('takes no more connections');
+    await tls.stop();
+    await own.drop();
+    await Promise.all([certificates.remove(), others.remove()]);
+  });
+
+  test.runIf(isInstalled('pgbouncer'))('PgBouncer has its own words for the same', async () => {
+    const pooler = await startPgBouncer(database.url, 'session');
+    const faults: readonly (readonly [(url: URL) => void, string])[] = [
+      [(url) => Object.assign(url, { password: 'wrong' }), 'refuses the password'],
+      [(url) => Object.assign(url, { pathname: '/nowhere' }), 'does not exist'],
+      [(url) => Object.assign(url, { search: 'options=-c%20jit%3Doff' }), 'ignore_startup_parameters'],
+    ];
+    for (const [change, advice] of faults) expect(await adviceFor(pooler.url, change)).toContain(advice);
+    await pooler.stop();
+  });
+
+  test('a port that another program has is a fault, one that a sluice serves is none', async () => {
+    const answers = { other: 'hello', sluice: '{"status":"live"}' };
+    const found: string[] = [];
+    for (const body of Object.values(answers)) {
+      const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as { port: number };
+      const finding = (await look({ PORT: String(port) })).get('port');
+      found.push(`${finding?.status}: ${finding?.found}`.replace(String(port), 'N'));
+      server.close();
+      await once(server, 'close');
+    }
+    expect(found).toEqual([
+      'failed: another program listens on 127.0.0.1, port N',
+      'ok: sluice listens on 127.0.0.1, port N',
+    ]);
   });
 });
 

@@ -125,7 +125,9 @@ test('before an upgrade one is told of migrations that are pending, of a later v
   const away = readConfig({ DATABASE_URL: 'postgres://u:secret@127.0.0.1:1/x', DATA_DIR: dataDir });
   const provide = async () => ({ url: away.databaseUrl ?? '', embedded: null, stop: async () => undefined });
   const { postgres } = await lookAhead(away, null, { provide });
-  expect(postgres).toMatch(/^failed .*ECONNREFUSED.* → Is PostgreSQL up, and DATABASE_URL right\?/);
+  expect(postgres).toMatch(
+    /^failed .*ECONNREFUSED.* → The database does not answer\. .* Mend this before you upgrade\./,
+  );
 });
 
 test('a restore that was killed is said to be unfinished, and no empty database made; killed before its last step, it is ended', async () => {

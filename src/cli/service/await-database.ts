@@ -3,17 +3,15 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
+import { explainConnection } from '../../postgres/connection-faults.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
-import { CommandFailed, certificateErrors } from '../errors.ts';
+import { CommandFailed } from '../errors.ts';
 
 /** How long a process that needs the database waits for it to come up. */
 const timeoutMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;
-
-/** What waiting does not mend: password, user, database name; a certificate that is not to be trusted. */
-const hopeless = new Set(['28P01', '28000', '3D000', ...certificateErrors]);
 
 export interface AwaitOptions {
   readonly signal: AbortSignal;
@@ -67,7 +65,8 @@ async function connect(url: string): Promise<Answer> {
     await client.query('select 1');
     return { url };
   } catch (error) {
-    if (error instanceof Error && 'code' in error && hopeless.has(String(error.code))) throw error;
+    // Waiting does not mend a wrong password, user or name, nor a certificate that is not to be trusted.
+    if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
     // A server or pooler that answers gives the reason why it takes no connection.
     const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
