@@ -10,7 +10,7 @@ import { applyMapping, type Mapped } from '../domain/saved-mapping.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
 import type { InspectedColumn } from '../load/inspect/describe-columns.ts';
-import { type Inspection, inspectFile } from '../load/inspect/inspect-file.ts';
+import { type Inspection, inspectFile, look } from '../load/inspect/inspect-file.ts';
 import { renderInspection } from '../load/inspect/render-inspection.ts';
 import { localLimits } from '../load/receive/receive.ts';
 import { findOffered, inspectAndOffer, type OfferedInspection } from '../load/saved-mappings.ts';
@@ -98,7 +98,7 @@ export function lookAt(
     const { signal } = new AbortController();
     const options = { ...asked, map, ...(mapSays !== undefined && { mapSays }) };
     try {
-      return await inspectFile(files, bytes, hints, options, localLimits(config), signal);
+      return await inspectFile(files, bytes, hints, options, localLimits(config), signal, look);
     } finally {
       bytes.destroy();
     }
@@ -114,7 +114,7 @@ async function offer(
   input: Input,
   config: Config,
   asked: Asked,
-): Promise<OfferedInspection> {
+): Promise<OfferedInspection<Inspection>> {
   const url = input.path === null ? undefined : await findDatabaseUrl(config);
   if (url === undefined) return inspectAndOffer(looker(input, config), asked, null, async () => []);
   const pool = createWatchPool(url, 'inspect');
@@ -151,7 +151,7 @@ async function inWorkFolder<T>(work: (files: FileStore) => Promise<T>): Promise<
 function printInspection(
   terminal: Terminal,
   input: Input,
-  { found, saved, mapping }: OfferedInspection,
+  { found, saved, mapping }: OfferedInspection<Inspection>,
   given: Inspection['map'],
 ): void {
   const { readAs, records, isWhole, entity, columns, map, preset, problem, refused, rows } = found;

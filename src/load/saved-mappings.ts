@@ -11,7 +11,7 @@ import {
   removeMapping,
   saveMapping,
 } from '../postgres/stores/mappings.ts';
-import type { Inspection } from './inspect/inspect-file.ts';
+import type { Looked } from './inspect/inspect-file.ts';
 
 /** Of an environment. */
 const MAX_SAVED_MAPPINGS = 1_000;
@@ -77,8 +77,8 @@ export function absentColumn(map: ColumnMap, columnNames: readonly string[] | nu
 }
 
 /** An inspection, and the saved mappings of files with the same header. */
-export interface OfferedInspection {
-  readonly found: Inspection;
+export interface OfferedInspection<Found extends Looked> {
+  readonly found: Found;
   /** Their names, that of the one used last first. */
   readonly saved: readonly string[];
   /** The one that was asked for, or is proposed; null: none. */
@@ -90,19 +90,19 @@ interface Asked extends Mapped {
 }
 
 /** Looks at a file as it is asked for, with the words that explain what `map` says. */
-type Look<T> = (asked: T, mapSays: string) => Promise<Inspection>;
+type Look<T, Found> = (asked: T, mapSays: string) => Promise<Found>;
 
 /**
  * Inspects a file. Where the caller says nothing of its columns, and mappings are saved for files with this header, what is shown is
  * what the one used last makes of it; `problem` is still that of the file as it was asked for.
  * `find` gets the columns of the file. @throws what `look` throws.
  */
-export async function inspectAndOffer<T extends Asked>(
-  look: Look<T>,
+export async function inspectAndOffer<T extends Asked, Found extends Looked>(
+  look: Look<T, Found>,
   asked: T,
   mapping: string | null,
   find: (columnNames: readonly string[]) => Promise<readonly SavedMapping[]>,
-): Promise<OfferedInspection> {
+): Promise<OfferedInspection<Found>> {
   const found = await look(asked, mapping === null ? 'map says so' : sayOf(mapping));
   const offered = found.columnNames === null ? [] : await find(found.columnNames);
   const saved = offered.map(({ name }) => name);
@@ -115,11 +115,11 @@ export async function inspectAndOffer<T extends Asked>(
 }
 
 /** Null: the file cannot be loaded so. */
-async function lookWith<T extends Asked>(
-  look: Look<T>,
+async function lookWith<T extends Asked, Found extends Looked>(
+  look: Look<T, Found>,
   asked: T,
   saved: SavedMapping,
-): Promise<Inspection | null> {
+): Promise<Found | null> {
   try {
     const found = await look(applyMapping(asked, saved), sayOf(saved.name));
     return found.problem === null ? found : null;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Inspection, inspectFile, SHOWN_RECORDS } from '../../src/load/inspect/inspect-file.ts';
+import { type Inspection, inspectFile, look, SHOWN_RECORDS } from '../../src/load/inspect/inspect-file.ts';
 import {
   newEnvironment,
   readProfiles,
@@ -48,7 +48,7 @@ describe('an inspection', () => {
       }
       const options = { entity: 'auto', map: {}, preset: null } as const;
       const { signal } = new AbortController();
-      const shown = await inspectFile(t.system.files, source(), { format }, options, limits, signal);
+      const shown = await inspectFile(t.system.files, source(), { format }, options, limits, signal, look);
       const environmentId = await newEnvironment(t.system);
       const load = await startManually(t.system, environmentId, text, { format });
       const { tally } = await runManually(load);

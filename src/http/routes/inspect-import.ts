@@ -13,9 +13,9 @@ import { convertingStore } from '../../load/accept-load.ts';
 import { SHOWN_FREQUENT, SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
 import { INSPECTED_RECORDS } from '../../load/inspect/file-values.ts';
 import { inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
-import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
-import { lookIn } from '../../load/sandbox-tasks.ts';
-import { findOffered, inspectAndOffer } from '../../load/saved-mappings.ts';
+import { type renderFound, renderOffer, renderUnreadable } from '../../load/inspect/render-inspection.ts';
+import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
+import { findOffered, inspectAndOffer, type OfferedInspection } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, orNull, refusals } from '../schemas/answers.ts';
@@ -272,23 +272,31 @@ export function inspectImport(app: FastifyInstance, system: System): void {
     const { kept, options: given } = await keepFile(system, request, importKind);
     const found = await inspect(system, environmentId(request), kept, given);
     const { uploadId, filename, fileSize, sha256, expiresAt } = kept;
-    return reply.send({
+    const about = {
       upload_id: uploadId,
       expires_at: expiresAt.toISOString(),
       filename,
       file_size: fileSize,
       sha256,
-      ...found,
-    } satisfies Inspected);
+    };
+    if (found instanceof InputError) {
+      return reply.send({ ...about, ...renderUnreadable(found, given.mapping) } satisfies Inspected);
+    }
+    const rest = { ...about, ...renderOffer(found) } satisfies Omit<Inspected, Written>;
+    const json = [Buffer.from(`${JSON.stringify(rest).slice(0, -1)},`), found.found.json.subarray(1)];
+    return reply.type('application/json; charset=utf-8').send(Buffer.concat(json));
   });
 }
+
+/** The members of the answer that are written where the file is read. */
+type Written = keyof ReturnType<typeof renderFound>;
 
 async function inspect(
   system: System,
   environment: number,
   kept: WholeUpload,
   { load, format, filename, mapping }: UploadOptions,
-) {
+): Promise<OfferedInspection<RenderedInspection> | InputError> {
   const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
   const limits = keptLimits(system, kept);
   const look = async ({ source, map, format, ...asked }: typeof load & Mapped, mapSays: string) => {
@@ -308,11 +316,10 @@ async function inspect(
   const find = (names: readonly string[]) => findOffered(system.db, environment, names);
   try {
     const asked = { ...load, format: format ?? null };
-    return renderInspection(await inspectAndOffer(look, asked, mapping, find));
+    return await inspectAndOffer(look, asked, mapping, find);
   } catch (error) {
     // It is kept all the same: other options may read it. Unless it was removed meanwhile.
-    if (error instanceof InputError && error.status !== errorCodes.not_found)
-      return renderUnreadable(error, mapping);
+    if (error instanceof InputError && error.status !== errorCodes.not_found) return error;
     throw error;
   }
 }

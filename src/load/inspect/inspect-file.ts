@@ -37,7 +37,15 @@ export const SHOWN_RECORDS = 20;
 /** The beginning of a JSON file in which the keys of its records are looked for. */
 const FIRST_BYTES = 64 * 1024;
 
-export interface Inspection {
+/** What every inspection has, wherever it was made. */
+export interface Looked {
+  /** The names of the columns, where a record of the file names them; else null. */
+  readonly columnNames: readonly string[] | null;
+  /** Why the file could not be loaded with the options that were given. */
+  readonly problem: InputError | null;
+}
+
+export interface Inspection extends Looked {
   readonly readAs: ReadAs;
   /** The beginning of the text, as it was decoded: SNIFF_BYTES of it. */
   readonly head: string;
@@ -48,14 +56,10 @@ export interface Inspection {
   /** Null where no record or column says it. */
   readonly entity: LoadEntity | null;
   readonly columns: readonly InspectedColumn[];
-  /** The names of the columns, where a record of the file names them; else null. */
-  readonly columnNames: readonly string[] | null;
   /** What `map` may be given as: what was given, and what is proposed. */
   readonly map: ColumnMap;
   /** The product whose export file it is: what was given, or is proposed. */
   readonly preset: Preset | null;
-  /** Why the file could not be loaded with the options that were given. */
-  readonly problem: InputError | null;
   readonly refused: {
     readonly count: number;
     readonly byCode: Readonly<Record<string, number>>;
@@ -74,15 +78,15 @@ interface InspectedRow extends Omit<StoredRecord, 'record'> {
  * Looks at the beginning of a file: INSPECTED_BYTES of its text, and of these as many records as `recordsWithin` allows. Leaves nothing in the store.
  * @throws InputError where it cannot be read as a file of records at all; what `receive` throws.
  */
-export async function inspectFile(
+export async function inspectFile<Found>(
   store: ReceivingStore,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
   options: LookOptions,
   limits: ReceiveLimits,
   signal: AbortSignal,
-  lookAt: Look = look,
-): Promise<Inspection> {
+  lookAt: Look<Found>,
+): Promise<Found> {
   const received = await receive(source, store, { ...hints, sampleBytes: INSPECTED_BYTES }, limits, signal);
   try {
     return await lookAt(store, received, options, signal);
@@ -99,12 +103,12 @@ export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'prese
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
 
 /** Inspects a received beginning, in this process or in a sandbox. */
-export type Look = (
+export type Look<Found> = (
   store: LookedStore,
   received: ReceivedFile,
   options: LookOptions,
   signal: AbortSignal,
-) => Promise<Inspection>;
+) => Promise<Found>;
 
 /** Inspects it in this process. */
 export async function look(

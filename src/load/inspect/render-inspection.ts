@@ -1,24 +1,17 @@
 import type { InputError } from '../../domain/errors.ts';
 import { renderReadAs, renderReject } from '../render-load.ts';
 import type { OfferedInspection } from '../saved-mappings.ts';
+import type { Inspection, Looked } from './inspect-file.ts';
 
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
-export function renderInspection({ found, saved, mapping }: OfferedInspection) {
-  const {
-    readAs,
-    head,
-    isWhole,
-    records,
-    entity,
-    columns,
-    columnNames,
-    map,
-    preset,
-    problem,
-    refused,
-    rows,
-  } = found;
+export function renderInspection(offered: OfferedInspection<Inspection>) {
+  return { ...renderFound(offered.found), ...renderOffer(offered) };
+}
+
+/** Renders what depends on the file alone: of a wide one, megabytes. */
+export function renderFound(found: Inspection) {
+  const { readAs, head, isWhole, records, entity, columns, columnNames, map, preset, refused, rows } = found;
   const { count, byCode, samples } = refused;
   return {
     read_as: renderReadAs(readAs),
@@ -34,15 +27,21 @@ export function renderInspection({ found, saved, mapping }: OfferedInspection) {
     column_names: columnNames === null ? null : [...columnNames],
     map: { ...map },
     preset,
-    mapping,
-    saved_mappings: [...saved],
-    problem: problem === null ? null : renderProblem(problem),
     rejects: {
       count,
       by_code: { ...byCode },
       items: samples.map((reject) => renderReject(reject)),
     },
     rows: rows.map(({ row, kind, fields, metadata }) => ({ row, event_type: kind, ...fields, metadata })),
+  };
+}
+
+/** Renders the rest, for which the saved mappings are needed. */
+export function renderOffer({ found: { problem }, saved, mapping }: OfferedInspection<Looked>) {
+  return {
+    mapping,
+    saved_mappings: [...saved],
+    problem: problem === null ? null : renderProblem(problem),
   };
 }
 

@@ -10,6 +10,7 @@ import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
+  look,
   SHOWN_RECORDS,
 } from '../../../../src/load/inspect/inspect-file.ts';
 import { inspectText as inspect } from './inspect-text.ts';
@@ -283,7 +284,7 @@ describe('the inspection of a file', () => {
     const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
     const { signal } = new AbortController();
     const store = createFileSystemStore(folder);
-    const found = await inspectFile(store, source(), {}, options, limits, signal);
+    const found = await inspectFile(store, source(), {}, options, limits, signal, look);
     expect(found).toMatchObject({ isWhole: false, refused: { count: 0 } });
     expect(found.records).toBeGreaterThan(INSPECTED_BYTES / 1_100);
     expect(found.records).toBeLessThanOrEqual(INSPECTED_RECORDS);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Preset } from '../../../../src/domain/load.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
-import { type Inspection, inspectFile } from '../../../../src/load/inspect/inspect-file.ts';
+import { type Inspection, inspectFile, look } from '../../../../src/load/inspect/inspect-file.ts';
 import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -33,6 +33,7 @@ export async function inspectSource(
       options,
       limits,
       signal,
+      look,
     );
   } finally {
     await rm(folder, { recursive: true });
