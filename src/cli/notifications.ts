@@ -128,7 +128,7 @@ const rotate = defineCommand({
   },
   environment: true,
   json: true,
-  examples: ['sluice notifications rotate-secret 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03 --overlap 48'],
+  examples: ['sluice notifications rotate-secret 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json }) => {
     const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
     const until = previousUntil.toISOString();
