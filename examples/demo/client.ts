@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailed } from '../../src/cli/errors.ts';
 
 /** A job as the interface shows it; the part that the demo looks at. */
@@ -40,6 +41,16 @@ export interface ExportJob {
   readonly failure: { readonly message: string } | null;
 }
 
+/** A request that the server puts off with `Retry-After` is sent again this often. */
+const mostTries = 20;
+const longestPauseMs = 10_000;
+
+/** Returns how long to wait before the request is sent again; null if the answer is final. */
+function readPause(status: number, retryAfter: string | null | undefined, tries: number): number | null {
+  if (status !== 503 || !/^\d+$/.test(retryAfter ?? '') || tries >= mostTries) return null;
+  return Math.min(Number(retryAfter) * 1_000, longestPauseMs);
+}
+
 const boundary = 'sluice-demo-6f1d2c';
 /** Of a file that is shown. */
 const firstBytes = 4_096;
@@ -61,27 +72,33 @@ export interface Client {
 
 export function createClient(url: string, key: string, signal: AbortSignal): Client {
   const headers = { authorization: `Token ${key}` };
-  const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
-    const response = await fetch(url + path, { ...init, headers: { ...headers, ...init.headers }, signal });
-    const body = await response.text();
-    if (!response.ok) throw new CommandFailed(`${path} answered ${response.status}: ${body}`);
-    return JSON.parse(body) as T;
+  /** `request` makes the request anew for each try. */
+  const call = async <T>(path: string, request: () => RequestInit = () => ({})): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      const init = request();
+      const response = await fetch(url + path, { ...init, headers: { ...headers, ...init.headers }, signal });
+      const body = await response.text();
+      if (response.ok) return JSON.parse(body) as T;
+      const pauseMs = readPause(response.status, response.headers.get('retry-after'), tries);
+      if (pauseMs === null) throw new CommandFailed(`${path} answered ${response.status}: ${body}`);
+      await delay(pauseMs, undefined, { signal });
+    }
   };
   const post = <T>(path: string, body: unknown): Promise<T> =>
-    call(path, {
+    call(path, () => ({
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
-    });
+    }));
   const exports = '/api/v1/analytics/exports';
   return {
     upload: (path, onBytes) =>
-      call('/v1/imports', {
+      call('/v1/imports', () => ({
         method: 'POST',
         headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
         body: Readable.toWeb(Readable.from(formOf(path, onBytes))) as ReadableStream,
         duplex: 'half',
-      }),
+      })),
     post,
     job: (jobId) => call(`/v1/background_jobs/${jobId}`),
     rejects: async (jobId) =>
@@ -163,11 +180,20 @@ async function postOnConnection(
     const answers = readAnswers(socket);
     for (let [first, end] = take(); first < end; [first, end] = take()) {
       posts.signal.throwIfAborted();
-      let requests = '';
-      for (let n = first; n < end; n++) requests += requestText(posts, n);
-      socket.write(requests);
-      for (let n = first; n < end; n++) await expectAccepted(answers, posts.path);
-      onBatch(end - first);
+      let waiting = Array.from({ length: end - first }, (_, index) => first + index);
+      for (let tries = 1; waiting.length > 0; tries++) {
+        socket.write(waiting.map((n) => requestText(posts, n)).join(''));
+        const late: number[] = [];
+        let pauseMs = 0;
+        for (const n of waiting) {
+          const pause = await readAnswer(answers, posts.path, tries);
+          if (pause !== null) late.push(n);
+          pauseMs = Math.max(pauseMs, pause ?? 0);
+        }
+        onBatch(waiting.length - late.length);
+        waiting = late;
+        if (late.length > 0) await delay(pauseMs, undefined, { signal: posts.signal });
+      }
     }
   } finally {
     socket.destroy();
@@ -182,21 +208,33 @@ function requestText({ url, path, key, body }: Posts, n: number): string {
   );
 }
 
-async function expectAccepted(answers: AsyncGenerator<string, void>, path: string): Promise<void> {
+/** Returns null for an answer of 202, else how long to wait before the request is sent again. @throws CommandFailed */
+async function readAnswer(
+  answers: AsyncGenerator<string, void>,
+  path: string,
+  tries: number,
+): Promise<number | null> {
   const answer = await answers.next();
   if (answer.done === true) throw new CommandFailed(`${path}: the server closed the connection.`);
-  if (!answer.value.startsWith('HTTP/1.1 202 ')) throw new CommandFailed(`${path} answered ${answer.value}`);
+  const status = Number(/^HTTP\/1\.1 (\d+)/.exec(answer.value)?.[1]);
+  if (status === 202) return null;
+  const pauseMs = readPause(status, /^retry-after: *(\d+)/im.exec(answer.value)?.[1], tries);
+  if (pauseMs === null) throw new CommandFailed(`${path} answered ${answer.value}`);
+  return pauseMs;
 }
 
-/** The heads of the answers, one by one; an answer of 202 has no body. */
+/** Yields the heads of the answers, one by one, and skips their bodies. */
 async function* readAnswers(socket: Socket): AsyncGenerator<string, void> {
   let text = '';
   for await (const bytes of socket as AsyncIterable<Buffer>) {
     text += bytes.toString('latin1');
     let start = 0;
     for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n', start)) {
-      yield text.slice(start, end);
-      start = end + 4;
+      const head = text.slice(start, end);
+      const next = end + 4 + Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+      if (next > text.length) break;
+      yield head;
+      start = next;
     }
     text = text.slice(start);
   }

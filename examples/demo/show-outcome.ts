@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { formatBytes, formatCount, printable, renderTable } from '../../src/cli/format.ts';
+import { printable, renderTable } from '../../src/cli/format.ts';
+import { formatBytes, formatCount } from '../../src/domain/wording.ts';
 import type { Client, Job } from './client.ts';
 import { type Expected, userId } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';

@@ -9,12 +9,13 @@ import { assertEmptyDatabase, RestoreRefused, restoreBackup, verifyBackup } from
 import { DamagedArchive } from '../backup/tar.ts';
 import type { Config } from '../config.ts';
 import { Interrupted } from '../domain/errors.ts';
+import { formatBytes, formatDuration, plural } from '../domain/wording.ts';
 import { codeOf, isFileSystemFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { formatBytes, formatDuration, formatTime, plural } from './format.ts';
+import { formatTime } from './format.ts';
 import { flag, optional, required } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';

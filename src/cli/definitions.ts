@@ -8,10 +8,11 @@ import {
   type StoredSegment,
   type StoredTitled,
 } from '../domain/definitions.ts';
+import { formatCount } from '../domain/wording.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
 import { defineCommand } from './define-command.ts';
 import { exitCodes } from './errors.ts';
-import { type Column, columnsOf, formatCount, printable, printTable } from './format.ts';
+import { type Column, columnsOf, printable, printTable } from './format.ts';
 import { readOperatorFile } from './operator-file.ts';
 import { choice, flag, required } from './options.ts';
 import { withEnvironment } from './session.ts';

@@ -1,5 +1,6 @@
 /** `sluice notifications deliveries` and `replay`: what was sent, and sending it again. */
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { formatCount } from '../domain/wording.ts';
 import { replayDeliveries } from '../notifications/deliveries.ts';
 import { renderDelivery } from '../notifications/render-delivery.ts';
 import type { Replay } from '../postgres/stores/deliveries.ts';
@@ -7,7 +8,7 @@ import { type Delivery, listDeliveries } from '../postgres/stores/read-deliverie
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { columnsOf, formatCount, formatTime, printable, printList } from './format.ts';
+import { columnsOf, formatTime, printable, printList } from './format.ts';
 import { flag, optional, parseCount, parsed, parseIdOf, parseSince } from './options.ts';
 import { withEnvironment } from './session.ts';
 

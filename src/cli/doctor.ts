@@ -1,5 +1,6 @@
 import type { Finding, FindingStatus } from '../doctor/check.ts';
 import { examine } from '../doctor/examine.ts';
+import { plural } from '../domain/wording.ts';
 import { defineCommand } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { printable } from './format.ts';
@@ -45,6 +46,5 @@ export function printFindings(terminal: Terminal, findings: readonly Finding[]):
   }
   const count = (status: FindingStatus): number => findings.filter((each) => each.status === status).length;
   terminal.print('');
-  const warnings = count('warning') === 1 ? '1 warning' : `${count('warning')} warnings`;
-  terminal.print(`${count('ok')} ok, ${warnings}, ${count('failed')} failed`);
+  terminal.print(`${count('ok')} ok, ${plural(count('warning'), 'warning')}, ${count('failed')} failed`);
 }

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
 import { compressions, type Export, exportLayouts } from '../domain/export.ts';
 import { type ExportFormat, exportFormatFacts, exportFormats } from '../domain/export-format.ts';
+import { formatBytes, plural } from '../domain/wording.ts';
 import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
 import { requestExport } from '../export/request-export.ts';
@@ -14,7 +15,7 @@ import { defineCommand, type Invocation } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { writeSetup } from './export-setup.ts';
 import { followExport } from './follow.ts';
-import { formatBytes, plural, printable } from './format.ts';
+import { printable } from './format.ts';
 import { choice, flag, repeated, required, text } from './options.ts';
 import { tableOfFiles } from './print-job.ts';
 import { createProgress } from './progress.ts';
@@ -43,7 +44,7 @@ const verify = defineCommand({
     terminal.print(
       differences.length === 0
         ? `${folder}: ${terminal.style('green', 'all is as it was written')}: ${seen}`
-        : `${folder}: ${terminal.style('red', `${differences.length} differences`)}: ${seen}`,
+        : `${folder}: ${terminal.style('red', plural(differences.length, 'difference'))}: ${seen}`,
     );
   },
 });

@@ -13,6 +13,7 @@ import {
   type LoadOptions,
 } from '../domain/load.ts';
 import type { SourceFormat } from '../domain/source.ts';
+import { formatCount } from '../domain/wording.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
@@ -22,7 +23,7 @@ import { useMapping } from '../load/saved-mappings.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';
-import { formatCount, printable } from './format.ts';
+import { printable } from './format.ts';
 import { printPlan } from './plans.ts';
 import { describeReading, summarise } from './print-job.ts';
 import { createProgress, showReceiving } from './progress.ts';

@@ -2,6 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Fault } from '../domain/errors.ts';
+import { formatCount, plural } from '../domain/wording.ts';
 import {
   formatOf,
   type ListedExport,
@@ -16,7 +17,6 @@ import { countStoredEvents } from '../postgres/stores/events.ts';
 import { type LoadedBack, restoreTimes } from '../postgres/stores/profiles.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { loadSetup, type SetupLoaded } from './export-setup.ts';
-import { formatCount } from './format.ts';
 import {
   type Imported,
   type ImportOptions,
@@ -197,7 +197,7 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
   if (setup.mappings > 0) terminal.print(`saved mappings: ${formatCount(setup.mappings)} added`);
   if (setup.subscriptions > 0) {
     terminal.inform(
-      `${formatCount(setup.subscriptions)} subscriptions are in subscriptions.json; none was made: \`sluice notifications add\``,
+      `subscriptions.json has ${plural(setup.subscriptions, 'subscription')}; none was made: \`sluice notifications add\``,
     );
   }
 }

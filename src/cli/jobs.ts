@@ -13,6 +13,7 @@ import {
 import { readCauseId } from '../domain/cause.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { type Load, loadStatuses } from '../domain/load.ts';
+import { formatCount, plural } from '../domain/wording.ts';
 import { exportRejects, listRejects } from '../load/rejects.ts';
 import { renderLoadListItem, renderReject } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
@@ -21,7 +22,7 @@ import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { followJob, followLoad } from './follow.ts';
-import { formatCount, plural, printList } from './format.ts';
+import { printList } from './format.ts';
 import { mend } from './mend.ts';
 import { choice, flag, parseCount, parsed, parseJobId, required } from './options.ts';
 import { applyPlanOfJob, planOfJob } from './plans.ts';

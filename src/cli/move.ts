@@ -4,6 +4,7 @@ import { type Config, givenValue } from '../config.ts';
 import type { Finding } from '../doctor/check.ts';
 import { hideSecrets } from '../doctor/examine.ts';
 import { ConfigError } from '../domain/errors.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { measureFiles } from '../move/copy-files.ts';
 import {
@@ -22,7 +23,7 @@ import {
 import { defineCommand, type Invocation } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { columnsOf, formatBytes, formatCount, formatDuration, plural, printTable } from './format.ts';
+import { columnsOf, printTable } from './format.ts';
 import { flag, text } from './options.ts';
 import { createProgress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';

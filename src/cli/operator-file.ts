@@ -1,6 +1,7 @@
 /** Files that the operator writes, definitions and schedules, as commands read them. */
 import { createReadStream } from 'node:fs';
 import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
+import { plural } from '../domain/wording.ts';
 import type { RefusedFile } from '../operator-file/read.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { printable } from './format.ts';
@@ -46,10 +47,9 @@ export function explainProblems(
   const lines = problems.map(
     ({ line, column, message }) => `${name}:${line}:${column}: ${printable(message, 400)}`,
   );
-  const count = problemCount === 1 ? 'a problem' : `${problemCount} problems`;
   const rest = problemCount - problems.length;
   return [
-    `${name} has ${count}; ${consequence}.`,
+    `${name} has ${plural(problemCount, 'problem')}; ${consequence}.`,
     ...lines,
     ...(rest > 0 ? [`… and ${rest} more.`] : []),
   ].join('\n');

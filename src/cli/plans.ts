@@ -1,11 +1,12 @@
 /** Plans as a person reads them, and applying one. */
 import { onDriftChoices } from '../domain/load.ts';
+import { formatCount } from '../domain/wording.ts';
 import { applyPlan } from '../load/apply-plan.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { planJson, renderLoadListItem } from '../load/render-load.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { defineCommand } from './define-command.ts';
-import { columnsOf, formatCount, printable, printTable } from './format.ts';
+import { columnsOf, printable, printTable } from './format.ts';
 import { flag, parseJobId, required } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -64,7 +65,7 @@ export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: Sh
   const heads = columnsOf('entity', 'property', '>added', '>changed', '>removed', '>type changed', '');
   printTable(terminal, heads, [...rows, ['all', '', ...cells(values), '']]);
   const more = properties.length - rows.length + morePropertyNames;
-  if (more > 0) terminal.print(`… and ${formatCount(more)} more properties`);
+  if (more > 0) terminal.print(`… and ${formatCount(more)} more ${more === 1 ? 'property' : 'properties'}`);
   if (sample.length > 0) {
     terminal.print('');
     const sampled = sample

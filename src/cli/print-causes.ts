@@ -1,9 +1,10 @@
 /** Why records of a load were refused, counted by cause, and what would mend them. */
 import { writeCauseId } from '../domain/cause.ts';
+import { formatCount } from '../domain/wording.ts';
 import { type ListedCause, listCauses } from '../load/causes/list-causes.ts';
 import type { Proposal } from '../load/causes/proposals.ts';
 import { renderCauses } from '../load/causes/render-causes.ts';
-import { columnsOf, formatCount, printable, printTable } from './format.ts';
+import { columnsOf, printable, printTable } from './format.ts';
 import type { EnvironmentSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -4,20 +4,12 @@ import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import { countedKinds, type Load, type Tally } from '../domain/load.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/read-exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
-import {
-  columnsOf,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatTime,
-  plural,
-  printable,
-  renderTable,
-} from './format.ts';
+import { columnsOf, formatTime, printable, renderTable } from './format.ts';
 import type { Terminal } from './terminal.ts';
 
 export const jobColumns = columnsOf('job', 'type', 'status', 'file', 'accepted', '>rows', '>rejected');
@@ -58,7 +50,7 @@ function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Recor
   line('what', `${load.type}, ${load.entity}`);
   line('accepted', load.acceptedAt.toISOString());
   if (load.endedAt !== null) line('ended', load.endedAt.toISOString());
-  if (load.status === 'queued') line('waits for', `${load.queuePosition ?? 0} loads before it`);
+  if (load.status === 'queued') line('waits for', `${plural(load.queuePosition ?? 0, 'load')} before it`);
   if (load.attempts > 1) line('attempts', String(load.attempts));
   if (load.duplicateOf !== null) line('same as', `job ${load.duplicateOf}`);
   if (load.amends !== null) line('mends', `refused records of job ${load.amends}`);
@@ -172,7 +164,7 @@ function printDeletionJob(terminal: Terminal, found: Deletion): void {
   line('job', found.jobId);
   line('status', terminal.style('bold', status));
   line('what', `deletion of ${formatCount(counts.requested)} ${entity}`);
-  if (status === 'queued') line('waits for', `${queuePosition ?? 0} jobs before it`);
+  if (status === 'queued') line('waits for', `${plural(queuePosition ?? 0, 'job')} before it`);
   line('ids', `${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`);
   const others = `${plural(removed.rejects, 'refused record')}, ${plural(removed.files, 'received file')}, files of ${plural(removed.exports, 'export')}`;
   line('removed', `${plural(removed.events, 'event')}, ${others}`);

@@ -3,14 +3,69 @@
  * which gives each its session, `--json`, examples and exit codes. `service/` runs the long ones: start,
  * serve, work.
  */
-import { Command, Help } from 'commander';
+import { existsSync, readFileSync } from 'node:fs';
+import { loadEnvFile } from 'node:process';
+import { parseEnv } from 'node:util';
+import { Command, CommanderError, Help } from 'commander';
 import { readPackage } from '../package-root.ts';
 import type { AddCommand } from './define-command.ts';
+import { exitCodes, explainError, UsageError } from './errors.ts';
 import { addGlobalOptions, type Cli } from './settings.ts';
+import { createTerminal, type Terminal } from './terminal.ts';
+
+/** Runs the command that the words name, and ends the process with its exit code. */
+export async function run(words: readonly string[]): Promise<void> {
+  const processEnv = process.env;
+  // On Node 20 the SDK for S3 prints eight lines about its later versions, which are not the one that we ship.
+  processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
+  const terminal = createTerminal(processEnv);
+  let program: Command | null = null;
+  let exitCode: number = exitCodes.ok;
+  try {
+    const fromDotEnv = loadDotEnv('.env');
+    const cli: Cli = { processEnv, fromDotEnv, terminal, entry: process.argv[1] ?? '' };
+    program = await createProgram(cli, words);
+    await program.parseAsync(words, { from: 'user' });
+    exitCode = Number(process.exitCode ?? exitCodes.ok);
+  } catch (error) {
+    const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
+    exitCode = report(error, terminal, level === 'debug' || level === 'trace');
+  }
+  // Output to a pipe may still be under way; after it, nothing that was left open may keep the process alive.
+  process.stdout.write('', () => process.exit(exitCode));
+}
+
+function report(error: unknown, terminal: Terminal, debugging: boolean): number {
+  // Commander has printed it already.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  const { message, exitCode, unforeseen } = explainError(error);
+  terminal.inform(`sluice: ${message}`);
+  if (debugging && error instanceof Error) terminal.inform(String(error.stack));
+  else if (unforeseen) terminal.inform('LOG_LEVEL=debug shows where it happened.');
+  return exitCode;
+}
+
+/**
+ * Takes the variables of `.env`, if the working directory has one, into the environment of this process; those that are set
+ * already win. Returns the names that came from it.
+ * @throws UsageError if it cannot be read.
+ */
+function loadDotEnv(path: string): ReadonlySet<string> {
+  if (!existsSync(path)) return new Set();
+  try {
+    const names = Object.keys(parseEnv(readFileSync(path, 'utf8')));
+    const added = names.filter((name) => process.env[name] === undefined);
+    loadEnvFile(path);
+    return new Set(added);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`The file .env of this folder cannot be read: ${why}`);
+  }
+}
 
 const described = new Help();
 
-/** In the order of the help. What a command needs is loaded with it: half a second of processor time for all of them. */
+/** The commands in the order of the help. Each loads what it needs: all of them take half a second of processor time. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   start: async () => (await import('./serve.ts')).start,
   import: async () => (await import('./import.ts')).importFiles,
@@ -43,13 +98,11 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   db: async () => (await import('./database.ts')).db,
   psql: async () => (await import('./database.ts')).psql,
   config: async () => (await import('./config.ts')).config,
+  completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('../../examples/demo/demo.ts')).demo,
 };
 
-/**
- * The `sluice` command with the subcommands that are among `words`, or, if none is (help, a mistake), with all of them.
- * Parsing it runs one of them.
- */
+/** Creates the `sluice` command with the subcommands that are among `words`; if none is (help, a mistake), with all. */
 export async function createProgram(cli: Cli, words: readonly string[]): Promise<Command> {
   const program = new Command('sluice');
   program
@@ -78,7 +131,7 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
 function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
   const all = Object.entries(commands);
   const named = all.filter(([name]) => words.includes(name));
-  if (words[0] === '--version' || words[0] === '-v') return [];
-  const wanted = words.includes('help') || named.length === 0 ? all : named;
+  const tellsOfAll = words.includes('help') || words.includes('completion');
+  const wanted = tellsOfAll || named.length === 0 ? all : named;
   return wanted.map(([, load]) => load);
 }

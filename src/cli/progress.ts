@@ -1,8 +1,8 @@
 import cliProgress from 'cli-progress';
 import type { Export } from '../domain/export.ts';
 import type { Load } from '../domain/load.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
-import { formatBytes, formatCount, formatDuration, plural } from './format.ts';
 import type { Terminal } from './terminal.ts';
 
 /** How far a load or an export is. */
@@ -79,7 +79,7 @@ export function showLoad(progress: Progress, load: Load): void {
 
 function describeLoad(load: Load, now: Date): string {
   if (load.status === 'queued' && (load.queuePosition ?? 0) > 0)
-    return `waits for ${load.queuePosition} loads before it`;
+    return `waits for ${plural(load.queuePosition ?? 0, 'load')} before it`;
   const { read, rejected } = load.tally;
   const parts = [`${formatCount(read)}/${plural(load.totalRows, 'row')}`];
   const rate = rowsPerSecond(load, now) ?? 0;

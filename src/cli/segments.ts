@@ -1,5 +1,6 @@
 import type { StoredSegment } from '../domain/definitions.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
+import { formatCount, plural } from '../domain/wording.ts';
 import { analyzeStale } from '../postgres/maintenance.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
@@ -8,7 +9,7 @@ import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
-import { columnsOf, formatCount, plural, printable, printList } from './format.ts';
+import { columnsOf, printable, printList } from './format.ts';
 import { parsed, required } from './options.ts';
 import type { EnvironmentSession } from './session.ts';
 

@@ -1,4 +1,6 @@
 /** `sluice start` and `sluice serve`: the service, or its HTTP server alone. */
+
+import { plural } from '../domain/wording.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
 import { warnOfTraces } from '../telemetry/open-tracing.ts';
@@ -51,7 +53,7 @@ export const start = defineCommand({
     stop.onSecond = service.kill;
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     if (!stop.signal.aborted) {
-      const workers = config.workers === 1 ? '1 worker' : `${config.workers} workers`;
+      const workers = plural(config.workers, 'worker');
       terminal.print(
         `sluice listens on ${service.url} (${workers}, ready in ${seconds} s). Ctrl-C stops it.`,
       );

@@ -5,6 +5,7 @@ import { readStatus, type ServiceStatus } from '../background-jobs/jobs.ts';
 import type { Config } from '../config.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
@@ -12,17 +13,7 @@ import type { LaneOverview } from '../postgres/stores/lane-overview.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
-import {
-  type Column,
-  columnsOf,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatTime,
-  plural,
-  printable,
-  renderTable,
-} from './format.ts';
+import { type Column, columnsOf, formatTime, printable, renderTable } from './format.ts';
 import { flag } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { findDatabase } from './session.ts';

@@ -2,12 +2,12 @@
 import { resolve } from 'node:path';
 import { previousFolder, readMajors, upgradeData } from '../backup/new-data.ts';
 import { checkUpgrade } from '../doctor/check-upgrade.ts';
+import { plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
-import { plural } from './format.ts';
 import { flag, text } from './options.ts';
 import { createProgress } from './progress.ts';
 import { provideForCommand, requireData } from './session.ts';

@@ -1,5 +1,6 @@
 import type { ClientBase } from 'pg';
 import type { Config } from '../config.ts';
+import { plural } from '../domain/wording.ts';
 import { type Finding, ok, warning } from './check.ts';
 
 const leastWalMib = 1_024;
@@ -106,7 +107,7 @@ export async function checkConnections(client: ClientBase, config: Sizes): Promi
   const { most = 0, used = 0 } = rows[0] ?? {};
   const check = 'postgres connections';
   const wanted = connectionsWanted(config);
-  const found = `${most} to be had, ${used} used by others; one \`sluice start\` with ${config.workers} workers may open ${wanted}`;
+  const found = `${most} to be had, ${used} used by others; one \`sluice start\` with ${plural(config.workers, 'worker')} may open ${wanted}`;
   if (wanted + used <= most) return [ok(check, found)];
   const advice =
     'Raise max_connections, or lower WORKERS, POOL_SIZE or WORKER_POOL_SIZE; count in what other machines run.';

@@ -1,5 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
+import { plural } from '../domain/wording.ts';
 import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
 import { isPooled, pooling } from '../postgres/pooler.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
@@ -199,5 +200,5 @@ export async function checkEventRetention(
   if (now() - prunedAt.getTime() > lateMs) {
     return [warning(check, `events were last pruned at ${prunedAt.toISOString()}`, 'Is a worker running?')];
   }
-  return [ok(check, `${eventsRemoved} events removed so far, ${archiveFiles} archives`)];
+  return [ok(check, `${plural(eventsRemoved, 'event')} removed so far, ${plural(archiveFiles, 'archive')}`)];
 }

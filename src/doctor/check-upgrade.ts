@@ -5,6 +5,7 @@ import pg from 'pg';
 import { readLastBackup } from '../backup/last-backup.ts';
 import { previousFolder, readMajors } from '../backup/new-data.ts';
 import type { Config } from '../config.ts';
+import { plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { readDisk } from '../files/disk.ts';
 import { packageRoot, readPackage } from '../package-root.ts';
@@ -174,7 +175,7 @@ async function checkMigrations(client: pg.Client): Promise<Finding[]> {
   const remarks = pending.flatMap((name) =>
     upgradeRemarks(texts.get(name) ?? '').map((remark) => `${name}: ${remark}`),
   );
-  const found = `${pending.length} ${pending.length === 1 ? 'is' : 'are'} pending`;
+  const found = plural(pending.length, 'is pending', 'are pending');
   if (remarks.length === 0) return [ok('migrations', `${found}, and none takes long: ${pending.join(', ')}`)];
   return [warning('migrations', `${found}: ${pending.join(', ')}`, remarks.join('; '))];
 }
@@ -191,7 +192,7 @@ async function checkBackup({ dataDir }: Config): Promise<Finding> {
     return warning('backup', '`sluice backup` made none', 'Make one first, with it or with pg_dump.');
   const ageMs = Date.now() - new Date(last.at).getTime();
   const hours = Math.round(ageMs / 3_600_000);
-  const found = `${last.file ?? 'standard output'}, ${hours === 1 ? '1 hour' : `${hours} hours`} old`;
+  const found = `${last.file ?? 'standard output'}, ${plural(hours, 'hour')} old`;
   return ageMs > backupMaxAgeMs
     ? warning('backup', found, 'Make a new one first: sluice backup')
     : ok('backup', found);

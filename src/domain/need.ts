@@ -1,4 +1,5 @@
 /* A need is something that a person must attend to. The overview, the console and `sluice status` show the same sentences. */
+import { plural } from './wording.ts';
 
 /** The kinds of needs, and the status of each. `failed`: something does not work. */
 export const needKinds = {
@@ -133,8 +134,4 @@ function describeLength(ms: number): string {
   if (minutes < 120) return plural(minutes, 'minute');
   const hours = Math.floor(minutes / 60);
   return hours < 48 ? plural(hours, 'hour') : plural(Math.floor(hours / 24), 'day');
-}
-
-function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }

@@ -9,6 +9,7 @@ import {
   symbols,
 } from 'pino';
 import pretty from 'pino-pretty';
+import { plural } from '../domain/wording.ts';
 import { type ActiveSpans, traceFields } from './tracing.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
@@ -141,7 +142,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 /** Past the logger, whose lines wait behind it. */
 function describeDropped(name: string, lines: number): string {
   const time = new Date().toISOString();
-  const msg = `${lines} lines of this log could not be written`;
+  const msg = `${plural(lines, 'line')} of this log could not be written`;
   return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 

@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from 'vitest';
+import { createClient, postPipelined } from '../../../examples/demo/client.ts';
+
+/** Puts every third request off, and accepts it when it comes again. */
+async function startBusyServer(answer: (body: string) => string) {
+  const seen: string[] = [];
+  let requests = 0;
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const bytes of request) body += String(bytes);
+    if (++requests % 3 === 1) {
+      response.writeHead(503, { 'retry-after': '0', 'content-length': 13 }).end('{"errors":[]}');
+      return;
+    }
+    seen.push(body);
+    response.writeHead(202, { 'content-length': answer(body).length }).end(answer(body));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, seen, stop: () => server.close() };
+}
+
+const { signal } = new AbortController();
+
+test('requests that a busy server puts off are sent again after Retry-After, each accepted once', async () => {
+  const server = await startBusyServer(() => '');
+  const counts: number[] = [];
+  await postPipelined({
+    ...{ url: server.url, path: '/v1/track', key: 'k', count: 500, signal },
+    body: (n) => String(n),
+    onAnswered: (count) => counts.push(count),
+  }).finally(server.stop);
+  expect(server.seen.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 500 }, (_, n) => n));
+  expect(counts.at(-1)).toBe(500);
+});
+
+test('so is a single request; a server that has no more to say is an error', async () => {
+  const server = await startBusyServer((body) => body);
+  const client = createClient(server.url, 'k', signal);
+  expect(await client.post('/v1/users/bulk_identify', { a: 1 })).toEqual({ a: 1 });
+  server.stop();
+  await expect(client.post('/v1/users/bulk_identify', {})).rejects.toThrow();
+});
