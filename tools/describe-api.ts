@@ -13,7 +13,7 @@ export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);
 }
 
-/** The OpenAPI document as it is committed. */
+/** Returns the OpenAPI document that the routes make. */
 export async function describeApi(): Promise<ApiDocument> {
   const app = createIdleApp();
   try {

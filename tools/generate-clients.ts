@@ -1,5 +1,5 @@
 /**
- * Writes clients of docs/openapi.json into a folder, by openapi-typescript (types for openapi-fetch) and by @hey-api/openapi-ts:
+ * Writes clients of dist/openapi.json (`npm run build`) into a folder, by openapi-typescript (types for openapi-fetch) and by @hey-api/openapi-ts:
  * `tsx tools/generate-clients.ts FOLDER`. Both make code with the TypeScript of before version 7, which has no such
  * interface yet: they are given that of `typescript-5`.
  */
@@ -15,7 +15,7 @@ const hooks = `export function resolve(name, context, next) {
 register(`data:text/javascript,${encodeURIComponent(hooks)}`);
 
 const [, , folder = 'clients'] = process.argv;
-const document = join(packageRoot, 'docs', 'openapi.json');
+const document = join(packageRoot, 'dist', 'openapi.json');
 
 await writeTypes();
 await writeClient();

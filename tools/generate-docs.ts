@@ -1,5 +1,5 @@
 /**
- * Writes docs/errors.md, docs/configuration.md, docs/openapi.json and the schemas of docs/schemas from the code.
+ * Writes docs/errors.md, docs/configuration.md and the schemas of docs/schemas from the code.
  * `--verify` writes nothing and fails on a difference.
  */
 import { readFile, writeFile } from 'node:fs/promises';
@@ -8,14 +8,12 @@ import { definitionsFileSchema } from '../src/definitions/definitions-file.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { segmentSchema } from '../src/segments/segment.ts';
 import { schedulesFileSchema } from '../src/sources/schedules/schedules-file.ts';
-import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 
 const verify = process.argv.includes('--verify');
 for (const [name, page] of [
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
-  ['openapi.json', `${JSON.stringify(await describeApi(), null, 2)}\n`],
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
   ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(), null, 2)}\n`],

@@ -39,7 +39,7 @@ describe('npm pack', () => {
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
-      'docs/openapi.json',
+      'dist/openapi.json',
       'package.json',
     ]);
     for (const part of ['bundle', 'console'])

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { settings } from '../../src/settings.ts';
+import { describeApi } from '../../tools/describe-api.ts';
 import { repository, traceVariables } from '../support/compose.ts';
 
 const samples = join(repository, 'examples/kubernetes');
@@ -162,9 +163,7 @@ test('pods stop in time: no request is sent to a server that stops, and what it 
   const graceMs = (pod: PodTemplate | undefined) => (pod?.spec.terminationGracePeriodSeconds ?? 0) * 1_000;
   expect(graceMs(server)).toBeGreaterThan(drainMs + shutdownMs + 5_000);
   expect(graceMs(worker)).toBeGreaterThan(shutdownMs + 5_000);
-  const { paths } = JSON.parse(await readFile(join(repository, 'docs/openapi.json'), 'utf8')) as {
-    readonly paths: Readonly<Record<string, unknown>>;
-  };
+  const { paths } = await describeApi();
   for (const probe of [ready, live]) expect(Object.keys(paths)).toContain(probe?.httpGet?.path);
   // The same check as compose has.
   const compose = await readFile(join(repository, 'docker-compose.yml'), 'utf8');

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { anchorOf, pageFiles, placeOf, root, sections, targetOf } from '../../site/pages.ts';
+import { describeApi } from '../../tools/describe-api.ts';
 
 /** The pages for people. */
 const pages = ['README.md', ...pageFiles];
@@ -22,8 +23,8 @@ test.each(pages)('%s links only to what exists', (page) => {
   expect(linksOf(page).filter((link) => !leadsSomewhere(page, link))).toEqual([]);
 });
 
-test('docs/api.md has every route of docs/openapi.json', () => {
-  const { paths } = JSON.parse(read('docs/openapi.json')) as { readonly paths: Record<string, unknown> };
+test('docs/api.md has every route', async () => {
+  const { paths } = await describeApi();
   const reference = read('docs/api.md');
   const lastWords = Object.keys(paths).map(
     (path) => path.split('/').findLast((part) => !part.startsWith('{')) ?? '',
@@ -107,7 +108,10 @@ describe('the site', () => {
     });
     expect(targetOf('docs/api.md', 'decisions')).toMatchObject({ place: 'decisions/index.md' });
     expect(targetOf('docs/api.md', '../SECURITY.md')).toMatchObject({ place: 'security.md' });
-    expect(targetOf('docs/api.md', 'openapi.json')).toEqual({ kind: 'file', file: 'docs/openapi.json' });
+    expect(targetOf('docs/api.md', 'samples/schedules.yaml')).toEqual({
+      kind: 'file',
+      file: 'docs/samples/schedules.yaml',
+    });
     for (const nothing of ['nothing.md', '../src/nothing.ts', '../../outside.md']) {
       expect(() => targetOf('docs/api.md', nothing)).toThrow('neither a page nor a file');
     }
