@@ -7,7 +7,16 @@ import { repository } from './compose.ts';
 const run = promisify(execFile);
 
 /** What `npm pack` reads, in its scripts and for the tarball. */
-const needed = ['package.json', 'tools', 'src/package-root.ts', 'dist/bundle', 'dist/console', 'docs', 'sql'];
+const needed = [
+  'package.json',
+  'tools',
+  'src/package-root.ts',
+  'dist/bundle',
+  'dist/console',
+  'dist/openapi.json',
+  'docs',
+  'sql',
+];
 
 export interface Packed {
   /** Path of the tarball. */
