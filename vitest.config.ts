@@ -4,10 +4,7 @@ import { defineConfig } from 'vitest/config';
 import { chromiumPath } from './test/support/browser.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 
-/**
- * Where there is plenty of memory, temporary folders are in it: a killed process loses nothing of what it wrote there,
- * and nobody waits for a disk. A container has 64 MB of it unless told otherwise.
- */
+/** Temporary folders are in memory if there is plenty: nobody waits for a disk. A container has 64 MB of it unless told otherwise. */
 const memory = '/dev/shm';
 const plenty = 8 * 2 ** 30;
 
@@ -27,91 +24,91 @@ function memoryIsPlenty(): boolean {
 
 if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR'] = memory;
 
-/**
- * One project per level of test. Forks, because Postgres dies with the thread that started it. Groups run one after
- * another: the last two start whole services and look at how fast they recover, so no other level may run beside them.
- */
-const project = (name: string, group: number, maxWorkers: number, extra: object = {}) => ({
-  test: {
-    name,
-    include: [`test/${name}/**/*.test.ts`],
-    setupFiles: 'test/support/setup.ts',
-    // Files that follow one another in a worker share the modules that they import: loading them is half of the work.
-    isolate: false,
-    environment: 'node',
-    pool: 'forks' as const,
-    maxWorkers,
-    sequence: { groupOrder: group },
-    testTimeout: 180_000,
-    hookTimeout: 120_000,
-    // A machine that was busy for a moment is no defect. Nothing else is tried again: that would hide a race.
-    retry: { count: 1, condition: /to be less than/ },
-    ...extra,
-  },
-});
-
-/** A Postgres for the files of a project, each with databases of its own. */
+/** A PostgreSQL for the files of a project, each with databases of its own. */
 const server = { globalSetup: 'test/support/postgres-server.ts' };
 
-/**
- * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. Uploads need
- * it not: server.test.ts, the properties and chaos choose their queue themselves, and take both.
- */
-const onRedis =
-  spawnSync('redis-server', ['--version']).status === 0
-    ? [
-        project('redis', 0, 3, {
-          include: ['test/contract/http/{bulk-identify,deletions}.test.ts'],
-          env: { SLUICE_TEST_QUEUE: 'redis' },
-          ...server,
-        }),
-      ]
-    : [];
+/** Tests that measure times, memory or a small disk: nothing else may run beside them. */
+const timed = [
+  'test/chaos/{hostile-http,killed-workers,paused-worker,whole-service}.test.ts',
+  'test/unit/linear-scanners.test.ts',
+];
 
-/** What stores and reads files, once more with them on S3. */
-const onS3 = project('s3', 0, 3, {
-  include: ['test/contract/http/{imports,exports,uploads}.test.ts', 'test/integration/export-write.test.ts'],
-  env: { SLUICE_TEST_STORAGE: 's3' },
-  ...server,
+/** Files that `npm test` leaves out: they take long, and show again what shorter ones show, or a rare fault. */
+const long = [
+  'test/acceptance/!(delete|env-example|inbox|start).test.ts',
+  'test/integration/{embedded-postgres,redis-forms,silent-connections}.test.ts',
+];
+
+/** What goes through the queue, and what stores and reads files: once more on Redis, and on S3. */
+const onRedis = ['test/contract/http/{bulk-identify,deletions}.test.ts'];
+const onS3 = [
+  'test/contract/http/{imports,exports,uploads}.test.ts',
+  'test/integration/export-write.test.ts',
+];
+
+/** `npm test` runs in mode "short": what proves each promise once, on the embedded PostgreSQL. `npm run test:all` runs everything. */
+export default defineConfig(({ mode }) => {
+  const short = mode === 'short';
+
+  /** Forks, because PostgreSQL dies with the thread that started it. Groups run one after another. */
+  const project = (name: string, more: object = {}) => ({
+    test: {
+      name,
+      include: [`test/${name}/**/*.test.ts`],
+      exclude: [...timed, ...(short ? long : [])],
+      setupFiles: 'test/support/setup.ts',
+      // Files that follow one another in a worker share the modules that they import: loading them is half of the work.
+      isolate: false,
+      environment: 'node',
+      pool: 'forks' as const,
+      maxWorkers: 3,
+      sequence: { groupOrder: 0 },
+      env: short ? { SLUICE_TEST_SHORT: '1' } : {},
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
+      // A machine that was busy for a moment is no defect. Nothing else is tried again: that would hide a race.
+      retry: { count: 1, condition: /to be less than/ },
+      ...more,
+    },
+  });
+
+  return {
+    test: {
+      sequence: { sequencer: LongestFirst },
+      experimental: { fsModuleCache: true },
+      projects: [
+        project('unit'),
+        project('integration', server),
+        project('contract', server),
+        project('acceptance', { globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'] }),
+        ...(short ? [] : everythingElse(project)),
+      ],
+    },
+  };
 });
 
-/** The console in a real browser, where there is one. Its files share the browser. */
-const inBrowser =
-  chromiumPath === null
-    ? []
-    : [
-        project('console', 0, 3, {
-          ...server,
-          globalSetup: [server.globalSetup, 'test/support/browser.ts'],
-        }),
-      ];
-if (chromiumPath === null) {
-  process.stderr.write(
-    'The console is not tested: there is no Chromium (apt-get install chromium-headless-shell).\n',
-  );
+type Project = (name: string, more?: object) => { readonly test: object };
+
+/** The projects that need a program of the system, or time. */
+function everythingElse(project: Project) {
+  const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
+  const hasBrowser = chromiumPath !== null;
+  if (!hasBrowser) {
+    process.stderr.write(
+      'The console is not tested: there is no Chromium (apt-get install chromium-headless-shell).\n',
+    );
+  }
+  return [
+    // What goes from a request through workers, once more with the queue on Redis. Other tests choose their queue themselves.
+    ...(hasRedis
+      ? [project('redis', { include: onRedis, env: { SLUICE_TEST_QUEUE: 'redis' }, ...server })]
+      : []),
+    project('s3', { include: onS3, env: { SLUICE_TEST_STORAGE: 's3' }, ...server }),
+    // Its files share the browser.
+    ...(hasBrowser
+      ? [project('console', { globalSetup: [server.globalSetup, 'test/support/browser.ts'] })]
+      : []),
+    project('chaos', { sequence: { groupOrder: 1 }, ...server }),
+    project('timed', { include: timed, exclude: [], maxWorkers: 1, sequence: { groupOrder: 2 }, ...server }),
+  ];
 }
-
-const patient = { testTimeout: 300_000 };
-
-/** Chaos that looks at times, memory or a small disk: nothing else may run beside it. */
-const timed = ['test/chaos/{hostile-http,killed-workers,paused-worker,whole-service}.test.ts'];
-
-export default defineConfig({
-  test: {
-    sequence: { sequencer: LongestFirst },
-    experimental: { fsModuleCache: true },
-    projects: [
-      project('unit', 0, 3),
-      project('integration', 0, 3, server),
-      project('contract', 0, 3, server),
-      ...onRedis,
-      onS3,
-      ...inBrowser,
-      project('acceptance', 0, 3, {
-        globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
-      }),
-      project('chaos', 1, 3, { ...server, ...patient, exclude: timed }),
-      project('timed', 2, 1, { ...server, ...patient, include: timed }),
-    ],
-  },
-});

@@ -18,6 +18,7 @@ import {
   startManually,
 } from '../support/load-file.ts';
 import { ndjsonFile, type RandomFile } from '../support/random-files.ts';
+import { runs } from '../support/runs.ts';
 import {
   type CompanyRecord,
   type OracleRecord,
@@ -164,7 +165,7 @@ describe('a file some of whose records are mended afterwards', () => {
         expect(status).toBe(refused === file.says.length ? 'failed' : 'completed');
       },
     );
-    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 100_000, numRuns: 14 });
+    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 100_000, numRuns: runs(14) });
   });
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openRecordSite, type RecordSite } from '../support/records.ts';
+import { runs } from '../support/runs.ts';
 import type { Tenant } from '../support/system.ts';
 
 let site: RecordSite;
@@ -87,7 +88,7 @@ async function read(run: number, environmentId: number): Promise<object> {
   };
 }
 
-let runs = 0;
+let count = 0;
 
 describe('a batch', () => {
   test('ends as its records sent one by one: users, companies, and events with the company of their user at that moment', async () => {
@@ -96,7 +97,7 @@ describe('a batch', () => {
     });
     await fc.assert(
       fc.asyncProperty(batches, async (all) => {
-        const run = ++runs;
+        const run = ++count;
         for (const items of all) {
           await sendBatch(items.map((item) => inRun(run, item)));
           for (const item of items) await sendAlone(inRun(run, item), other.key);
@@ -105,7 +106,7 @@ describe('a batch', () => {
           await read(run, other.environment.environmentId),
         );
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -117,7 +118,7 @@ describe('a batch', () => {
     const instant = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1_000).toISOString();
     await fc.assert(
       fc.asyncProperty(dated, fc.integer({ min: 1, max: 6 }), async (records, perBatch) => {
-        const run = ++runs;
+        const run = ++count;
         for (let from = 0; from < records.length; from += perBatch) {
           const some = records.slice(from, from + perBatch);
           await sendBatch(
@@ -130,7 +131,7 @@ describe('a batch', () => {
           await read(run, other.environment.environmentId),
         );
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
@@ -143,7 +144,7 @@ describe('a batch', () => {
     const step = fc.oneof(alone, company, fc.array(fc.oneof(identify, company), { maxLength: 8 }));
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
-        const run = ++runs;
+        const run = ++count;
         const sent = steps.map((each) => [each].flat().map((item) => inRun(run, item)));
         const statuses = await site.pipeline(
           sent.map((items, at) => {
@@ -159,12 +160,12 @@ describe('a batch', () => {
           await read(run, other.environment.environmentId),
         );
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
   });
 
   test('whose connection is lost in the middle leaves nothing, and is answered 503', async () => {
-    const run = ++runs;
+    const run = ++count;
     const items = [
       { type: 'track', user_id: 'u', event_name: 'x', event_id: 'lost' },
       { type: 'identify', user_id: 'u', company_id: 'c' },
@@ -188,7 +189,7 @@ describe('a batch', () => {
   });
 
   test('that cannot be committed for one item is committed without it', async () => {
-    const run = ++runs;
+    const run = ++count;
     await site.sql(`
       create function sluice.refuse_batch_item() returns trigger language plpgsql as $$
       begin
@@ -209,7 +210,7 @@ describe('a batch', () => {
   });
 
   test('of two servers with the same users, companies and event ids in opposite orders end, all of them', async () => {
-    const run = ++runs;
+    const run = ++count;
     const items = Array.from({ length: 40 }, (_, n) => [
       inRun(run, { type: 'company', company_id: `c${n}`, metadata: { n } }),
       inRun(run, { type: 'identify', user_id: `u${n}`, company: { company_id: `c${40 - n}`, m: n } }),

@@ -38,6 +38,7 @@ import {
   runManually,
   startManually,
 } from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -97,7 +98,7 @@ describe('what is exported', () => {
         expect(found('companies', 'company_id')).toEqual(expected.companies);
         expect(found('events', 'event_id')).toEqual(expected.events);
       }),
-      { numRuns: onS3 ? 10 : 60 },
+      { numRuns: runs(onS3 ? 10 : 60) },
     );
   });
 
@@ -232,7 +233,7 @@ describe('values', () => {
           for await (const piece of copyOut(client, select, 'lines', never)) pieces.push(piece);
           expect(JSON.parse(Buffer.concat(pieces).toString())).toEqual([value, list, value]);
         }),
-        { numRuns: onS3 ? 10 : 150 },
+        { numRuns: runs(onS3 ? 10 : 150) },
       );
     });
   });
@@ -316,7 +317,7 @@ describe('values', () => {
           }
         },
       ),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     );
   });
 
@@ -346,7 +347,7 @@ describe('values', () => {
           expect(await readProfiles(t.system, again)).toEqual(await readProfiles(t.system, environmentId));
         },
       ),
-      { numRuns: onS3 ? 3 : 25 },
+      { numRuns: runs(onS3 ? 3 : 25) },
     );
   });
 

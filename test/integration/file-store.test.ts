@@ -17,6 +17,7 @@ import {
 import type { S3Location } from '../../src/files/s3-location.ts';
 import { createS3Store } from '../../src/files/s3-store.ts';
 import { openFileStore } from '../../src/files/storage.ts';
+import { runs } from '../support/runs.ts';
 import { deadEndpoint, startS3, type TestS3 } from '../support/s3.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -136,7 +137,7 @@ describe.each([
         if (start === end) return;
         expect((await collect(store.open(ref, { start, end }))).equals(part)).toBe(true);
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     );
   });
 

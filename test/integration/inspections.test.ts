@@ -9,6 +9,7 @@ import {
   startManually,
 } from '../support/load-file.ts';
 import { randomFile } from '../support/random-files.ts';
+import { runs } from '../support/runs.ts';
 import type { Json, StoredProfile } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -58,6 +59,6 @@ describe('an inspection', () => {
       expect(shown.rows).toHaveLength(tally.read - tally.rejected);
       expect(shown.refused.samples).toEqual(await readRejects(t.system, load.jobId));
     });
-    await fc.assert(property, { numRuns: 40 });
+    await fc.assert(property, { numRuns: runs(40) });
   });
 });

@@ -18,6 +18,7 @@ import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitio
 import { findMapping } from '../../src/postgres/stores/mappings.ts';
 import { exportAll, inDirectory } from '../support/export-files.ts';
 import { newEnvironment } from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -162,7 +163,7 @@ test('an environment comes back from its files as it was, times, ids and compani
         expect(await read(to)).toEqual(stored);
       });
     }),
-    { numRuns: 5 },
+    { numRuns: runs(5) },
   );
 }, 60_000);
 

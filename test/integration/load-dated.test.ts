@@ -27,6 +27,7 @@ import {
   type MixedFile,
   singleRecords,
 } from '../support/random-dated.ts';
+import { runs } from '../support/runs.ts';
 import { type CompanyRecord, expectTally, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -77,7 +78,7 @@ describe('records with and without times, and events, in files, batches and one 
         expect(await readEvents(environmentId)).toEqual(events.events());
       }
     });
-    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 90_000, numRuns: 25 });
+    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 90_000, numRuns: runs(25) });
   });
 });
 

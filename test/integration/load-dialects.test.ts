@@ -4,6 +4,7 @@ import { InputError } from '../../src/domain/errors.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { anyFile, type DialectFile, tellingFile } from '../support/dialect-files.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -16,7 +17,7 @@ afterAll(() => t.close());
  * As many as a CI run can spare, and never fewer: what is met must not depend on the machine. A hunt for others has more runs,
  * and other seeds: what a file of a few records leaves open is found once in some ten thousand.
  */
-const parameters = { numRuns: 120, endOnFailure: true } as const;
+const parameters = { numRuns: runs(120), endOnFailure: true } as const;
 
 const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
 

@@ -11,6 +11,7 @@ import {
   startManually,
 } from '../support/load-file.ts';
 import { redisAvailable } from '../support/redis.ts';
+import { runs } from '../support/runs.ts';
 import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -149,7 +150,7 @@ describe('chunks in any order, some at a time', () => {
         }
       },
     );
-    await fc.assert(property, { ...parameters, numRuns: 12 });
+    await fc.assert(property, { ...parameters, numRuns: runs(12) });
   });
 
   async function runShuffled(
@@ -204,7 +205,7 @@ describe.each(['postgres', 'redis'] as const)('through %s, by several workers', 
           oracle.events.texts(),
         );
       });
-      await fc.assert(property, { ...parameters, numRuns: 6 });
+      await fc.assert(property, { ...parameters, numRuns: runs(6) });
     },
   );
 });

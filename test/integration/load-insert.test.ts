@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KeyHash } from '../../src/mapping/key-table.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -99,6 +100,6 @@ test("the hash of a key is the server's", async () => {
         select hashtextextended(${key}::text collate "C", 0)::text as theirs`.execute(t.system.db);
       expect(String(ours)).toBe(rows[0]?.theirs);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

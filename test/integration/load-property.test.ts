@@ -18,6 +18,7 @@ import {
 import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
 import { ndjsonFile, type RandomFile, randomFile } from '../support/random-files.ts';
 import { redisAvailable } from '../support/redis.ts';
+import { runs } from '../support/runs.ts';
 import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -83,7 +84,7 @@ describe('chunks merged in any order, some at a time', () => {
         expect(await countLeftovers(t.system, real.jobId)).toBe(0);
       },
     );
-    await fc.assert(property, { ...parameters, numRuns: 15 });
+    await fc.assert(property, { ...parameters, numRuns: runs(15) });
   });
 
   async function runShuffled(
@@ -192,7 +193,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           expect(await countLeftovers(t.system, again)).toBe(0);
         },
       );
-      await fc.assert(property, { ...parameters, numRuns: 4 });
+      await fc.assert(property, { ...parameters, numRuns: runs(4) });
     },
   );
 
@@ -225,7 +226,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
         expect(tally.unchanged + tally.superseded + tally.rejected).toBe(tally.read);
         expect(await readVersions(t.system, environmentId)).toEqual(before);
       });
-      await fc.assert(property, { ...parameters, numRuns: 4 });
+      await fc.assert(property, { ...parameters, numRuns: runs(4) });
     },
   );
 });

@@ -12,6 +12,7 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -167,7 +168,7 @@ describe('an export file', () => {
             expect(withoutIds(before)).toEqual(withoutIds(await wholeContent(preset)));
           },
         ),
-        { numRuns: 6 },
+        { numRuns: runs(6) },
       );
     },
   );
@@ -208,7 +209,7 @@ describe('an export file', () => {
           expect(ofPieces).toEqual(ofWhole);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   });
 

@@ -8,6 +8,7 @@ import { readSegment } from '../../src/segments/read-segment.ts';
 import type { Segment } from '../../src/segments/segment.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { conditionsOn, definition, now, storedValues, world } from '../support/random-segments.ts';
+import { runs } from '../support/runs.ts';
 import {
   isInSegment,
   usersInSegment,
@@ -225,7 +226,7 @@ test('any value is what the documentation says it is, whatever the settings of t
       }
     });
   });
-  await fc.assert(property, { ...parameters, numRuns: 200 });
+  await fc.assert(property, { ...parameters, numRuns: runs(200) });
 });
 
 test('of a random world a segment finds who the documentation says, whatever another environment holds', async () => {
@@ -259,7 +260,7 @@ test('of a random world a segment finds who the documentation says, whatever ano
       }
     },
   );
-  await fc.assert(property, { ...parameters, numRuns: 250 });
+  await fc.assert(property, { ...parameters, numRuns: runs(250) });
 });
 
 test('nothing of a definition stands in the statement, and every parameter is text', () => {
@@ -281,7 +282,7 @@ test('nothing of a definition stands in the statement, and every parameter is te
       expect(query.sql).not.toMatch(/⟦|918273|2026|e\+|e-/);
       expect(query.parameters.filter((parameter) => typeof parameter !== 'string')).toEqual([]);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

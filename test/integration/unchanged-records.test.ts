@@ -16,6 +16,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { type RandomFile, randomFile } from '../support/random-files.ts';
+import { runs } from '../support/runs.ts';
 import {
   type CompanyRecord,
   expectTally,
@@ -208,7 +209,7 @@ test('whatever comes in between, loads count, write and mark as if every record 
       }
     },
   );
-  await fc.assert(property, { numRuns: 8, endOnFailure: false, interruptAfterTimeLimit: 100_000 });
+  await fc.assert(property, { numRuns: runs(8), endOnFailure: false, interruptAfterTimeLimit: 100_000 });
 });
 
 test('loads of a few files, and records between them, end as all records one by one', async () => {
@@ -238,7 +239,7 @@ test('loads of a few files, and records between them, end as all records one by 
       }
     },
   );
-  await fc.assert(property, { numRuns: 6, endOnFailure: false, interruptAfterTimeLimit: 100_000 });
+  await fc.assert(property, { numRuns: runs(6), endOnFailure: false, interruptAfterTimeLimit: 100_000 });
 });
 
 describe('a record that its profile bears the digest of', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openRecordSite, type RecordSite } from '../../support/records.ts';
+import { runs } from '../../support/runs.ts';
 
 const path = '/v1/identify';
 let site: RecordSite;
@@ -56,10 +57,10 @@ const atOnce = fc.tuple(
 );
 
 test('any sequence of identifies ends as it would if each were done alone in its turn', async () => {
-  let runs = 0;
+  let count = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(fc.oneof(inTurn, atOnce), { maxLength: 5 }), async (batches) => {
-      const run = `run${++runs}-`;
+      const run = `run${++count}-`;
       const model = new Model();
       for (const chains of batches) {
         if (chains.length === 1) await sendInTurn(run, chains.flat());
@@ -71,7 +72,7 @@ test('any sequence of identifies ends as it would if each were done alone in its
         companies: Object.fromEntries(model.companies),
       });
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   );
 });
 

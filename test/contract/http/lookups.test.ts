@@ -6,6 +6,7 @@ import { packageRoot } from '../../../src/package-root.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { runs } from '../../support/runs.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -396,7 +397,7 @@ describe('the pages of segments', () => {
         }
         expect(before ?? null).toBeNull();
       }),
-      { numRuns: 12, examples: [['200'], ['150'], ['9']] },
+      { numRuns: runs(12), examples: [['200'], ['150'], ['9']] },
     );
   });
 
@@ -416,7 +417,7 @@ describe('the pages of segments', () => {
           expect(here.data.map(({ id }) => id)).toEqual(ids.slice(from, to));
         }
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
   });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
+import { runs } from '../../support/runs.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
 interface Profile {
@@ -181,7 +182,7 @@ describe('one profile', () => {
     }
     const random = fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }), {
       seed: 7,
-      numRuns: 200,
+      numRuns: runs(200),
     });
     const taken = [...new Set(random)].filter(
       (id) => id.isWellFormed() && !id.includes('\0') && !/^\.{1,2}$/.test(id),

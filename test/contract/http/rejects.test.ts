@@ -4,6 +4,7 @@ import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hazardousText } from '../../support/formulas.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { runs } from '../../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
 interface RejectsPage {
@@ -534,7 +535,7 @@ describe('what a spreadsheet would run', () => {
           expect((await userOf(ids[at] ?? ''))?.metadata).toEqual(stored);
         }
       }),
-      { numRuns: 8 },
+      { numRuns: runs(8) },
     );
   });
 

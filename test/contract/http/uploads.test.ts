@@ -7,6 +7,7 @@ import { MAX_OPEN_UPLOADS, UPLOAD_PART_BYTES } from '../../../src/domain/limits.
 import { appendToUpload, createUpload } from '../../../src/load/append-upload.ts';
 import { openUpload, requireWholeUpload } from '../../../src/load/uploads.ts';
 import { type ErrorBody, type FetchOptions, refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { runs } from '../../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -168,7 +169,7 @@ describe('an upload that comes in several requests', () => {
       const stored = await openUpload(t.system.files, whole).toArray();
       expect(Buffer.concat(stored).equals(file)).toBe(true);
     });
-    await fc.assert(property, { numRuns: 25 });
+    await fc.assert(property, { numRuns: runs(25) });
   });
 
   test('is neither inspected nor loaded before it is whole', async () => {
