@@ -1,6 +1,6 @@
 /**
- * Writes docs/errors.md, docs/configuration.md and the schemas of docs/schemas from the code.
- * `--verify` writes nothing and fails on a difference.
+ * Writes docs/errors.md, docs/configuration.md and the schemas of docs/schemas from the code, and docs/proofs.md, which is
+ * not committed, from the tests. `--verify` writes nothing and fails on a difference.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,8 +9,10 @@ import { packageRoot } from '../src/package-root.ts';
 import { segmentSchema } from '../src/segments/segment.ts';
 import { schedulesFileSchema } from '../src/sources/schedules/schedules-file.ts';
 import { configurationPage, errorsPage } from './pages.ts';
+import { proofsPage } from './proofs.ts';
 
 const verify = process.argv.includes('--verify');
+if (!verify) await writeFile(join(packageRoot, 'docs/proofs.md'), proofsPage());
 for (const [name, page] of [
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],

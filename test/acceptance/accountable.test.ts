@@ -17,6 +17,7 @@ interface Cause {
   readonly proposals: readonly { readonly id: string; readonly ambiguous: boolean }[];
 }
 
+// proves: proposal-complete
 test('a file of a million rows, of which 40 000 are refused for five causes, has none refused after three proposals and one edited file', async () => {
   const folder = await temporaryFolder();
   const file = join(folder, 'customers.csv');

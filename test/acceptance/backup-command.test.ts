@@ -112,6 +112,7 @@ async function requestExport({ url, key }: Service): Promise<string> {
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
+// proves: backup-moment, backup-atomic
 test('a backup of a service at work is one moment: restored, its counts, keys and downloads are there, and the load under way completes', {
   timeout: 180_000,
 }, async () => {

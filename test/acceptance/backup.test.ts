@@ -12,6 +12,7 @@ afterEach(async () => {
 });
 
 /** As docs/operations.md has them; skipped where there is no PostgreSQL with pg_dump, since the embedded one has none. */
+// proves: backup-moment
 test.skipIf(systemPostgres === undefined)(
   'from a backup with its files a load goes on in the middle; without them it fails, says why, and holds nobody up',
   async () => {

@@ -29,12 +29,14 @@ describe('clients generated from the document', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
+  // proves: clients
   test('their types allow what a program does with each of them', async () => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const checked = await run(process.execPath, [tsc, '-p', folder]).catch((error) => error);
     expect(checked.stdout).toBe('');
   });
 
+  // proves: clients
   test.each([
     ['openapi-typescript with openapi-fetch', 'fetch-program.ts'],
     ['@hey-api/openapi-ts', 'generated-program.ts'],
@@ -67,6 +69,7 @@ describe('clients of examples/clients', () => {
     ['python3', 'client.py', hasPython],
   ] as const;
 
+  // proves: clients
   test.each(clients.filter(([, , isThere]) => isThere))(
     '%s %s identifies, tracks, imports a file, names its rejects and downloads an export',
     async (program, name) => {

@@ -139,6 +139,7 @@ describe('the command itself', () => {
   const everyCommand = () =>
     createProgram({ processEnv: {}, fromDotEnv: new Set(), terminal: createTerminal({}), entry: '' }, []);
 
+  // proves: docs-true
   test('every command and flag that the docs name is one', async () => {
     expect(wrongCommands(await everyCommand())).toEqual([]);
   });
@@ -191,6 +192,7 @@ describe('the command itself', () => {
 });
 
 describe('sluice jobs mend', () => {
+  // proves: mended-once
   test('refused records come back by proposal, from an editor and from a file, until nothing is left', async () => {
     await writeFile(join(dataDir, 'broken.csv'), 'user_id,name\nm1,Mia\n,Noah\nm3,"O"tto\n,Pia\n');
     const env = { DATABASE_URL: database.url };
@@ -243,6 +245,7 @@ describe('sluice inspect', () => {
     return finished;
   };
 
+  // proves: inspection
   test('says what a file holds, what would be refused, and which --map may help', async () => {
     const { code, stdout, stderr } = await look();
     expect(code).toBe(2);

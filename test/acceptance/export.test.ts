@@ -50,6 +50,7 @@ describe('sluice export, without a server', () => {
     expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { unchanged: 300 } } }] });
   });
 
+  // proves: environment-back
   test('everything of an environment, and what is defined, is the same in another after one command', async () => {
     await load(300);
     await writeFile(

@@ -12,6 +12,7 @@ import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from
 import { query } from './service.ts';
 
 describe('in a folder without data', () => {
+  // proves: settings
   test.each(['jobs list', 'export --out backup', 'status', 'keys list', 'migrate', 'psql', 'db url'])(
     'sluice %s says where it looked and what to do, and makes nothing',
     async (words) => {
@@ -87,6 +88,7 @@ test('sluice prune ends with 1 if events could not be archived, and says why', a
 describe('settings', () => {
   const key = 'k'.repeat(20);
 
+  // proves: settings
   test('.env of the folder is read, the environment wins over it, a flag over both; config says which, and no secret', async () => {
     const cwd = await temporaryFolder();
     const url = 'redis://me:s3cr@et@example.org:6379';
@@ -108,6 +110,7 @@ describe('settings', () => {
     expect(table.stderr).toContain(`${join(cwd, '.env')} is read`);
   });
 
+  // proves: settings
   test('a misspelt setting is named with the one that is meant, wherever it stands; other variables are let be', async () => {
     const cwd = await temporaryFolder();
     const others = 'PGHOST=a\nAPP_NAME=b\nOTEL_SERVICE_NAME=c\n';
@@ -136,6 +139,7 @@ describe('settings', () => {
     }
   });
 
+  // proves: settings
   test('everything that is wrong is said at once', async () => {
     const env = {
       WORKERS: 'many',

@@ -91,6 +91,7 @@ describe('sluice import, without a server', () => {
     }
   });
 
+  // proves: saved-mappings
   test('takes what a saved mapping says, which an inspection offers for files with the same header', async () => {
     await put('november.csv', 'Kunden-Nr;Stufe\nm1;a\n');
     await put('december.csv', 'Kunden-Nr;Stufe\nm2;N/A\n');

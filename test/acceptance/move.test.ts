@@ -34,6 +34,7 @@ async function makeTarget(): Promise<string> {
   return server.urlOf('target');
 }
 
+// proves: move
 test('a service moves to a PostgreSQL of its own, its files to S3 and its queue to Redis: stopped, moved, killed and moved on, started there with its keys, its load done, its old data shut', async () => {
   const [dataDir, target] = [await preparedDataDir(), await makeTarget()];
   const [secret, env] = [join(dataDir, 'target-url'), { DATA_DIR: dataDir }];

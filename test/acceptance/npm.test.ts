@@ -76,6 +76,7 @@ function refuses(port: number): Promise<boolean> {
   });
 }
 
+// proves: sigterm
 test('SIGTERM to `npm start` stops all of it in order before npm ends, with exit code 0', async () => {
   const started = npm(['start'], { DATA_DIR: await preparedDataDir() });
   const { processes, port } = await ready(started);

@@ -31,6 +31,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
 
 describe('npm pack', () => {
+  // proves: package
   test('makes a tarball of less than 6 MiB with what runs, what it serves and the licences, and nothing else', async () => {
     expect((await stat(packed.tarball)).size).toBeLessThan(6 * mebibyte);
     const files = await listTarball(packed.tarball);
@@ -47,6 +48,7 @@ describe('npm pack', () => {
     expect(files.filter((path) => /\.map$|\.test\.|\.tsbuildinfo$/.test(path))).toEqual([]);
   });
 
+  // proves: package
   test('leaves package.json as it was, and puts one into the tarball that asks for nothing that is bundled', async () => {
     const [before, after] = packed.manifests;
     expect(after).toBe(before);
@@ -126,6 +128,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
     for (const { pid, ending } of running.splice(0)) if (ending === null) process.kill(-pid, 'SIGKILL');
   });
 
+  // proves: package
   test.each(['20', '22'])(
     'npx sluice start loads a file on Node %s, and Ctrl-C stops all of it in order',
     async (node) => {
@@ -146,6 +149,7 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
     },
   );
 
+  // proves: package
   test('npx sluice demo runs to its end on Node 24', async () => {
     const startedAt = performance.now();
     const demo = runAs('24', 'npx', ['sluice', 'demo', ...(whole ? [] : smallDemo)]);

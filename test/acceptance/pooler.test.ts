@@ -20,6 +20,7 @@ async function openPooler(mode: PoolMode): Promise<string> {
 }
 
 describe.runIf(isInstalled('pgbouncer'))('PgBouncer with its defaults, the queue in PostgreSQL', () => {
+  // proves: pgbouncer
   test('session pooling: the doctor is content, a load of many chunks and a record arrive', async () => {
     const env = { DATABASE_URL: await openPooler('session') };
     const dataDir = await temporaryFolder();
@@ -44,6 +45,7 @@ describe.runIf(isInstalled('pgbouncer'))('PgBouncer with its defaults, the queue
     });
   });
 
+  // proves: pgbouncer
   test.each(['transaction', 'statement'] as const)(
     '%s pooling is refused by every command in one sentence, before anything is written',
     async (mode) => {

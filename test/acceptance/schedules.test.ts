@@ -57,6 +57,7 @@ describe('sluice schedules', () => {
     expect(history.stdout).toMatch(/drop +default +2026-01-01 00:00:00Z +completed +asked/);
   });
 
+  // proves: schedule-wait
   test('a run that is waited for waits for a worker that is starting too, and says it when none comes', async () => {
     const dataDir = await preparedDataDir();
     const env = { SCHEDULES_FILE: join(dataDir, 'sluice.schedules.yaml') };

@@ -18,6 +18,7 @@ if (!isInstalled) {
   process.stderr.write('The site of the docs is not tested: it is not installed (npm ci --prefix site).\n');
 }
 
+// proves: docs-true
 test.skipIf(!isInstalled || chromiumPath === null)(
   'the site has every page, finds words without another server, and asks no other origin for anything',
   async () => {

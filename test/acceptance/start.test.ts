@@ -68,6 +68,7 @@ describe('sluice start', () => {
     await awaitGone(processes);
   });
 
+  // proves: one-server
   test('killed with -9, it leaves neither a worker nor a database server behind', async () => {
     const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);

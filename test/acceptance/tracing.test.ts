@@ -57,6 +57,7 @@ const ofTrace = (traceId: string): Span[] => spans.filter((span) => span.traceId
 const childOf = (parent: Span | undefined, name: string | RegExp): Span | undefined =>
   spans.find(({ parentSpanId, name: own }) => parentSpanId === parent?.spanId && own.match(name) !== null);
 
+// proves: tracing
 test('an upload is one trace from the request to its chunk and its statements, a protocol that is not supported is warned about once, a collector that dies harms nothing, and what is left is sent at the stop', async () => {
   const service = await startService(await preparedDataDir(), {
     OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,

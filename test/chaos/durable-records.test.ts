@@ -26,6 +26,7 @@ const ways = ['marked', 'user', 'company'] as const;
 /** What a caller may have to wait until it is told that the database is away. */
 const refusedMs = 12_000;
 
+// proves: acknowledged
 test('what was answered 202 is there exactly once, though API and Postgres are killed again and again', async () => {
   await onRecords(async ({ site, postgres, serve, url }) => {
     let api = await serve();

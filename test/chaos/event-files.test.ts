@@ -9,6 +9,7 @@ const rows = 36_000;
 const file = createEventFile(rows);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: events-once
   test('a file of events is exact although its workers are killed again and again; loaded again, it adds nothing', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
@@ -29,6 +30,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     });
   });
 
+  // proves: events-once
   test('a file of events is exact although Postgres is stopped the hard way while it is loaded and when it is finished', async () => {
     await onSite({ queue, privatePostgres: true }, async (site) => {
       const { sql, postgres } = site;

@@ -23,6 +23,7 @@ const recoveryMs = 30_000;
 const quickMs = 3_000;
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: export-survives
   test('exports end completed, each with its files and nothing else, whatever is killed, paused, restarted or emptied', async () => {
     await onSite({ queue, privatePostgres: true }, async (site) => {
       await addUsers(site, rows);
@@ -116,6 +117,7 @@ async function cancel(site: Site, api: Api): Promise<void> {
   await work.stop();
 }
 
+// proves: export-survives
 test.concurrent('an export for which the disk has no room says so, leaves nothing behind, and is done once there is room', async ({
   skip,
 }) => {

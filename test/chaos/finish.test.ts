@@ -8,6 +8,7 @@ const file = createProfileFile({ rows: 50_000, seed: 6 });
 const table = oracleOf(file);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: load-survives
   test('a load is exact although its first chunk came last and kill -9 met the replay, and again the completion', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;

@@ -89,6 +89,7 @@ async function insertRejects(site: Site, environmentId: number, count: number, b
 }
 
 describe('while', () => {
+  // proves: slow-reader
   test('pages and files of refused records are asked for and never read, memory stays within bounds', async () => {
     await onSite({ queue: 'postgres' }, async (site) => {
       const api = await site.serve();
@@ -157,6 +158,7 @@ describe('while', () => {
     });
   });
 
+  // proves: half-requests
   test('more connections than there may be hold half of a request, others are let in; then all are closed', async () => {
     const settings = { MAX_CONNECTIONS: '100', UPLOAD_STALL_MS: '4000' };
     await onSite({ queue: 'postgres', settings }, async (site) => {
@@ -181,6 +183,7 @@ describe('while', () => {
     });
   });
 
+  // proves: log-lost
   test('the disk of the log is full, everything goes on, and a stop ends in time', async () => {
     await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'debug' } }, async (site) => {
       const full = openSync('/dev/full', 'w');
@@ -230,6 +233,7 @@ test('a log whose disk has room again says how many of its lines are missing', a
   }
 });
 
+// proves: log-lost
 test('a log that nobody reads any more stops nothing', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
     const api = await site.serve({ LOG_LEVEL: 'debug' });

@@ -173,6 +173,7 @@ const attacks: readonly Attack[] = [
   },
 ];
 
+// proves: neighbours
 test('whatever one environment sends, liveness answers within 1 s and the import of another is done within 10 s', async () => {
   await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '2m' } }, async (site) => {
     const [api] = await Promise.all([site.serve(), site.work()]);

@@ -15,6 +15,7 @@ const largeRows = 20_000;
 const killsAtLoads = [1, 20, 45];
 const killsAtConcluded = [65];
 
+// proves: inbox-once
 test('files dropped while workers are killed are each loaded once, in order, and end in done with a receipt', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   const settings = { INBOX_DIR: directory, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '100' };

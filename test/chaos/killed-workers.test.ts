@@ -16,6 +16,7 @@ interface Kill {
 const kills = [0.1, 0.2, 0.3, 0.4, 0.5, 0.7];
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  // proves: load-survives
   test('a load is exact although its workers are killed again and again, and their chunks are done within 15 s', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;

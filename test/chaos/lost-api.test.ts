@@ -45,6 +45,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
     });
   });
 
+  // proves: load-survives
   test('a small load that the server was merging itself when it was killed is done by a worker, nothing lost or doubled', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
@@ -67,6 +68,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
     });
   });
 
+  // proves: load-survives
   test('a small load that the server has to itself is completed although no worker lives and the queue is away', async () => {
     await onSite({ queue }, async (site) => {
       const api = await site.serve();
@@ -79,6 +81,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 });
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: upload-resumes
   test('an upload whose server is killed in the middle of a request goes on from what is stored, and its load is exact', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '2m' } }, async (site) => {
       const rows = 20_000;
@@ -138,6 +141,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     });
   });
 
+  // proves: load-survives
   test('a load whose server is killed after the answer and before the load was started is done all the same', async () => {
     await onSite({ queue }, async (site) => {
       const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [
@@ -170,6 +174,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     });
   });
 
+  // proves: inspection
   test('a server that is killed in the middle of an inspection leaves nothing behind: while the file comes, before it is kept, and while it is looked at', async () => {
     await onSite({ queue }, async (site) => {
       const headers = { 'content-type': 'text/csv' };

@@ -11,6 +11,7 @@ const refusedMs = 5_000;
 const recoveryMs = 10_000;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  // proves: load-survives
   test('loads are exact although Postgres is stopped the hard way three times; what was acknowledged is there', async () => {
     await onSite({ queue, privatePostgres: true }, async (site) => {
       const { sql, postgres } = site;

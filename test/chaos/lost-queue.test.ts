@@ -10,6 +10,7 @@ const table = oracleOf(file);
 const quickMs = 3_000;
 
 describe.skipIf(!redisAvailable)('with the queue on redis', { concurrent: true }, () => {
+  // proves: load-survives
   test('a load is exact although Redis is emptied in the middle, twice', async () => {
     await onRedis(async (site, redis) => {
       const [api] = await Promise.all([site.serve(), site.workers(2)]);
@@ -23,6 +24,7 @@ describe.skipIf(!redisAvailable)('with the queue on redis', { concurrent: true }
     });
   });
 
+  // proves: load-survives
   test('a load is exact although Redis is killed in the middle and comes back empty', async () => {
     await onRedis(async (site, redis) => {
       const [api] = await Promise.all([site.serve(), site.workers(2)]);

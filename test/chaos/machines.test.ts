@@ -26,6 +26,7 @@ afterAll(() => s3.stop());
 const drainMs = 1_000;
 
 describe.skipIf(!redisAvailable)('on machines that share a database, a queue and a bucket', () => {
+  // proves: machines
   test('loads and exports are exact although a server and a worker are lost, and others join; the commands of the how-to work there', async () => {
     await onMachines(async (site, machine) => {
       const [first, second, [doomed]] = await Promise.all([
@@ -67,6 +68,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
     });
   });
 
+  // proves: machines
   test('a restart of each server and each worker, one after another, loses nothing, refuses nothing, and costs no chunk an attempt', async () => {
     await onMachines(async (site, machine) => {
       const serve = () => site.serve({ ...machine(), DRAIN_MS: String(drainMs) });

@@ -21,6 +21,7 @@ const small = createProfileFile({ rows: 30_000, seed: 3 });
 const someRow = 6_500;
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: stale-worker
   test('a worker that is paused while it holds row locks loses its chunk within 15 s, and changes nothing when it wakes', async () => {
     await onSite({ queue }, async (site) => {
       const brake = await brakeAt(site, file.loneKey(someRow));

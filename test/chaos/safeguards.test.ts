@@ -15,6 +15,7 @@ const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
 
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: stale-worker
   test('the fence: a worker that wakes late changes nothing', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);

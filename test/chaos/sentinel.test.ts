@@ -6,6 +6,7 @@ import { startSentinelRedis } from '../support/redis-fleet.ts';
 import { onSite } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
+// proves: sentinel
 test.skipIf(!redisAvailable)(
   'a load goes on with the next master of the queue when the first is lost, and is exact',
   async () => {

@@ -33,6 +33,7 @@ beforeAll(async () => {
   await build({ ...bundleOptions, entryPoints: [source], outdir });
 });
 
+// proves: hung-worker
 test('a load, an export and a deletion whose code never yields fail as worker_lost, and keep nobody else from anything', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
     const api = await site.serve();

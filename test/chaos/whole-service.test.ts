@@ -81,6 +81,7 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   });
 });
 
+// proves: disk-full
 test('a service whose disk is full, database and all, says so and goes on by itself when there is room: nothing is lost or doubled', async ({
   skip,
 }) => {

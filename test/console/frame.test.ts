@@ -94,6 +94,7 @@ test('an overloaded server still sends the page and its files', async () => {
   }
 });
 
+// proves: console-keyboard
 test('from signing in to the page of a job by keyboard alone', async () => {
   const body = form('user_id,name\nu1,Ada\n', { filename: 'by-keyboard.csv' });
   const { body: job } = await stage.server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body });
@@ -124,6 +125,7 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
 });
 
+// proves: first-screen
 test('the first screen is less than 60 kB, compressed', async () => {
   const page = await stage.open('/jobs');
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();

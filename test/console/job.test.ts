@@ -53,6 +53,7 @@ async function shownCounts(page: Page): Promise<Record<string, number>> {
   return Object.fromEntries(pairs) as Record<string, number>;
 }
 
+// proves: console-truth
 test('the page of a job shows the counts of the ledger, who started it with what, and how to do it again', async () => {
   await stage.t.ended(await send(csv(jobRows * 0.3, 'free'), 'customers-october.csv'));
   const jobId = await send(csv(jobRows, 'pro'), 'customers-november.csv', {
@@ -141,6 +142,7 @@ test('the page of a job that was planned says how long the loading took, and how
   await page.getByRole('cell', { name: /^[\d.]+ m?s$/ }).waitFor();
 });
 
+// proves: text-not-code
 test('names and errors that callers choose are text on the page, never code', async () => {
   const jobId = await send(
     'user_id,<script>alert(1)</script>\n,x\n',
@@ -158,6 +160,7 @@ test('names and errors that callers choose are text on the page, never code', as
   await expectAccessible(page);
 });
 
+// proves: console-truth
 test('a job that runs is followed to its end, and asks for its number before it is cancelled', async () => {
   const paused = await stage.t.system.db.transaction().execute(async (transaction) => {
     // Nobody gets on with a chunk while somebody else has the rows.
@@ -195,6 +198,7 @@ const written = async (page: Page, form: string): Promise<string> => {
   return page.locator('.copy-as .code').innerText();
 };
 
+// proves: console-repeat
 test('a job that is done again by the curl that its page shows is the same job, and its schedule is one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'again-'));
   const run = async (command: string): Promise<string> => {
@@ -276,6 +280,7 @@ test('a job that is done again by the curl that its page shows is the same job, 
   }
 });
 
+// proves: console-truth
 test('pages that are open while worker and server are killed say that there is no connection, and then, without a reload, what the ledger says', async () => {
   await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '4k' } }, async (site) => {
     const api = await site.serve();

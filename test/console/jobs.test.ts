@@ -42,6 +42,7 @@ test('the list of jobs shows what ran, can be read by everybody, and its filters
   await page.locator('summary', { hasText: 'File, Export' }).waitFor();
 });
 
+// proves: bulk-jobs
 test('cancelling by filter says how many the server counts, and cancels those', async () => {
   const { t, server } = stage;
   await t.system.db.transaction().execute(async (transaction) => {

@@ -41,6 +41,7 @@ async function isLeft(page: Page, records: number): Promise<void> {
   await page.getByText(text).waitFor({ timeout: longMs });
 }
 
+// proves: replacement, console-load
 test('a CSV with refused records of five causes on many pages is dropped, mapped, planned and loaded, and they are mended to 0 without leaving the page', async () => {
   const path = join(folder, 'customers.csv');
   await pipeline(Readable.from(refusedFile(rows)), createWriteStream(path));
@@ -105,6 +106,7 @@ const fileBytes = (isLarge ? 1_024 : 64) * 2 ** 20;
 /** What the heap of a page that does nothing moves by, and more; a page that held the file would need all of `fileBytes`. */
 const heapGrowth = 16 * 2 ** 20;
 
+// proves: console-memory
 test('of a file that is dropped the browser holds nothing: its heap stays flat while all of it is sent, and after the connection is cut in the middle', async () => {
   const path = join(folder, 'huge.csv');
   const block = Buffer.from(line.repeat(2 ** 20 / line.length));

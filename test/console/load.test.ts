@@ -54,6 +54,7 @@ const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 const left = (page: Page) => page.getByText(/ left$/);
 
+// proves: console-load
 test('a CSV is dropped, understood, mapped, planned and loaded, and its refused records are mended to 0 without leaving the page', async () => {
   const page = await stage.open('/load');
   await drop(page, customers(300), 'customers.csv');
@@ -97,6 +98,7 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
   ]);
 });
 
+// proves: console-load
 test('from the choice of a file to its result a keyboard is enough', async () => {
   const page = await stage.open('/load');
   // Listened for from here on: the browser is told so, and is to know it when the key is pressed.
@@ -128,6 +130,7 @@ test('from the choice of a file to its result a keyboard is enough', async () =>
   await page.getByText('2 records read').waitFor();
 });
 
+// proves: console-load
 test('an upload whose connection is lost goes on by itself from where it was, and after a reload when the file is chosen again', async () => {
   const proxy = await startStallingProxy(new URL(stage.server.address));
   const page = await stage.open('/load', { origin: `http://127.0.0.1:${proxy.port}` });
@@ -167,6 +170,7 @@ test('an upload whose connection is lost goes on by itself from where it was, an
   await rm(folder, { recursive: true });
 });
 
+// proves: console-load
 test('the steps of loading a file can be read by everybody, and nothing in a file is taken for markup', async () => {
   const evil = '<img src=x onerror=alert(1)>';
   const id = await upload(`user_id,${evil}\nu1,${evil}\n,"${evil}"x\n`, `${evil}.csv`);
@@ -215,6 +219,7 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
   expect(await page.locator('img').count()).toBe(0);
 });
 
+// proves: console-load
 test('two quick choices of columns both stay, however late the server answers', async () => {
   const proxy = await startStallingProxy(new URL(stage.server.address));
   const id = await upload(customers(50), 'late.csv');
@@ -300,6 +305,7 @@ test('an encoding that is advised can be chosen, and a sheet of a workbook', asy
   await page.getByText('Ada').first().waitFor();
 });
 
+// proves: console-load
 test('a load is cancelled at every step, and nothing of it is left on the server', async () => {
   const kept = async () =>
     (await stage.server.json<Kept[]>('/v1/uploads')).body.map(({ filename }) => filename);

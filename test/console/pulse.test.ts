@@ -28,6 +28,7 @@ async function fillRates(): Promise<void> {
   );
 }
 
+// proves: console-truth
 test('Pulse says in one sentence what needs a person, shows rates, the lane and the number that must be 0, follows what runs, and leads to the lists', async () => {
   const calm = await stage.open('/');
   await calm.getByText('Nothing needs you: everything works').waitFor();
@@ -63,6 +64,7 @@ test('Pulse says in one sentence what needs a person, shows rates, the lane and 
   await page.getByText('broken.csv').waitFor();
 });
 
+// proves: live-truth
 test('Live shows each record as it arrives, refused ones with their reason, says how many there were, and leads to the user', async () => {
   const page = await stage.open('/live');
   await page.getByText('connected').waitFor();

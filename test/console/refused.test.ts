@@ -24,6 +24,7 @@ const events = (count: number) =>
     ...['track,,opened,2026-01-02T03:04:05Z,web', `track,u1,opened,2026-01-02T03:04:05Z,"${evil}"x`],
   ].join('\n');
 
+// proves: console-load
 test('refused records are seen by cause, mended by a proposal and by the cell, to 100 %', async () => {
   const jobId = await load(events(120));
   await expectGoodInEveryLook(stage, 'refused', `/jobs/${jobId}/refused`, (page) =>
@@ -54,6 +55,7 @@ test('refused records are seen by cause, mended by a proposal and by the cell, t
   expect(stored.map(({ metadata }) => JSON.stringify(metadata)).join()).toContain(`${evil}x`);
 });
 
+// proves: console-load
 test('what another has mended meanwhile is said, and nothing of it is mended twice', async () => {
   const jobId = await load('user_id,plan\nw1,pro\n,free\n');
   const page = await stage.open(`/jobs/${jobId}/refused`);
@@ -69,6 +71,7 @@ test('what another has mended meanwhile is said, and nothing of it is mended twi
   await page.getByText('already_amended').waitFor();
 });
 
+// proves: edited-cell
 test('a mend that is refused again stays, with its edit and the new reason, until it is accepted', async () => {
   const jobId = await load('user_id,name,zip\n,Ada,007\nu2,"Bo" x,1\nu3,Cy,2\n', '&stray_quotes=refuse');
   const page = await stage.open(`/jobs/${jobId}/refused`);

@@ -99,6 +99,7 @@ const other: fc.Arbitrary<Other> = fc.record({
 });
 
 describe('a file some of whose records are mended afterwards', () => {
+  // proves: mend-in-place
   test('ends as the mended file would have, whatever came since, in whichever order and grouping they are sent', async () => {
     const property = fc.asyncProperty(
       fc.option(ndjsonFile, { nil: null }),
@@ -180,6 +181,7 @@ const usersOf = async (environmentId: number) =>
   );
 
 describe('a mended record', () => {
+  // proves: mend-in-place
   test('yields to single records since its job began, not to those before, and beats all with wins', async () => {
     const environmentId = await newEnvironment(t.system);
     const single = (a: string) =>
@@ -205,6 +207,7 @@ describe('a mended record', () => {
     expect(await usersOf(environmentId)).toMatchObject({ u: { a: '3', b: '3' } });
   });
 
+  // proves: mend-in-place
   test('that yields altogether leaves its profile as it is, and its company is made all the same', async () => {
     const environmentId = await newEnvironment(t.system);
     const lines = ['{"company_id":"gone","a":1}', '{"user_id":"u","company_id":"now","a":2}'];
@@ -219,6 +222,7 @@ describe('a mended record', () => {
     });
   });
 
+  // proves: mended-once
   test('is free to be mended again if its job is cancelled, and that job is not retried', async () => {
     const environmentId = await newEnvironment(t.system);
     const parent = await startManually(t.system, environmentId, csv(',1,1', 'x,,'));
@@ -234,6 +238,7 @@ describe('a mended record', () => {
     expect((await parent.look()).tally).toMatchObject({ rejected: 0, amended: 1 });
   });
 
+  // proves: mended-once
   test('needs the file of its job, which has its place, unless it wins; then single records leave no times either', async () => {
     const environmentId = await newEnvironment(t.system);
     const parent = await startManually(t.system, environmentId, csv(',1,1', 'x,,'));
@@ -254,6 +259,7 @@ describe('a mended record', () => {
     expect(await usersOf(environmentId)).toMatchObject({ u: { a: '1', b: '1' } });
   });
 
+  // proves: mend-in-place
   test('of an event is added with the id that it would have had', async () => {
     const environmentId = await newEnvironment(t.system);
     const event = (row: object) =>

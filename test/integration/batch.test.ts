@@ -91,6 +91,7 @@ async function read(run: number, environmentId: number): Promise<object> {
 let count = 0;
 
 describe('a batch', () => {
+  // proves: batch-order
   test('ends as its records sent one by one: users, companies, and events with the company of their user at that moment', async () => {
     const batches = fc.array(fc.array(fc.oneof(identify, company, track), { maxLength: 12 }), {
       maxLength: 4,
@@ -110,6 +111,7 @@ describe('a batch', () => {
     );
   });
 
+  // proves: batch-order
   test('of dated profiles ends, in whatever order they come, as their records one by one in the order of their times', async () => {
     const dated = fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 1_000 }), fc.oneof(identify, company)), {
       selector: ([second]) => second,
@@ -135,6 +137,7 @@ describe('a batch', () => {
     );
   });
 
+  // proves: batch-order
   test('and single profiles of the same keys that nobody waits for take effect in the order in which they were sent', async () => {
     // Two single records have one order only if both are of one profile: an identify may name a company, and say nothing of it.
     const alone = identify.map((item) => {
@@ -164,6 +167,7 @@ describe('a batch', () => {
     );
   });
 
+  // proves: acknowledged
   test('whose connection is lost in the middle leaves nothing, and is answered 503', async () => {
     const run = ++count;
     const items = [

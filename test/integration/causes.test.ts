@@ -58,6 +58,7 @@ const event = (n: number, time: string) => `track,u${n},opened,${time}`;
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 
 describe('the causes of refused records', () => {
+  // proves: causes-exact
   test('are counted exactly over all chunks, and what is proposed mends every record of one when it is loaded', async () => {
     const rows = numbers(900).map((n) => {
       if (n % 3 === 0) return event(n, `${1 + (n % 28)}/${1 + (n % 12)}/2025`);
@@ -91,6 +92,7 @@ describe('the causes of refused records', () => {
     expect(await tallyOf(await load(file))).toMatchObject({ read: 300, inserted: 300, rejected: 0 });
   });
 
+  // proves: causes-exact
   test('of NDJSON come back mended as NDJSON, without the records that a load would still refuse', async () => {
     const record = (n: number, time: string) =>
       JSON.stringify({ event_type: 'track', user_id: `j${n}`, event_name: 'e', inserted_at: time });

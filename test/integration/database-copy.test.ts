@@ -94,6 +94,7 @@ async function indexesOf({ client }: DatabaseSource): Promise<unknown[]> {
 }
 
 describe('the copy of a database', () => {
+  // proves: backup-moment
   test('holds what one snapshot held, whatever is written and made meanwhile, and says it in the same bytes', async () => {
     await connectTo(from.url, async (client) => {
       await client.query(`insert into sluice.users (environment_id, user_id) values (1, 'later')`);

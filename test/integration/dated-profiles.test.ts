@@ -62,6 +62,7 @@ const in2020 = '2020-01-01T00:00:00.000000Z';
 const in2021 = '2021-01-01T00:00:00.000000Z';
 
 describe('a record with a time', () => {
+  // proves: older-never-wins
   test('loses against what a record without one set before, and adds what is not there', async () => {
     const p = await profiles();
     await p.identify('u', { plan: 'pro' });
@@ -69,6 +70,7 @@ describe('a record with a time', () => {
     expect(await p.user('u')).toEqual({ metadata: { plan: 'pro', city: 'Rome' }, company: null });
   });
 
+  // proves: older-never-wins
   test('wins property by property over older ones, in whatever order they come', async () => {
     const p = await profiles();
     await p.dated(['u', { at: in2020, plan: 'b', city: 'b' }]);
@@ -85,6 +87,7 @@ describe('a record with a time', () => {
     expect(await p.user('u')).toEqual({ metadata: { plan: 'c' }, company: null });
   });
 
+  // proves: older-never-wins
   test('removes a property as of its time: an older record does not bring it back, a newer one does', async () => {
     const p = await profiles();
     await p.dated(['u', { at: in2020, plan: null, city: 'Rome' }]);

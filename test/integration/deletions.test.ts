@@ -177,6 +177,7 @@ function pausedAt(nth: number) {
 }
 
 describe('the lane', () => {
+  // proves: deletion-order
   test('a deletion waits for the load before it, and the load after it waits for the deletion', async () => {
     const environmentId = await newEnvironment(t.system);
     const record = (x: number) => lines({ user_id: 'k', x }, { user_id: 'v', x });
@@ -206,6 +207,7 @@ describe('the lane', () => {
     expect((await storedUsers(environmentId))['k']?.metadata).toEqual({ y: 2 });
   });
 
+  // proves: deletion-order
   test('a load that was accepted before a deletion is not retried after it', async () => {
     const environmentId = await newEnvironment(t.system);
     const stopped = await startManually(t.system, environmentId, lines({ user_id: 'k' }));

@@ -222,6 +222,7 @@ describe('an embedded Postgres', () => {
     expect(new URL(second.url).password).toBe(new URL(first.url).password);
   });
 
+  // proves: one-server
   test('refuses a second start on the same directory and names the process that runs there', async () => {
     const dataDir = await usedDir();
     await start(dataDir);

@@ -122,6 +122,7 @@ async function archives() {
 }
 
 describe('archived events', () => {
+  // proves: archives
   test('are exported as before, byte for byte, in every format, with every filter; what is kept by name stays where it was', async () => {
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
     await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
@@ -156,6 +157,7 @@ describe('archived events', () => {
     expect(own((await heldEvents(t)).events)).toEqual(own(held.events));
   });
 
+  // proves: archives
   test('are exported once and whole while months are being archived', async () => {
     await insertEvents(t, makeEvents(environmentId, 3_000));
     await addUsers();
@@ -177,6 +179,7 @@ describe('archived events', () => {
     expect(await exportOnce()).toBe(before);
   });
 
+  // proves: archives
   test('are neither lost nor doubled, whichever step a pruning dies at', async () => {
     await apply(t, t, { event_retention: [{ key: 'signup', days: 0 }] });
     let survived = false;
@@ -228,6 +231,7 @@ describe('archived events', () => {
 });
 
 describe('deletion and archived events', () => {
+  // proves: archives
   test('events of deleted users go from the archives, and are counted; all else stays; what was replaced is removed', async () => {
     const events = makeEvents(environmentId, 2_000).map((each) => ({ ...each, name: 'page_view' }));
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
@@ -327,6 +331,7 @@ describe('deletion and archived events', () => {
   });
 });
 
+// proves: s3
 test('on S3 events are archived, exported and deleted alike', async () => {
   await t.close();
   t = await openTestSystem({

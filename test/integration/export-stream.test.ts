@@ -78,6 +78,7 @@ async function expected(): Promise<Record<string, unknown>[]> {
 }
 
 describe('a stream', () => {
+  // proves: other-readers
   test('is one file of rows of all kinds in order of time, complete', async () => {
     const { written, files } = await stream();
     expect(written.files.map(({ filename, rows }) => [filename, rows])).toEqual([
@@ -93,6 +94,7 @@ describe('a stream', () => {
     );
   });
 
+  // proves: other-readers
   test('says the same in CSV, Parquet and Avro, split into as many files as it takes', async () => {
     const ndjson = await rowsOf();
     const { files } = await stream({ format: 'csv' });

@@ -133,6 +133,7 @@ describe('what is exported', () => {
     expect(plan).not.toMatch(/events_2026_0[134]/);
   });
 
+  // proves: snapshot
   test('what is written after the snapshot is in no file, what is removed is still there', async () => {
     const environmentId = await newEnvironment(t.system);
     await load(
@@ -321,6 +322,7 @@ describe('values', () => {
     );
   });
 
+  // proves: formulas
   test('load back byte for byte from a CSV, formulas defused or not', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -351,6 +353,7 @@ describe('values', () => {
     );
   });
 
+  // proves: loads-back
   test('come back from a CSV as the texts of their cells: CSV has no types, and no empty text', async () => {
     const environmentId = await newEnvironment(t.system);
     const metadata = { n: -1.5, yes: true, list: [1, "'=x"], empty: '', text: "'=x", blank: ' ' };
@@ -619,6 +622,7 @@ describe('files', () => {
     });
   });
 
+  // proves: manifest
   test('the manifest lists what is there, and what was asked for', async () => {
     const options = { userIds: ['u1', 'u2'], exclusions: [{ kind: 'user', pattern: 'u2*' }] } as const;
     const written = await exportAll(t.system, environmentId, options);
@@ -640,6 +644,7 @@ describe('files', () => {
     expect(manifest.files).toEqual(written.files.slice(0, -1).map(({ ref: _, ...listed }) => listed));
   });
 
+  // proves: other-readers
   test('Parquet holds the same rows, in as many files as it takes', async () => {
     const written = await exportAll(t.system, environmentId, { format: 'parquet', splitBytes: 100_000 });
     const stored = await storedBytes(t.system, written);
@@ -658,6 +663,7 @@ describe('files', () => {
     expect(await parquetReadObjects({ file: companies })).toEqual([]);
   });
 
+  // proves: other-readers
   test('Avro holds the same rows, in as many files as it takes, for a reader that is not ours', async () => {
     const written = await exportAll(t.system, environmentId, { format: 'avro', splitBytes: 40_000 });
     const stored = await storedBytes(t.system, written);
@@ -674,6 +680,7 @@ describe('files', () => {
     expect(await recordsOfAvro(stored['companies.avro'] ?? Buffer.alloc(0))).toEqual([]);
   });
 
+  // proves: loads-back
   test('the same rows have the same content hash in NDJSON, Parquet and Avro, and the same files each time', async () => {
     const of = async (options: ExportOptions) => {
       const written = await exportAll(t.system, environmentId, options);
@@ -730,6 +737,7 @@ function readParquetUser(row: unknown): object {
 }
 
 describe('an export loaded into an empty environment', () => {
+  // proves: loads-back
   test('is the same again in NDJSON: its content hash is', async () => {
     const from = await newEnvironment(t.system);
     const content = [
@@ -755,6 +763,7 @@ describe('an export loaded into an empty environment', () => {
     expect(after[0]).not.toHaveProperty(['metadata', 'first_seen_at']);
   });
 
+  // proves: loads-back
   test.each(formatsOf(exportFormats.filter((each) => exportFormatFacts[each].isLossless)))(
     'has the same content hash again: users and companies in %s',
     async (format) => {
@@ -785,6 +794,7 @@ describe('an export loaded into an empty environment', () => {
     },
   );
 
+  // proves: loads-back
   test.each(formatsOf(exportFormats))(
     'has the same content hash again, events included: %s',
     async (format) => {
@@ -826,6 +836,7 @@ describe('an export loaded into an empty environment', () => {
     },
   );
 
+  // proves: loads-back
   test('is the same again in CSV, where each property has a value somewhere', async () => {
     const from = await newEnvironment(t.system);
     await load(

@@ -140,6 +140,7 @@ describe('an export', () => {
 });
 
 describe('a worker that is lost', () => {
+  // proves: export-survives
   test('has its export taken over, and leaves no file behind', async () => {
     const work = await accept();
     const gate = gatedWriter(writeExport, { deaf: true });

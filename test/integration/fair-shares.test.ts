@@ -76,6 +76,7 @@ describe('a server that merges small loads itself', () => {
       return (await look(environmentId, jobId)).status === 'completed';
     });
 
+  // proves: load-survives
   test('leaves one to the workers while another environment that waits is first, and does it when none is', async () => {
     await openServer(2);
     const first = await startManually(t.system, other, records(1));
@@ -90,6 +91,7 @@ describe('a server that merges small loads itself', () => {
     await own.stop(0);
   });
 
+  // proves: load-survives
   test('does so many at a time, and what a stop interrupts spends no attempt', async () => {
     await openServer(1);
     // Whoever inserts the same key waits for the outcome of this.
@@ -128,6 +130,7 @@ describe('a server that merges small loads itself', () => {
 });
 
 describe.each(queues)('with the queue on %s', (queue) => {
+  // proves: fair-shares
   test('an export is done soon, although another environment has 1 000 queued', async () => {
     await open(queue);
     const { db } = t.system;
@@ -151,6 +154,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
     expect((await done('exports', greedy)) - before).toBeLessThan(few);
   });
 
+  // proves: fair-shares
   test('a load is done soon, although another environment has one of 100 chunks and 1 000 queued', async () => {
     await open(queue);
     const { db } = t.system;
@@ -172,6 +176,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
     expect(load.chunks_done).toBeLessThan(5 + few);
   });
 
+  // proves: fair-shares
   test('a deletion is done soon, although another environment has 1 000 queued', async () => {
     await open(queue);
     const { db } = t.system;
@@ -193,6 +198,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
     expect(await done('deletions', greedy)).toBeLessThan(few);
   });
 
+  // proves: fair-shares
   test('a notification is sent soon, although another environment has 1 000 due to many receivers', async () => {
     await open(queue, { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' });
     const { system } = t;

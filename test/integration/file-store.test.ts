@@ -92,6 +92,7 @@ async function collect(stream: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+// proves: s3
 describe.each([
   ['a folder', openFolder],
   ['a bucket', openBucket],
@@ -270,6 +271,7 @@ describe('a bucket', () => {
     s3.mend();
   });
 
+  // proves: reset-connection
   test('that refuses a part it has not read and then resets the connection ends that request, not the process', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown) => void uncaught.push(error);

@@ -151,6 +151,7 @@ describe('a file that is dropped', () => {
     expect(companies).toEqual({ c1: { metadata: { user_id: '7' } }, c2: { metadata: {} } });
   });
 
+  // proves: inbox-once
   test('goes to failed with the reason if it cannot be loaded as it is, or too much of it is refused', async () => {
     const { folder } = await tenant();
     await drop(join(folder, 'companies', 'mapping.yaml'), 'max_errors: 1\n');
@@ -193,6 +194,7 @@ describe('a file that is dropped', () => {
     expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'invalid_field', details: 'preset' }]);
   });
 
+  // proves: source-options
   test('is read as its mapping says, which the receipt repeats beside how it was read', async () => {
     const { environment, folder } = await tenant();
     const mapping = 'header: none\ndelimiter: pipe\nmap: { "1": user_id, "2": plan }\n';
@@ -216,6 +218,7 @@ describe('a file that is dropped', () => {
     });
   });
 
+  // proves: saved-mappings
   test('is read as the saved mapping says that its own names, and goes to failed if there is none of that name', async () => {
     const { environment, folder } = await tenant();
     const { environmentId } = environment;
@@ -638,6 +641,7 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 
+  // proves: inbox-stuck
   test('files that cannot be moved hold up neither those behind them nor those of another environment', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;
@@ -663,6 +667,7 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 
+  // proves: inbox-stuck
   test('a failed file that is taken in again is found by the watch, also if the first attempt died between its two names', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;

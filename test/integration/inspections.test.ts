@@ -39,6 +39,7 @@ function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
 }
 
 describe('an inspection', () => {
+  // proves: inspection
   test('shows the rows that a load then stores, and the records that it refuses', async () => {
     const files = randomFile.filter(
       ({ says }) => says.length <= SHOWN_RECORDS && says.some((each) => each !== 'rejected'),

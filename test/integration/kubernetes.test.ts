@@ -90,6 +90,7 @@ const typeFiles: Readonly<Record<string, string>> = {
   'networking.k8s.io/v1': 'networking/v1',
 };
 
+// proves: kubernetes
 test('the manifests are what the published API of Kubernetes takes: no field that is misspelt, missing or of another type', async () => {
   const lines = manifests.map(
     (each, at) =>
@@ -153,6 +154,7 @@ test('the settings are settings and pass their own check, and one image runs in 
   expect(new Set(containers.map(({ image }) => image)).size).toBe(1);
 });
 
+// proves: kubernetes
 test('pods stop in time: no request is sent to a server that stops, and what it does may end', async () => {
   const { drainMs, shutdownMs } = readConfig(variables);
   const [server, worker] = [pods.get('sluice-serve'), pods.get('sluice-work')];
@@ -171,6 +173,7 @@ test('pods stop in time: no request is sent to a server that stops, and what it 
   expect(compose).toContain(`test: [CMD, ${check}]`);
 });
 
+// proves: kubernetes
 test('pods may do nothing that the strictest standard of Kubernetes forbids', () => {
   expect(find('Namespace', 'sluice').metadata).toMatchObject({
     labels: { 'pod-security.kubernetes.io/enforce': 'restricted' },

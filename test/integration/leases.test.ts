@@ -186,6 +186,7 @@ const kinds: readonly Leased[] = [
   },
 ];
 
+// proves: clock-back
 test.each(kinds)(
   '$kind whose worker was killed is had again at once though the clock of the database went back an hour',
   async ({ table, column, lengthMs, claim }) => {

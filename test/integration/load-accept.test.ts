@@ -93,6 +93,7 @@ describe('COMMIT is sent as the connection breaks', () => {
   const accept = (idempotencyKey: string) =>
     acceptFile(withoutQueue(through), own, content, { idempotencyKey });
 
+  // proves: late-commit
   test('an upload whose COMMIT arrives a second after its connection broke is accepted, with its file', async () => {
     const before = await t.storedFiles();
     proxy.delayNextCommit(1_000);
@@ -104,6 +105,7 @@ describe('COMMIT is sent as the connection breaks', () => {
     expect(load).toMatchObject({ status: 'completed', failure: null, tally: { read: 1, inserted: 1 } });
   });
 
+  // proves: late-commit
   test('an upload whose COMMIT never arrives is refused, its file is removed, and the repeated request is accepted', async () => {
     const before = await t.storedFiles();
     proxy.delayNextCommit(null);

@@ -149,6 +149,7 @@ async function read(environmentId: number): Promise<unknown> {
   };
 }
 
+// proves: environment-back
 test('an environment comes back from its files as it was, times, ids and companies too, into an empty one; again changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(content, async (given) => {
@@ -167,6 +168,7 @@ test('an environment comes back from its files as it was, times, ids and compani
   );
 }, 60_000);
 
+// proves: environment-back
 test('profiles that were there keep their times, and so does what came after; what was deleted comes back', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   const times = ['2020-01-01T00:00:00.000000Z', '2021-01-01T00:00:00.000000Z'];
@@ -198,6 +200,7 @@ test('profiles that were there keep their times, and so does what came after; wh
   });
 });
 
+// proves: environment-back
 test('a folder that is not as it was written, and files that say less than what is stored, do not come back as a whole', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   await store(from, {
@@ -215,6 +218,7 @@ test('a folder that is not as it was written, and files that say less than what 
   expect(await read(to)).toEqual({ users: [], companies: [], events: [] });
 });
 
+// proves: environment-back
 test('definitions and saved mappings come back with their keys, and never replace others; subscriptions are listed without secrets', async () => {
   const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
   const { db } = t.system;

@@ -65,6 +65,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('records with and without times, and events, in files, batches and one by one', () => {
+  // proves: older-never-wins, plan-exact
   test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run, and the plan row by row, say so before', async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
       const environmentId = await newEnvironment(t.system);
@@ -215,6 +216,7 @@ const user = (user_id: string, inserted_at: string, metadata: object, rest: obje
 });
 
 describe('a file of dated profiles', () => {
+  // proves: older-never-wins
   test('is not rewritten when it comes again', async () => {
     const environmentId = await newEnvironment(t.system);
     const text = ndjson(

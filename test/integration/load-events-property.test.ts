@@ -124,6 +124,7 @@ describe('chunks in any order, some at a time', () => {
   });
   afterAll(() => t.close());
 
+  // proves: counts-balance, events-once
   test('events and profiles of a file end as its records one by one, and the dry run before it counts the same', async () => {
     const property = fc.asyncProperty(
       fc.array(file, { minLength: 1, maxLength: 2 }),
@@ -188,6 +189,7 @@ describe.each(['postgres', 'redis'] as const)('through %s, by several workers', 
   });
   afterAll(() => t?.close());
 
+  // proves: events-once
   test.skipIf(skip)(
     'files loaded one after another, the last twice, end as all their records one by one',
     async () => {

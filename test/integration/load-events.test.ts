@@ -39,6 +39,7 @@ const orders = [
 ] as const;
 
 describe('event rows of a file', () => {
+  // proves: counts-balance
   test('are stored as their records say, and counted by kind beside the profiles', async () => {
     const environment = await newEnvironment(t.system);
     const file = csv(
@@ -69,6 +70,7 @@ describe('event rows of a file', () => {
     ]);
   });
 
+  // proves: events-once
   test('are added once, however often the file is loaded, also those without a time', async () => {
     const environment = await newEnvironment(t.system);
     const file = csv(
@@ -199,6 +201,7 @@ describe('events that stand in several chunks', () => {
     },
   );
 
+  // proves: events-once
   test.each(orders)(
     'and bear one id are the first of the file: chunks in the order %i, %i, %i',
     async (...order) => {
@@ -232,6 +235,7 @@ describe('events that stand in several chunks', () => {
     },
   );
 
+  // proves: events-once
   test('of an id that was there before the load do not take its place', async () => {
     const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,x,A,u,${at},before`)));
@@ -241,6 +245,7 @@ describe('events that stand in several chunks', () => {
     expect(await readEvents(t.system, environment)).toMatchObject([{ name: 'A', metadata: { n: 'before' } }]);
   });
 
+  // proves: events-once
   test('are right after a finish that broke off half-way', async () => {
     const environment = await newEnvironment(t.system);
     const same = `track,,A,u,${at},1`;
@@ -262,6 +267,7 @@ describe('events that stand in several chunks', () => {
     expect(await readEvents(t.system, environment)).toHaveLength(4);
   });
 
+  // proves: events-once
   test('are right in a load that was cancelled and retried, whatever was loaded in between', async () => {
     const environment = await newEnvironment(t.system);
     const same = `track,,A,u,${at},1`;

@@ -105,6 +105,7 @@ async function state(environmentId: number, load: ManualLoad): Promise<object> {
 }
 
 describe('a worker that comes late', () => {
+  // proves: stale-worker
   test('changes nothing: neither rows nor tally', async () => {
     const { load, environmentId, before } = await letOneComeLate();
     expect(await state(environmentId, load)).toEqual(before);
@@ -123,6 +124,7 @@ describe('a worker that comes late', () => {
     expect(rows.map(({ losses }) => losses)).toEqual([1, 0, 0]);
   });
 
+  // proves: stale-worker
   test('counts twice without the fence: this test would notice', async () => {
     const { load, environmentId, before } = await letOneComeLate((chunk) => defeatFence(query, chunk));
     expect(await state(environmentId, load)).not.toEqual(before);
@@ -391,6 +393,7 @@ describe('the only chunk of a load', () => {
   const tasksOf = ({ loadId }: ManualLoad) =>
     t.system.db.selectFrom('tasks').select('kind').where('subject_id', '=', loadId).execute();
 
+  // proves: one-commit
   test('completes it with its rows, and leaves no task', async () => {
     const environmentId = await newEnvironment(t.system);
     const load = await start(environmentId);
@@ -419,6 +422,7 @@ describe('the only chunk of a load', () => {
     expect(lines).toContainEqual(expect.objectContaining({ level: 40, job_id: load.jobId, err }));
   });
 
+  // proves: one-commit
   test.each(['completed', 'cancelled'] as const)(
     'is done by a worker that comes late: the load stays %s as it was',
     async (status) => {
@@ -440,6 +444,7 @@ describe('the only chunk of a load', () => {
     },
   );
 
+  // proves: one-commit
   test('leaves a load that is to fail, or that only counts, to its finish', async () => {
     const environmentId = await newEnvironment(t.system);
     const refused = await start(environmentId, 'user_id,x\n,1\n');

@@ -128,6 +128,7 @@ const longId = `${'é'.repeat(128)}x`;
 const many = (count: number) => Array.from({ length: count }, (_, n) => `"p${n}":1`).join(',');
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
+// proves: bad-record-alone
 describe('a refused record is named exactly, and costs no other record: CSV', () => {
   const csv: Record<string, Bad[]> = {
     'wrong number of fields': [
@@ -235,6 +236,7 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
   });
 });
 
+// proves: bad-record-alone
 describe('a refused record is named exactly, and costs no other record: NDJSON', () => {
   const user = (rest: string) => `{"user_id":"u1",${rest}}`;
   const ndjson: Record<string, Bad[]> = {
@@ -614,6 +616,7 @@ describe('however the file is encoded and its lines end', () => {
     });
   });
 
+  // proves: encoding-exact
   test.each(['utf-16le', 'utf-16be'])(
     'half a character in %s refuses its record and no other, and is never stored as another',
     async (encoding) => {
@@ -735,6 +738,7 @@ describe('a record that only the database refuses', () => {
   const poison = `0.${'1'.repeat(17_000)}`;
   const line = (id: string, rest: string) => `{"user_id":"${id}",${rest}}`;
 
+  // proves: bad-record-alone
   test('is refused alone: its neighbours and other records of its key are there', async () => {
     const lines = [
       ...Array.from({ length: 50 }, (_, index) => line(`a${index}`, `"n":${index}`)),

@@ -99,6 +99,7 @@ const cases: readonly Case[] = [
   },
 ];
 
+// proves: one-by-one
 describe('whatever the order in which its chunks are merged, a load ends as its records one by one', () => {
   test.each(cases)('$name', async ({ stored, file }) => {
     const outcomes = new Set<string>();

@@ -41,6 +41,7 @@ describe('chunks merged in any order, some at a time', () => {
   });
   afterAll(() => t.close());
 
+  // proves: one-by-one, plan-exact
   test('a load onto any table ends as its records one by one; the dry run before it counts the same, and the plan before it has the rows that it writes, and applied is that load', async () => {
     const shuffle = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
     const property = fc.asyncProperty(
@@ -151,6 +152,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
   });
   afterAll(() => t?.close());
 
+  // proves: one-by-one
   test.skipIf(skip)(
     'loads accepted one after another end as all their records one by one, and the last again changes nothing',
     async () => {

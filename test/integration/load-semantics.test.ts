@@ -282,6 +282,7 @@ describe('a load of which every record was refused', () => {
     return { environmentId, manual, ended: await runManually(manual) };
   };
 
+  // proves: all-refused
   test.each([
     [
       'another name for the id',
@@ -350,6 +351,7 @@ describe('a load whose first 100 000 records are all refused', () => {
     return { environmentId, manual, ended: await manual.look() };
   }
 
+  // proves: all-refused
   test.each([{}, { dryRun: true }, { plan: true, dryRun: true }])(
     'fails without reading on, and what it refused is there: %o',
     async (options) => {
@@ -369,6 +371,7 @@ describe('a load whose first 100 000 records are all refused', () => {
     },
   );
 
+  // proves: all-refused
   test('loads the others if it is retried', async () => {
     const { environmentId, manual } = await begins({}, refused + refused + users);
     await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
@@ -445,6 +448,7 @@ describe('loading again', () => {
     );
   });
 
+  // proves: idempotent-import
   test('the same bytes read in another way are no duplicate, and in the same way they are', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = 'user_id,a\nu,1\n';
@@ -473,6 +477,7 @@ describe('loading again', () => {
 });
 
 describe('lanes', () => {
+  // proves: load-order
   test('loads of an environment run one after another in the order of acceptance, whatever they hold', async () => {
     const environmentId = await newEnvironment(t.system);
     const quiet = withoutQueue(t.system);

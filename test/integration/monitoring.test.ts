@@ -52,11 +52,13 @@ describe('the alerts of examples/monitoring', () => {
     expect(promtool('check', 'config', 'prometheus.yml')).toMatchObject({ status: 0 });
   });
 
+  // proves: alerts
   test.skipIf(!hasPromtool)('fire when they should, and not before', () => {
     const { status, output } = promtool('test', 'rules', ...testFiles);
     expect({ status, output }).toEqual({ status: 0, output: expect.stringContaining('SUCCESS') });
   });
 
+  // proves: alerts
   test('are each tested to fire and not to fire', async () => {
     const { groups } = parse(await read('alerts.yml')) as {
       readonly groups: readonly { readonly rules: readonly { readonly alert: string }[] }[];
@@ -157,6 +159,7 @@ describe('the dashboard of examples/monitoring', () => {
     ]);
   });
 
+  // proves: alerts
   test.skipIf(!hasPromtool)('asks in expressions that Prometheus understands', async () => {
     const asked = panels().flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
     const filled = asked.map((expr) =>

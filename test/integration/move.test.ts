@@ -126,6 +126,7 @@ async function wishFor(url: string, signal: AbortSignal = new AbortController().
 
 const silent: MoveProgress = { onRows: () => undefined, onTable: () => undefined, onFile: () => undefined };
 
+// proves: move
 test('every row of every table arrives, numbers go on, and what was under way waits to be claimed; the source is as it was', async () => {
   const target = await emptyTarget();
   const wish = await wishFor(target.url);
@@ -162,6 +163,7 @@ test('every row of every table arrives, numbers go on, and what was under way wa
   }
 });
 
+// proves: move
 test('ended in the middle of any table, the same move goes on: what had arrived is compared and not copied again', async () => {
   const target = await emptyTarget();
   const [wish, stopped] = [await wishFor(target.url), new Error('stopped here')];
@@ -188,6 +190,7 @@ test('ended in the middle of any table, the same move goes on: what had arrived 
   expect(withoutServer(await readContents(target.url))).toEqual(withoutServer(before));
 });
 
+// proves: move
 test('of a source that was written to between two runs everything is copied anew', async () => {
   const target = await emptyTarget();
   const stop = new AbortController();
@@ -205,6 +208,7 @@ test('of a source that was written to between two runs everything is copied anew
   before = since;
 });
 
+// proves: move
 test('a table whose rows arrive as others is refused, and nothing of it is kept', async () => {
   const target = await emptyTarget();
   const wish = await wishFor(target.url);
@@ -229,6 +233,7 @@ test('a table whose rows arrive as others is refused, and nothing of it is kept'
   expect(await embeddedPostgres.readMovedMark(wish.dataDir)).toBeNull();
 });
 
+// proves: move
 test.each<[string, (name: string, url: string) => Promise<string>, string]>([
   [
     'it holds data of sluice',
@@ -289,6 +294,7 @@ test.each<[string, (name: string, url: string) => Promise<string>, string]>([
   expect(failed.every(({ advice }) => advice !== null)).toBe(true);
 });
 
+// proves: move
 test('files arrive under their names, those that are there in another length anew, and what was never completed does not', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-moved-files-'));
   cleanups.push(() => rm(folder, { recursive: true, force: true }));

@@ -245,6 +245,7 @@ async function addSegment(): Promise<number> {
 }
 
 describe('what ends and what is told', () => {
+  // proves: notification
   test.each([
     ['a load of several chunks', 1],
     ['a load of one chunk', undefined],

@@ -72,6 +72,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       return { environmentId, jobId };
     }
 
+    // proves: plan-once
     test('is applied once; its counts start anew, and its summary stays', async () => {
       const { environmentId, jobId } = await planned();
       const applied = await apply(environmentId, jobId);
@@ -88,6 +89,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       });
     });
 
+    // proves: plan-once
     test.each([
       ['a profile that was new is there', 'new', { a: 1 }],
       ['a profile that would change has changed', 'other', { b: 1 }],
@@ -141,6 +143,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
   },
 );
 
+// proves: plan-once
 test('what a transaction changed that was under way when the plan began counts as drift when it commits', async () => {
   const environmentId = await newEnvironment(t.system);
   await load(environmentId, stored);
@@ -208,6 +211,7 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
     const bad = '{"user_id":""}\n';
     const removing = lines(user('same', { a: null }), user('other', { a: 2 }), user('out', { a: 3 }));
 
+    // proves: plan-once
     test.each([
       [{ maxChanged: { count: 2 } }, '3 profiles would be changed and max_changed allows 2'],
       [{ maxChanged: { percent: 50 } }, '3 profiles would be changed and max_changed allows 2'],

@@ -38,6 +38,7 @@ const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=
 const none = { updated: 0, unchanged: 0, superseded: 0, amended: 0 };
 
 describe('an export file', () => {
+  // proves: presets
   test('of Mixpanel becomes users, companies and events', async () => {
     const { load, users, companies, events } = await loadSample('mixpanel');
     expect(load.tally).toEqual({ ...none, read: 6, inserted: 6, rejected: 0 });
@@ -66,6 +67,7 @@ describe('an export file', () => {
     );
   });
 
+  // proves: presets
   test('of Segment becomes users, companies and events; an alias is refused', async () => {
     const { load, users, companies, events } = await loadSample('segment');
     // The group call of ada comes after her identify call, in one file.
@@ -96,6 +98,7 @@ describe('an export file', () => {
     ]);
   });
 
+  // proves: presets
   test('of Amplitude becomes events, and what they say of users and companies besides', async () => {
     const { load, users, companies, events } = await loadSample('amplitude');
     expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
@@ -116,6 +119,7 @@ describe('an export file', () => {
     );
   });
 
+  // proves: presets
   test('of PostHog becomes events, and what they say of users and companies besides', async () => {
     const { load, users, companies, events } = await loadSample('posthog');
     expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
@@ -142,6 +146,7 @@ describe('an export file', () => {
     );
   });
 
+  // proves: presets
   test.each(presets)(
     'of %s adds and changes nothing when it is loaded again, however it is cut',
     async (preset) => {
@@ -173,6 +178,7 @@ describe('an export file', () => {
     },
   );
 
+  // proves: presets
   test('counts each record once, whether its user had been named by an event before or not, in any order of chunks', async () => {
     const line = fc
       .record({

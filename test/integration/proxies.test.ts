@@ -173,6 +173,7 @@ describe.each([
     return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
   }
 
+  // proves: proxies
   test.skipIf(!installed)(
     'the server has the bytes of an upload before its sender has sent all',
     async () => {
@@ -200,6 +201,7 @@ describe.each([
     },
   );
 
+  // proves: proxies
   test.skipIf(!installed)('a refusal comes while the file is still being sent', async () => {
     const upload = begin('POST', '/v1/imports', {
       authorization: 'Token wrong',
@@ -211,6 +213,7 @@ describe.each([
     upload.destroy();
   });
 
+  // proves: proxies
   test.skipIf(!installed)(
     'an upload that broke off continues where it was, at the address that was given',
     async () => {
@@ -247,6 +250,7 @@ describe.each([
     },
   );
 
+  // proves: proxies
   test.skipIf(!installed)('events come when they happen, as they are', async () => {
     const watching = begin('GET', '/v1/stream?topics=jobs', { 'accept-encoding': 'gzip' });
     watching.end();
@@ -267,6 +271,7 @@ describe.each([
     stream.destroy();
   });
 
+  // proves: proxies
   test.skipIf(!installed)('a file of an export is got in parts, by its link, packed once', async () => {
     const jobs = '/api/v1/analytics/exports';
     const { job_id: jobId } = await post<{ readonly job_id: string }>(jobs, { event_type: ['users'] });
@@ -291,6 +296,7 @@ describe.each([
     expect((await call('GET', pathname + search, packed)).body).toEqual(whole);
   });
 
+  // proves: proxies
   test.skipIf(!installed)(
     'the cookie of the console is for TLS only, and the figures are not there',
     async () => {

@@ -42,6 +42,7 @@ describe('a search that no index helps', () => {
     'a segment that counts events': { segment: readSegment({ event: 'ordered', at_least: 2 }).segment },
   };
 
+  // proves: bounded-search
   test.each(Object.entries(filters))(
     'for %s ends a page when its time is over, however little was found, and comes to the end all the same',
     async (_, filter) => {
@@ -70,6 +71,7 @@ describe('a search that no index helps', () => {
     },
   );
 
+  // proves: bounded-search
   test('waits for its turn, while a profile, a page of profiles and events are read at once', async () => {
     const { reader } = t.system;
     let open: () => void = () => undefined;
@@ -92,6 +94,7 @@ describe('a search that no index helps', () => {
   });
 });
 
+// proves: bounded-search
 test('reading takes no connection from those who bring data in', async () => {
   const { reader } = t.system;
   const size = reader.pool.options.max;

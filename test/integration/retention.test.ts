@@ -41,6 +41,7 @@ const eventOf = (record: object, environmentId: number) =>
   readEvent(openRecord(Buffer.from(JSON.stringify(record))), environmentId);
 
 describe('retention of events', () => {
+  // proves: retention
   test('what remains is exactly what is within its retention, by environment and name; the rest goes with its ids and tables', async () => {
     const environments = [t.environment.environmentId];
     for (const name of ['a', 'b'])
@@ -140,6 +141,7 @@ describe('retention of events', () => {
     }
   });
 
+  // proves: retention
   test('records go on being taken in while months are dropped, those of these months too', async () => {
     const { environmentId } = t.environment;
     const old = [10, 11, 12, 13, 14].map((count) =>

@@ -116,6 +116,7 @@ async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
 describe('due times', () => {
   const nothing = { load: { files: { pattern: 'none-*.csv' } } };
 
+  // proves: schedule-once
   test('make one run each, however many processes look', async () => {
     const schedule = readSchedule(nothing);
     expect(await tick(context, [schedule], '2026-03-01T10:30:00')).toBe(0);
@@ -207,6 +208,7 @@ describe('files', () => {
     });
   });
 
+  // proves: source-options
   test('are read as the schedule says', async () => {
     await put('said-1.csv', 'user_id\nu7\n');
     expect(await runNow(context, environmentId, files('said-*.csv', { sheet: 'Customers' }))).toMatchObject({
@@ -221,6 +223,7 @@ describe('files', () => {
     expect(await userIds()).toEqual(['u8,x']);
   });
 
+  // proves: saved-mappings
   test('are read as the saved mapping says that the schedule names, as it is at the run', async () => {
     await put('saved-1.csv', 'Nr|plan\nu12|pro\n');
     const schedule = readSchedule({ load: { files: { pattern: 'saved-*.csv' }, mapping: 'kunden' } });
@@ -311,6 +314,7 @@ describe('what may not be read', () => {
 });
 
 describe('a worker', () => {
+  // proves: schedule-once
   test('that is lost after it took something has its run done by another, and nothing is loaded twice', async () => {
     await put('c-1.csv', 'user_id\nc1\n');
     await put('c-2.csv', 'user_id\nc2\n');
@@ -495,6 +499,7 @@ describe('a database', () => {
 });
 
 describe('a bucket', () => {
+  // proves: schedule-objects
   test('has its new and its changed objects loaded, the oldest first, however many lie there', async () => {
     const bucket = await startBucket('drop');
     try {
@@ -623,6 +628,7 @@ describe('an export', () => {
     }
   }
 
+  // proves: schedule-export
   test('waits until what is stored under an earlier moment must have been committed, and for nobody who only reads', () =>
     whileOthersRead(async () => {
       const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
@@ -695,6 +701,7 @@ describe('an export', () => {
       return [status, [...text.matchAll(/"event_name":"(\w+)"/g)].map(([, name]) => name ?? '').sort()];
     }
 
+    // proves: schedule-export
     test('waits for the load, says so, and has its events', async () => {
       const of = schedule();
       const letGo = await holdChunks();
@@ -714,6 +721,7 @@ describe('an export', () => {
       expect((await runsOf(context, of))[0]?.lastError).toBeNull();
     });
 
+    // proves: schedule-export
     test('ends before the load if that takes too long, and the next run goes on there; an old load holds it back no longer', async () => {
       const of = schedule();
       await isEnded(await startLoad('before'));
@@ -755,6 +763,7 @@ describe('an export', () => {
     }
   });
 
+  // proves: schedule-export
   test('after the clock of the database went back has what is stored from then on', async () => {
     const schedule = readSchedule({
       export: { range: 'since_last_success', event_type: 'users', compression: 'none', to_dir: 'clock' },
@@ -772,6 +781,7 @@ describe('an export', () => {
     expect([status, await delivered(deliveredTo)]).toEqual(['completed', ['stored']]);
   });
 
+  // proves: schedule-once
   test('whose worker is lost as soon as it is asked for is delivered when it is completed', async () => {
     await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at)
       values (${environmentId}, 'kept', '{}', now(), now())`.execute(context.db);
@@ -973,6 +983,7 @@ describe('the end of a run', () => {
     expect(await finish(context, stuck)).toMatchObject({ status: 'completed' });
   });
 
+  // proves: schedule-objects
   test('is seen however many runs that were due later wait for their jobs', async () => {
     const [ended, open] = [uuidv7(), uuidv7()];
     const { work } = readSchedule({ export: { event_type: 'users' } });

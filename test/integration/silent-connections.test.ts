@@ -72,6 +72,7 @@ async function expectLoaded(t: TestSystem, jobId: string, plan: string): Promise
 }
 
 describe.concurrent('a connection to Postgres that goes silent', () => {
+  // proves: silent-postgres
   test('in the middle of the COPY of a chunk: the load is complete and exact 30 s later', async () => {
     const { t, proxy } = await openBehindProxy({ worker: true });
     for (const plan of ['free', 'pro']) {
@@ -212,6 +213,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
   });
 });
 
+// proves: reset-connection
 test('a connection that is lost while it is idle ends no process, whether or not anybody listens to its pool', async () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => void uncaught.push(error);
@@ -228,6 +230,7 @@ test('a connection that is lost while it is idle ends no process, whether or not
   expect(uncaught).toEqual([]);
 });
 
+// proves: dead-server
 test('what a server had under way when it died does not overwrite what was acknowledged later', async () => {
   const { t, proxy, system: dying } = await openBehindProxy();
   const { environmentId } = t.environment;

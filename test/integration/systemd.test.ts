@@ -43,6 +43,7 @@ test('there is a unit for the service, for a server, for a worker and for a back
   });
 });
 
+// proves: systemd
 test.skipIf(!hasSystemd)(
   'systemd takes each unit without a word, and finds it exposed below 3.0',
   async () => {
@@ -59,6 +60,7 @@ test.skipIf(!hasSystemd)(
   },
 );
 
+// proves: systemd
 test('each unit stops in order and in time, comes back, and keeps its data', async () => {
   const { drainMs, shutdownMs } = readConfig({});
   const user = /^u (\w+) /m.exec(await readFile(join(samples, 'sluice.sysusers'), 'utf8'))?.[1];

@@ -50,6 +50,7 @@ const setForAll = (name: string, value: string) =>
 
 const timeout = 'canceling statement due to statement timeout';
 
+// proves: timeouts-named
 test('a load whose chunk always runs into statement_timeout fails with that reason, and says so meanwhile', async () => {
   const load = await startManually(t.system, environmentId, 'user_id,plan\nslow-1,free\n');
   await load.chunk(0, limited);

@@ -181,6 +181,7 @@ function rewritten(before: Record<string, string>, after: Record<string, string>
     .sort();
 }
 
+// proves: unchanged-exact
 test('whatever comes in between, loads count, write and mark as if every record were merged', async () => {
   const property = fc.asyncProperty(
     fc.array(randomFile, { minLength: 1, maxLength: 3 }),
@@ -212,6 +213,7 @@ test('whatever comes in between, loads count, write and mark as if every record 
   await fc.assert(property, { numRuns: runs(8), endOnFailure: false, interruptAfterTimeLimit: 100_000 });
 });
 
+// proves: unchanged-exact
 test('loads of a few files, and records between them, end as all records one by one', async () => {
   const says = (own: Step & { kind: 'identify' | 'identify company' }): UserRecord | CompanyRecord => {
     if (own.kind === 'identify company')
@@ -282,6 +284,7 @@ describe('a record that its profile bears the digest of', () => {
     expect(await plans(where)).toEqual(['tampered', 'tampered']);
   });
 
+  // proves: unchanged-exact
   test('is merged under another header, though its bytes are the same', async () => {
     const where = await site();
     await loadAt(where, 'user_id,company_id,plan\na,,free\n');
@@ -302,6 +305,7 @@ describe('a record that its profile bears the digest of', () => {
     expect(new Set(rows.map(({ digest }) => digest)).size).toBe(2);
   });
 
+  // proves: unchanged-exact
   test('is merged after the profile has changed by a statement of an operator', async () => {
     const where = await site();
     await loadAt(where, csv('a,,free', 'b,,free'));
@@ -362,6 +366,7 @@ describe('a record that its profile bears the digest of', () => {
   });
 });
 
+// proves: unchanged-exact
 test('chunks that are done at once, of loads of the same keys, end as the files one after another', async () => {
   const lines = Array.from({ length: 400 }, (_, n) => `u${n % 150},,${n}`);
   const first = `user_id,company_id,plan\n${lines.join('\n')}\n`;

@@ -34,6 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
+// proves: upgrade
 test.skipIf(!isInstalled)(
   'data of an earlier major version of PostgreSQL is refused with the way out, and copied by it; the old data stays',
   async () => {
@@ -85,6 +86,7 @@ async function lookAhead(
   );
 }
 
+// proves: upgrade
 test('before an upgrade one is told of migrations that are pending, of a later version or of one that was never released, of settings that this version does not know, of a database that is away', async () => {
   const { url, drop } = await createTestDatabase();
   const config = readConfig({ DATABASE_URL: url, DATA_DIR: dataDir });
@@ -130,6 +132,7 @@ test('before an upgrade one is told of migrations that are pending, of a later v
   );
 });
 
+// proves: backup-atomic
 test('a restore that was killed is said to be unfinished, and no empty database made; killed before its last step, it is ended', async () => {
   const config = { databaseUrl: null, dataDir: join(dataDir, 'killed') };
   const data = join(config.dataDir, 'postgres');
@@ -146,6 +149,7 @@ test('a restore that was killed is said to be unfinished, and no empty database 
   expect(await readdir(data)).toEqual(['data']);
 });
 
+// proves: backup-atomic
 test('a restore that ends while services start takes its place once, whoever is faster', async () => {
   const config = { databaseUrl: null, dataDir: join(dataDir, 'busy') };
   const data = join(config.dataDir, 'postgres');
@@ -175,6 +179,7 @@ test('a restore that ends while services start takes its place once, whoever is 
   }
 });
 
+// proves: backup-atomic
 test('of two restores into one data directory the second is refused, and takes nothing from the first; of one that was killed, nothing is in the way', async () => {
   const folder = join(dataDir, 'claimed');
   const data = join(folder, 'postgres');

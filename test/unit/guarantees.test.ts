@@ -1,39 +1,44 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { promisesOf, proofsOf, proofsPage, readPromises, readProofs } from '../../tools/proofs.ts';
 
-const root = resolve(import.meta.dirname, '../..');
+const promises = readPromises();
+const proofs = readProofs();
 
-interface Promised {
-  readonly promise: string;
-  readonly proof: string;
-}
-
-/** The rows of the tables that name tests. */
-const promises: Promised[] = readFileSync(join(root, 'docs/guarantees.md'), 'utf8')
-  .split('\n')
-  .flatMap((line) => {
-    const [, promise = '', proof = ''] = line.split('|').map((cell) => cell.trim());
-    return proof.includes('test/') ? [{ promise, proof }] : [];
-  });
-
-test('docs/guarantees.md has its promises', () => {
-  expect(promises.length).toBeGreaterThan(40);
+test('every promise of docs/guarantees.md has an id of its own and a test that proves it', () => {
+  const ids = promises.map(({ id }) => id);
+  expect(ids.length).toBeGreaterThan(100);
+  expect(new Set(ids).size).toBe(ids.length);
+  const proved = new Set(proofs.map(({ id }) => id));
+  expect(ids.filter((id) => !proved.has(id))).toEqual([]);
 });
 
-test.each(promises)('a test proves: $promise', ({ proof }) => {
-  const named = proof.split(/(?=`test\/)/).flatMap((part) => {
-    const file = /^`(test\/[^`]+\.test\.ts)`/.exec(part)?.[1];
-    return file === undefined ? [] : [{ file, titles: [...part.matchAll(/"([^"]+)"/g)] }];
-  });
-  expect(named.length).toBeGreaterThan(0);
-  for (const { file, titles } of named) {
-    expect(existsSync(join(root, file)), file).toBe(true);
-    expect(titles.length, `titles of ${file}`).toBeGreaterThan(0);
-    const source = readFileSync(join(root, file), 'utf8');
-    for (const [, title = ''] of titles) {
-      const isThere = ["'", '"', '`'].some((quote) => source.includes(`${quote}${title}${quote},`));
-      expect(isThere ? '' : `${file}: no test "${title}"`).toBe('');
-    }
-  }
+test('every line of docs/guarantees.md that begins as a promise is one', () => {
+  expect(promisesOf('## A\n- One. `one`\n- Two.\n  - Three. `three`\n')).toEqual([
+    { id: 'one', section: 'A', text: 'One.' },
+  ]);
+  const listed = proofsPage().match(/^- /gm) ?? [];
+  expect(listed).toHaveLength(promises.length);
+});
+
+test('a test claims only promises that exist, and has a title', () => {
+  const ids = new Set(promises.map(({ id }) => id));
+  expect(proofs.filter(({ id, title }) => !ids.has(id) || title === '')).toEqual([]);
+});
+
+test('the title of a proof is found behind the table of its cases', () => {
+  const source = [
+    '  // proves: one, two',
+    "  test.each([['a', 1], [b('c'), 2]])('says %s', async () => {});",
+    '// proves: three',
+    'test(',
+    "  'a \\'long\\' title',",
+    '  () => {},',
+    ');',
+    '',
+  ].join('\n');
+  expect(proofsOf('x.test.ts', source)).toEqual([
+    { id: 'one', file: 'x.test.ts', title: 'says %s' },
+    { id: 'two', file: 'x.test.ts', title: 'says %s' },
+    { id: 'three', file: 'x.test.ts', title: "a \\'long\\' title" },
+  ]);
 });

@@ -565,6 +565,7 @@ async function compare(scanner: Scanner, bytes: number): Promise<{ ratio: number
   return { ratio: doubleMs / Math.max(singleMs, leastMs / 2), isHopeless: doubleMs > hopelessMs };
 }
 
+// proves: linear
 describe('twice the bytes cost at most 2.5 times the time', () => {
   test.each(scanners)('$name', async (scanner) => {
     expect(await ratioOf(scanner)).toBeLessThanOrEqual(maxRatio);

@@ -91,6 +91,7 @@ async function refusal(answer: Promise<{ status: number; body: ErrorBody }>) {
 const file = 'user_id,name\nu1,Ada\n,Grace\nu3,Mary,x,y\nu4,Joan\n';
 
 describe('mended records', () => {
+  // proves: mended-once
   test('turn from rejected to amended, part by part, until nothing is left', async () => {
     const owner = await tenant();
     const parent = await load(owner, file);
@@ -109,6 +110,7 @@ describe('mended records', () => {
     expect(Object.keys(await users(owner))).toEqual(['u1', 'u2', 'u3', 'u4']);
   });
 
+  // proves: mended-once
   test('that are refused again stay refused for the new reason, as they were sent, and can be mended again', async () => {
     const owner = await tenant();
     const { job_id } = await load(owner, file);
@@ -210,6 +212,7 @@ describe('refused are', () => {
     expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 2, amended: 0 });
   });
 
+  // proves: mended-once
   test('rows that another job mends or has mended, naming it', async () => {
     const owner = await tenant();
     const { job_id } = await load(owner, file);
@@ -291,6 +294,7 @@ describe('a proposal', () => {
       )
     ).body.data;
 
+  // proves: proposal-complete
   test.each([
     [
       'a JSON object',
@@ -385,6 +389,7 @@ describe('a replacement in a column', () => {
     );
   const named = 'user_id,name,plan\nu1,Ada,\n,Grace,a$b\n,Mary\nu4,Joan,a$b,y\n,Ann,\n';
 
+  // proves: replacement
   test('is counted over all refused records first, and then mends exactly those', async () => {
     const owner = await tenant();
     const { job_id } = await load(owner, named);
@@ -406,6 +411,7 @@ describe('a replacement in a column', () => {
     expect((await preview(owner, job_id, { column: 'user_id', by: 'x' })).body.records).toBe(0);
   });
 
+  // proves: replacement
   test('of a cause leaves the records of others as they are', async () => {
     const owner = await tenant();
     const { job_id } = await load(owner, named);
@@ -418,6 +424,7 @@ describe('a replacement in a column', () => {
     expect(found.body.records).toBe(2);
   });
 
+  // proves: replacement
   test('takes turns with other long reads, says the least when its time is over, and stops when nobody waits', async () => {
     const owner = await tenant();
     // A few of them are read at a time.

@@ -46,6 +46,7 @@ const identify = (user_id: string, more: object = {}) => ({ type: 'identify', us
 const company = (company_id: string, more: object = {}) => ({ type: 'company', company_id, ...more });
 
 describe('a batch', () => {
+  // proves: batch-alone
   test('has users, companies and events, all stored when it is answered', async () => {
     const id = newId();
     await take([
@@ -235,6 +236,7 @@ describe('a profile with a time', () => {
 });
 
 describe('an item that is not as it should be', () => {
+  // proves: batch-alone
   test('is refused alone, with its index, a code and a sentence; the others are taken', async () => {
     const id = newId();
     const { status, body } = await send({
@@ -296,6 +298,7 @@ describe('an item that is not as it should be', () => {
     expect(await site.events(id)).toHaveLength(2);
   });
 
+  // proves: batch-alone
   test('and is one that the database refuses is refused alone too', async () => {
     const id = newId();
     const number = `0.${'1'.repeat(17_000)}`;
@@ -393,6 +396,7 @@ describe('an Idempotency-Key', () => {
     headers: { 'idempotency-key': key, ...more },
   });
 
+  // proves: batch-idempotent
   test('gives the first answer again and writes nothing, refusals by us and by the database included', async () => {
     const id = newId();
     const number = `0.${'1'.repeat(17_000)}`;
@@ -428,6 +432,7 @@ describe('an Idempotency-Key', () => {
     expect(await site.events(id, other.environment.environmentId)).toHaveLength(2);
   });
 
+  // proves: batch-idempotent
   test('of ten requests at once has the batch written once, with profiles and without', async () => {
     for (const more of [[], [identify('keyed', { a: '1' })]]) {
       const id = newId();
@@ -535,6 +540,7 @@ describe('a body that is announced and never sent', () => {
     return connection;
   };
 
+  // proves: leaving-client
   test('keeps no other environment out', async () => {
     const other = await site.t.addEnvironment(newId());
     const silent = await Promise.all(fill(MAX_HELD_BATCH_BYTES).map((bytes) => announce(other.key, bytes)));
@@ -545,6 +551,7 @@ describe('a body that is announced and never sent', () => {
     await waitFor('room', async () => (await send([track(newId())], { key: other.key })).status === 200);
   });
 
+  // proves: leaving-client
   test('takes no room if its client leaves while its key is looked up', async () => {
     const tenants = [await site.t.addEnvironment(newId()), await site.t.addEnvironment(newId())];
     // Of keys that nobody knows yet.

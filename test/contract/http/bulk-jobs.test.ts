@@ -107,6 +107,7 @@ describe('the list of jobs', () => {
 });
 
 describe('jobs that match a filter', () => {
+  // proves: bulk-jobs
   test('are cancelled and retried together, when their number is known: else the number is answered and nothing done', async () => {
     const tenant = await t.addEnvironment('bulk');
     const other = await t.addEnvironment('bulk-other');
@@ -162,6 +163,7 @@ interface History {
 }
 
 describe('a job', () => {
+  // proves: provenance
   test('says who started it, by which request, with what, when it reached each phase, and who did each chunk', async () => {
     const tenant = await t.addEnvironment('history');
     const { key } = tenant;
@@ -243,6 +245,7 @@ interface Overview {
 describe('the overview', () => {
   const show = async (key: string) => (await server.json<Overview>('/v1/overview', { key })).body;
 
+  // proves: console-truth
   test('has what came in by the minute, the lane in its order, what failed, and that nothing is unaccounted for', async () => {
     const tenant = await t.addEnvironment('overview');
     const { key } = tenant;
@@ -382,6 +385,7 @@ describe('the overview', () => {
     expect((await show(t.key)).work.failing).toEqual([]);
   });
 
+  // proves: console-truth
   test('shows the number that must be 0 when it is not', async () => {
     const tenant = await t.addEnvironment('unaccounted');
     const jobId = await load(tenant, { rows: 4 });

@@ -86,6 +86,7 @@ describe('identify', () => {
       { age: '36', active: 'true' },
     ],
   };
+  // proves: client-shapes
   test.each(Object.entries(shapes))('from %s is stored whole', async (name, shape) => {
     const [record, metadata] = shape(name);
     expect((await send({ body: text(record) })).status).toBe(202);
@@ -169,6 +170,7 @@ describe('track', () => {
     ]);
   });
 
+  // proves: client-shapes
   test('by other names than ours is refused, and told the names', async () => {
     const { status, body } = await send({
       path,
@@ -231,6 +233,7 @@ describe('a body of JSON', () => {
       headers: { ...json, 'x-api-version': '2020-09-22', 'x-client': 'shop', accept: 'text/html' },
     }),
   };
+  // proves: client-shapes
   test.each(Object.entries(shapes))('%s is a record', async (name, shape) => {
     const { status } = await send(shape(record(name)));
     expect([status, (await site.user(name))?.metadata]).toEqual([202, { name: 'Ädä' }]);
@@ -443,6 +446,7 @@ describe('what cannot work is told what to do', () => {
 });
 
 describe('numeric ids', () => {
+  // proves: client-shapes
   test('are the same texts on every way in', async () => {
     const big = '12345678901234567890';
     await send({ body: `{"user_id":${big},"company_id":${big}}` });

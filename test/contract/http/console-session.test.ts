@@ -49,6 +49,7 @@ const ask = (path: string, cookie: string, method = 'GET', headers: Record<strin
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 
 describe('a session', () => {
+  // proves: session-secret
   test('is a cookie that no script reads and no other site sends, and of which the database has a digest only', async () => {
     const { status, body, headers } = await signIn({ key: t.key });
     expect([status, body.environment, body.is_admin]).toEqual([200, 'default', false]);
@@ -64,6 +65,7 @@ describe('a session', () => {
     expect(behindTls.headers.get('set-cookie')).toMatch(/; Secure$/);
   });
 
+  // proves: session-scope
   test('may do what its key may, and is refused what the key is refused', async () => {
     const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
       label: 'x',
@@ -78,6 +80,7 @@ describe('a session', () => {
     ]);
   });
 
+  // proves: session-scope
   test('ends with its key, with the request to sign out, and when it is ended from another', async () => {
     const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
     const [first, second, third] = [
@@ -94,6 +97,7 @@ describe('a session', () => {
     expect((await ask('/v1/console/session', third)).status).toBe(401);
   });
 
+  // proves: other-origins
   test('is believed of the console only: no other site and no other port makes it do anything', async () => {
     const cookie = await cookieOf({ key: t.key });
     const { host } = new URL(server.address);
@@ -165,6 +169,7 @@ describe('a session', () => {
     expect(refused.status).toBe(403);
   });
 
+  // proves: session-scope
   test('of a key of the configuration ends when the setting changes', async () => {
     const [admin, operator] = [await cookieOf({ key: adminKey }), await cookieOf({ key: staticKey })];
     const changed = { ...t.config, adminKey: `${adminKey}4`, apiKey: null };
@@ -183,6 +188,7 @@ describe('a session', () => {
     }
   });
 
+  // proves: session-secret
   test('by a link of the command line begins once', async () => {
     const link = await createSignInLink(t.system.db, t.environment.environmentId);
     const first = await signIn({ link });
@@ -236,6 +242,7 @@ describe('signing in', () => {
       body: JSON.stringify({ key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` }),
     });
 
+  // proves: session-secret
   test('with a wrong key is refused, and whoever guesses must wait, whatever address is made up', async () => {
     const { server: fresh } = await start();
     for (let n = 0; n < 10; n++) expect((await guess(fresh, `203.0.113.${n}`)).status).toBe(401);
@@ -243,6 +250,7 @@ describe('signing in', () => {
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([429, true]);
   });
 
+  // proves: session-secret
   test('behind a proxy of TRUST_PROXY has whoever guesses wait, and nobody else', async () => {
     const { server: fresh } = await start({ settings: { TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' } });
     // What a caller puts in front of what the proxies add is made up.
@@ -253,6 +261,7 @@ describe('signing in', () => {
   });
 });
 
+// proves: other-origins
 test('the page has no data, no script of its own and a policy that lets nothing in; its files may be kept for ever', async () => {
   const page = await fetch(new URL('/console/jobs?type=import', server.address));
   expect(page.headers.get('content-security-policy')).toBe(

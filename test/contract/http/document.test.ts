@@ -17,6 +17,7 @@ afterAll(async () => {
 });
 
 describe('/openapi.json', () => {
+  // proves: openapi
   test('is what the routes describe, with the address it was asked for at, and needs no key', async () => {
     const { status, headers, body } = await server.json<ApiDocument>('/openapi.json', { key: null });
     expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);

@@ -86,6 +86,7 @@ async function users({ environment }: Tenant): Promise<Record<string, unknown>> 
 }
 
 describe('an edit of a cell', () => {
+  // proves: edited-cell
   test.each([
     [
       'quotes, leading zeros and a byte order mark',
@@ -137,6 +138,7 @@ describe('a record whose cells cannot be told', () => {
     expect(counts).toMatchObject({ rejected: all.length - 1, amended: 1 });
   });
 
+  // proves: edited-cell
   test('that is sent back unedited is refused as it was, and one that is still refused keeps its edit', async () => {
     const owner = await tenant();
     const jobId = await load(owner, broken, '?stray_quotes=refuse');

@@ -481,6 +481,7 @@ describe("another environment's export", () => {
     expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
   });
 
+  // proves: environments-apart
   test('is not in the lists, and its segments are unknown', async () => {
     const lists = [`${exportsPath}/jobs?limit=500`, '/v1/background_jobs?type=export&limit=500'];
     for (const path of lists) {
@@ -520,6 +521,7 @@ describe('a link', () => {
     return { response, text: await response.text() };
   };
 
+  // proves: links
   test('that was changed anywhere is as unknown as one of no file', async () => {
     const wrong = [
       changed((url) => url.searchParams.set('signature', 'x')),
@@ -554,6 +556,7 @@ describe('a link', () => {
     expect(answers.size).toBe(1);
   });
 
+  // proves: links
   test('ends with the key that asked for it, and with no other', async () => {
     const label = { label: 'asks for links' };
     const { environmentId } = t.environment;

@@ -66,6 +66,7 @@ interface Got {
   readonly body: string;
 }
 
+// proves: no-5xx
 test('no request whatever is answered with 5xx, or with a refusal that is no error record', async () => {
   const { document } = await describedApi();
   const wrong: string[] = [];

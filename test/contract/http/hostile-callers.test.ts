@@ -87,6 +87,7 @@ describe('answers that are not read', () => {
     await waitFor('the connection to be cut', async () => (await open()) === 0);
   });
 
+  // proves: leaving-client
   test('are held for nobody who left before they were made', async () => {
     const { address, open, late } = await startAnswering(60_000);
     const posts = MAX_HELD_BYTES / lateBytes;
@@ -113,6 +114,7 @@ describe('answers that are not read', () => {
 const unknownId = (n: number) => String(n).padStart(12, '0');
 
 describe('two hundred connections that ask with unknown keys, without end', () => {
+  // proves: bad-keys
   test('keep nobody else from lists, records and a first look with a good key', async () => {
     const { system, server } = await start();
     const other = await system.addEnvironment('other');
@@ -263,6 +265,7 @@ describe('a connection that is reset', () => {
     Buffer.from('user_id\nu1\n'.repeat(10_000)),
   ]);
 
+  // proves: reset-connection
   test('in any phase of a request or its answer ends nothing else', async () => {
     const { system, server } = await start();
     const uncaught: unknown[] = [];

@@ -22,6 +22,7 @@ const storedCompany = async (companyId: string) => {
   return company;
 };
 
+// proves: user-and-company
 test('two servers that identify one user with its company at once leave user and company of the same request', async () => {
   const { environmentId } = site.t.environment;
   const servers = [site.t.system, site.t.openAnother()] as const;
@@ -53,6 +54,7 @@ test('two servers that identify one user with its company at once leave user and
 });
 
 describe('metadata', () => {
+  // proves: types-kept
   test('holds any JSON value with its type, as in bulk data, and every digit of its numbers', async () => {
     const metadata = {
       text: 'x',
@@ -210,6 +212,7 @@ describe('company', () => {
     ]);
   });
 
+  // proves: one-company-id
   test('may be named more than once by one id; ids that contradict each other are refused and named', async () => {
     await identify({ user_id: 'thrice', company_id: 71, company: { company_id: '71', id: 71, size: 1 } });
     expect([(await stored('thrice')).company_id, (await storedCompany('71')).metadata]).toEqual([
@@ -397,6 +400,7 @@ describe('ids', () => {
     for (const [i, id] of ids.entries()) expect((await site.user(id))?.metadata).toEqual({ i: `${i}` });
   });
 
+  // proves: types-kept
   test('may be numbers, which become the texts that they are in bulk data', async () => {
     await identify('{"user_id":9007199254740993,"company":{"company_id":12345678901234567890,"n":1}}');
     await identify('{"user_id":42,"company_id":-1.50}');

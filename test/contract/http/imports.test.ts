@@ -175,6 +175,7 @@ describe('a file in a form', () => {
     expect(body.filename).toBe('mine.csv');
   });
 
+  // proves: inflate-bound
   test('may come in a form that is gzip as a whole', async () => {
     const text = [
       '--b',
@@ -283,6 +284,7 @@ describe('a file in a form', () => {
     expect(await t.storedFiles()).toEqual(before);
   });
 
+  // proves: source-options
   test('followed by an option of how it is read is refused, and not kept, unless it was said before', async () => {
     const before = await t.storedFiles();
     const { status, body } = await post(form(someCsv(), { after: { encoding: 'utf-8' } }));
@@ -633,6 +635,7 @@ describe('Idempotency-Key', () => {
   const withKey = (key: string, body: Body, path = '/v1/imports') =>
     postCsv(body, path, { 'idempotency-key': key });
 
+  // proves: idempotent-import
   test('the same key and body give the first answer again, and one job', async () => {
     const content = someCsv();
     const first = await withKey('k1', content);
@@ -654,6 +657,7 @@ describe('Idempotency-Key', () => {
     }
   });
 
+  // proves: idempotent-import
   test('two at once with one key make one job, and leave one file', async () => {
     const before = await t.storedFiles();
     const content = someCsv(2_000);
@@ -758,6 +762,7 @@ describe('an upload that does not arrive', () => {
     },
   );
 
+  // proves: upload-cut-off
   test('within a chunk of a chunked body leaves no job and no file', async () => {
     const [files, count] = [await t.storedFiles(), await jobs()];
     const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');

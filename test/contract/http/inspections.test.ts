@@ -70,6 +70,7 @@ let serial = 0;
 const someUsers = () => `Kunden-Nr;Name\n${++serial}-1;Anna\n${serial}-2;Bernd\n;Niemand\n`;
 
 describe('a file that is inspected', () => {
+  // proves: inspection
   test('is described and kept, and nothing of it is loaded', async () => {
     const before = await t.system.db.selectFrom('loads').select('load_id').execute();
     const text = someUsers();
@@ -165,6 +166,7 @@ describe('a file that is inspected', () => {
     expect((await load(`?upload_id=${body.upload_id}`)).status).toBe(400);
   });
 
+  // proves: inspection
   test('is not there for another environment, once it has expired, or under an id that is none', async () => {
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
     const other = await createEnvironment(t.system.db, `other${++serial}`);
@@ -196,6 +198,7 @@ describe('a file that is inspected', () => {
     await expect(t.system.files.readRange(part?.ref as FileRef, 0, 1)).rejects.toThrow(MissingFileError);
   });
 
+  // proves: inspection
   test('goes with the next deletion of profiles', async () => {
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
     const accepted = await server.fetch('/v1/users', {
@@ -299,6 +302,7 @@ const files: readonly [string, () => [Body, Record<string, string>, Record<strin
 ];
 
 describe('the file of a load', () => {
+  // proves: load-again
   test.each(files)(
     'that is %s is loaded again as it was, and with another mapping, without being sent',
     async (_, make) => {
@@ -337,6 +341,7 @@ describe('the file of a load', () => {
     },
   );
 
+  // proves: load-again
   test('stays when its upload goes, and takes its upload along when it goes', async () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);
@@ -352,6 +357,7 @@ describe('the file of a load', () => {
     expect(await again(first.body.job_id)).toMatchObject({ status: 410 });
   });
 
+  // proves: load-again
   test('is not taken again where a deletion has come since, from a mending job, or by another environment', async () => {
     const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
     await detail(first.body.job_id);

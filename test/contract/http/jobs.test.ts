@@ -183,6 +183,7 @@ describe('one job', () => {
     });
   });
 
+  // proves: counts-balance
   test('has, once completed, counts that add up and everything else', async () => {
     const tenant = await t.addEnvironment('detail');
     const content = 'user_id,name\nd1,a\nd1,b\nd2,c\n,x\n';
@@ -276,6 +277,7 @@ describe('one job', () => {
     }
   });
 
+  // proves: environments-apart
   test('of another environment is 404, whatever is asked of it', async () => {
     const stranger = await t.addEnvironment('stranger');
     const jobId = await submit(t);

@@ -281,6 +281,7 @@ describe('what data brought', () => {
 });
 
 describe('every lookup', () => {
+  // proves: environments-apart
   test.each(lookups)('%s: an environment sees nothing of another', async (name) => {
     const body = await get<Page | Property[]>(name, empty);
     if ('metadata' in body) {

@@ -125,6 +125,7 @@ describe('a mapping', () => {
     }
   });
 
+  // proves: saved-mappings
   test('belongs to its environment', async () => {
     const { name, id, header } = fresh();
     await save(name, { map: { [id]: 'user_id' }, column_names: [id, 'Stufe'] });
@@ -141,6 +142,7 @@ describe('a mapping', () => {
 });
 
 describe('a load', () => {
+  // proves: saved-mappings
   test.each([
     ['the query', (text: string, name: string) => load(`?mapping=${name}`, { body: text, headers: csv })],
     ['a form', (text: string, name: string) => load('', { body: form(text, { before: { mapping: name } }) })],
@@ -164,6 +166,7 @@ describe('a load', () => {
     expect(Date.parse(last_used_at ?? '')).toBeGreaterThanOrEqual(Date.parse(saved_at));
   });
 
+  // proves: saved-mappings
   test('says what it says itself: that wins over the mapping', async () => {
     const { name, id, header } = fresh();
     await save(name, { map: { [id]: 'user_id' }, null: ['N/A'] });
@@ -191,6 +194,7 @@ describe('a load', () => {
 });
 
 describe('an inspection', () => {
+  // proves: saved-mappings
   test('names the mappings saved for the same columns, in any order, and shows what the one used last makes of the file', async () => {
     const { name, id, header } = fresh();
     const first = await inspect(`${header}\n1;a\n`);

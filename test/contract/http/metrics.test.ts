@@ -293,6 +293,7 @@ describe('the ledger', () => {
     for (const word of [environment.name, other.name]) expect(page).not.toContain(word);
   });
 
+  // proves: counts-balance
   test('that does not balance shows', async () => {
     const { system, server } = await start({ worker: true });
     const { body } = await upload(server, 'user_id,name\nu1,Ada\nu2,Eve\n');
@@ -331,6 +332,7 @@ const watchers = [
   'docs/notifications.md',
 ];
 
+// proves: alerts
 test('the figures that dashboard, alerts and documents name are on the page, with the labels that they ask for', async () => {
   const { server, system } = await start({ worker: true });
   const { body } = await upload(server, 'user_id,name\nu1,Ada\n');

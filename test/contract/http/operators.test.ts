@@ -156,6 +156,7 @@ describe('deliveries', () => {
     ]);
   });
 
+  // proves: environments-apart
   test('have ids, as subscriptions have, that say nothing of other environments and open nothing in them', async () => {
     const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
     receiver.answer((response) => void response.writeHead(200).end());
@@ -202,6 +203,7 @@ describe('keys, environments and settings', () => {
     return { key: null, headers: { cookie, 'content-type': 'application/json', ...origin } };
   };
 
+  // proves: administrators
   test('are of administrators: no key of an environment opens them', async () => {
     for (const path of ['/v1/keys', '/v1/environments', '/v1/settings']) {
       expect([path, ...(await refusalOf(server, path))]).toEqual([path, 403, ['insufficient_scope']]);
@@ -281,6 +283,7 @@ describe('keys, environments and settings', () => {
       expect(await refusalOf(server, '/v1/subscriptions', as(body))).toEqual([400, ['invalid_field']]);
   });
 
+  // proves: administrators
   test('settings are shown with their source, and nothing of secrets', async () => {
     const admin = await signIn();
     const { body } = await server.json<{ name: string; value: string; source: string }[]>(

@@ -46,6 +46,7 @@ const file = async (jobId: string, format: string) =>
 const profiles = () => readProfiles(t.system, t.environment.environmentId);
 
 describe('a plan', () => {
+  // proves: plan-exact
   test('says what would change, row by row and by property, and writes nothing', async () => {
     const stored = [
       { user_id: 'p1', metadata: { tier: 'free', seats: 1, old: 'x' } },

@@ -190,6 +190,7 @@ describe('the preview of an export', () => {
   const exportsPath = '/api/v1/analytics/exports';
   const preview = (body: object) => ask<ExportPreview>(`${exportsPath}/preview`, json(body));
 
+  // proves: previews
   test.each([
     { format: 'csv', compression: 'none' },
     { format: 'ndjson', compression: 'none' },
@@ -257,6 +258,7 @@ interface Counts {
 }
 
 describe('the preview of a deletion', () => {
+  // proves: previews
   test.each([
     ['companies', ['acme', 'globex'], { profiles: 1, not_found: 1, events: 5, users: 2 }],
     ['users', ['a1', 'nobody', 'x'], { profiles: 1, not_found: 1, events: 6, users: 0 }],

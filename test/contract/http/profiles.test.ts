@@ -82,6 +82,7 @@ async function walk(path: string, tenant: Tenant = t, between?: () => Promise<vo
 const refusal = (path: string, options: object = {}) => refusalOf(server, path, options);
 
 describe('one profile', () => {
+  // proves: every-digit
   test('a user is answered as it is stored, with every digit and its company', async () => {
     await identify('one', {
       metadata: { name: 'Ada', plan: 'pro' },
@@ -125,6 +126,7 @@ describe('one profile', () => {
     });
   });
 
+  // proves: read-your-writes
   test('what was answered 202 is read from then on', async () => {
     for (let n = 0; n < 20; n++) {
       await identify('fresh', { metadata: { n: String(n) } });
@@ -142,6 +144,7 @@ describe('one profile', () => {
     },
   );
 
+  // proves: read-your-writes
   test('any id that was taken in can be asked for, URL-encoded', async () => {
     const ids = [
       'a/b',
@@ -276,6 +279,7 @@ describe('lists of profiles', () => {
     expect((await list('/v1/users', await newTenant())).data).toEqual([]);
   });
 
+  // proves: paging
   test('a walk meets each profile once that is there all the while, whoever else comes and goes', async () => {
     const tenant = await newTenant();
     const name = (n: number) => `u${String(n).padStart(4, '0')}`;
@@ -457,6 +461,7 @@ describe('who may read', () => {
     expect([200, 404]).toContain((await server.fetch(path, { key: reader })).status);
   });
 
+  // proves: environments-apart
   test('a walk through the lists of one environment meets nothing of another', async () => {
     const [a, b] = [await newTenant(), await newTenant()];
     await store(a, 'users', [{ id: 'a1', company: 'shared' }, { id: 'a2' }]);

@@ -82,6 +82,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toEqual([{ a: 'x' }]);
     });
 
+    // proves: acknowledged
     test('is committed when it is answered, and not answered before', async () => {
       const id = newId();
       await site.accept(path, record(newId()));
@@ -430,6 +431,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toEqual([{}]);
     });
 
+    // proves: environments-apart
     test('writes to its own environment, whatever is in the others', async () => {
       const id = newId();
       const other = await t().addEnvironment(`other-${table}`);
@@ -582,6 +584,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   });
 
   describe('a record that only the database refuses', () => {
+    // proves: record-alone
     test.each(['statement', 'commit'] as const)(
       'at its %s is 400 alone; those that share its statement are stored, once',
       async (moment) => {

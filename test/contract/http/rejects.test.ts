@@ -81,6 +81,7 @@ const messy = Buffer.concat([
 ]);
 
 describe('as JSON', () => {
+  // proves: bad-record-alone
   test('each reject says where, what and why, and shows the record', async () => {
     const jobId = await load('user_id,name\nok,x\n,Ada\n');
     expect(await page(jobId)).toEqual({
@@ -126,6 +127,7 @@ describe('as JSON', () => {
     expect(rows).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
   });
 
+  // proves: bad-record-alone
   test('a record that is not UTF-8 is shown as text and in its very bytes', async () => {
     const { data } = await page(await load(messy));
     const reject = data.find((each) => each.error_code === 'invalid_utf8');
@@ -230,6 +232,7 @@ describe('by cause', () => {
     ).toEqual(['track,u0,opened,01/12/2025,2', 'track,u1,opened,31/12/2025,3']);
   });
 
+  // proves: causes-exact
   test('every way to be unfit has a cause, and the counts of all causes are the rejects of the job', async () => {
     const jobId = await load(messy);
     const { data, metadata } = await causesOf(jobId);
@@ -241,6 +244,7 @@ describe('by cause', () => {
     );
   });
 
+  // proves: causes-exact
   test('of more causes than are listed the most frequent are, and the others are counted', async () => {
     const time = (n: number) =>
       ['!', '#', '$', '%', '&', '(', ')'].map((mark, bit) => ((n >> bit) & 1 ? mark : '.')).join('');
@@ -264,6 +268,7 @@ describe('by cause', () => {
     expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
   });
 
+  // proves: shapes
   test('values, shapes and records that somebody sent are bounded in length', async () => {
     const long = `"${'x1/'.repeat(5_000)}"`;
     const { data } = await causesOf(
@@ -517,6 +522,7 @@ describe('what a spreadsheet would run', () => {
   // With nothing in any cell it would be no record.
   const notBlank = record.filter((cells) => cells.some((each) => each.trim() !== ''));
 
+  // proves: formulas
   test('is defused in a file of rejects, its header included, and stored as it was when that is mended and sent', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(notBlank, { minLength: 1, maxLength: 5 }), async (records) => {

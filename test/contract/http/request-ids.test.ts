@@ -49,6 +49,7 @@ async function ask(path: string, method: string, body: object, requestId?: strin
   return { id, job_id: answer.body['job_id'] ?? answer.body['id'] ?? '' };
 }
 
+// proves: request-id
 test('lead from an upload to what the workers log about its load', async () => {
   const { id, job_id } = await ask(
     '/v1/users/bulk_identify',

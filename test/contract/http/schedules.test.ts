@@ -110,6 +110,7 @@ test('a run that is asked for is made once, and one that went wrong is done agai
   expect((await server.json(path, { key: other.key })).status).toBe(404);
 });
 
+// proves: schedule-paused
 test('of a paused schedule nothing is due, and what would have been is not made up when it goes on', async () => {
   const { value: schedules } = readSchedulesFile(Buffer.from(text));
   const see = async (at: string) => tick(scheduleContext(t), schedules?.slice(0, 1) ?? [], at);

@@ -86,6 +86,7 @@ describe('a stream', () => {
     expect([status, body.errors.map(({ details }) => details)]).toEqual([400, ['topics']]);
   });
 
+  // proves: live-truth
   test('of jobs begins with everything, then says what changes, and ends where the ledger does', async () => {
     const tenant = await t.addEnvironment('jobs');
     const stranger = await t.addEnvironment('stranger');
@@ -143,6 +144,7 @@ describe('a stream', () => {
     expect(jobIn(data, body.job_id)).toMatchObject({ total_rows: 0, completed_rows: 0 });
   });
 
+  // proves: live-truth
   test('of a job says of each chunk who does it, and what came of it', async () => {
     const tenant = await t.addEnvironment('chunks');
     const jobId = await load(tenant, 20_000);
@@ -169,6 +171,7 @@ describe('a stream', () => {
     expect(data).toMatchObject({ job: null, chunks: [] });
   });
 
+  // proves: live-truth
   test('that broke off goes on behind the last event that was seen; with an id of another process it begins anew', async () => {
     const tenant = await t.addEnvironment('resumed');
     const jobId = await load(tenant);
@@ -186,6 +189,7 @@ describe('a stream', () => {
     expect(jobIn((await foreign.until('jobs', isSnapshot)).data, jobId)?.status).toBe('completed');
   });
 
+  // proves: live-truth
   test('of a reader that does not read leaves out what comes, says how much, and then sends everything', async () => {
     const tenant = await t.addEnvironment('slow');
     const sent: string[] = [];
@@ -217,6 +221,7 @@ describe('a stream', () => {
     close();
   });
 
+  // proves: live-truth
   test('ends with its key', async () => {
     const { db } = t.system;
     const { environmentId } = t.environment;
@@ -240,6 +245,7 @@ describe('a stream', () => {
     };
   }
 
+  // proves: leaving-client
   test('is not kept for those who leave while their key is looked up', async () => {
     const letGo = await lock('api_keys');
     const connections = await Promise.all([1, 2, 3].map(() => server.connect()));
@@ -256,6 +262,7 @@ describe('a stream', () => {
     await waitFor('none to be open', () => t.system.live.size === 0);
   });
 
+  // proves: leaving-client
   test('is not kept for who leaves before the answer that comes first on its connection', async () => {
     const letGo = await lock('exports');
     try {
@@ -270,6 +277,7 @@ describe('a stream', () => {
     }
   });
 
+  // proves: live-cost
   test('costs one look at the ledger a second for all of 200, and none when they have left', async () => {
     const tenants = [t, await t.addEnvironment('crowd')];
     const crowd = await Promise.all(
@@ -299,6 +307,7 @@ describe('a stream of records', () => {
       headers: { 'content-type': 'application/json' },
     });
 
+  // proves: live-truth
   test('has those that were taken and those that were refused, by whichever route, and says how many there were', async () => {
     const tenant = await t.addEnvironment('records');
     const stream = await watch(tenant, 'records');
@@ -331,6 +340,7 @@ describe('a stream of records', () => {
     });
   });
 
+  // proves: live-truth
   test('leaves out what is too much, refused ones last, and says so', async () => {
     const tenant = await t.addEnvironment('flood');
     const stream = await watch(tenant, 'records');

@@ -193,6 +193,7 @@ describe('the company of an event', () => {
 });
 
 describe('an id that the caller gives', () => {
+  // proves: event-id
   test.each(['event_id', 'insert_id'])(
     '%s is kept, and an event of the user that has it is stored once',
     async (name) => {

@@ -80,6 +80,7 @@ const someUsers = (count: number) => {
 };
 
 describe('an upload that comes in several requests', () => {
+  // proves: upload-resumes
   test('is inspected with any options and loaded by its id, byte for byte as it was sent', async () => {
     const file = someUsers(500);
     const metadata = `filename ${base64('kunden.csv')},filetype ${base64('text/csv')}`;
@@ -120,6 +121,7 @@ describe('an upload that comes in several requests', () => {
     expect(await t.ended(body.job_id)).toMatchObject({ status: 'completed', sha256: sha256(file) });
   });
 
+  // proves: upload-resumes
   test('goes on after a lost connection from the last byte that came', async () => {
     const file = randomBytes(UPLOAD_PART_BYTES + 3_000_000);
     const id = await create(file.length);
@@ -136,6 +138,7 @@ describe('an upload that comes in several requests', () => {
     expect(await show(id)).toMatchObject({ received_bytes: file.length, sha256: sha256(file) });
   });
 
+  // proves: upload-resumes
   test('that is cut into requests anywhere, each whole or broken off, is what was sent', async () => {
     const { environmentId } = t.environment;
     const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -200,6 +203,7 @@ describe('an upload that comes in several requests', () => {
 });
 
 describe('a request that appends', () => {
+  // proves: upload-resumes
   test('from anywhere but the end of the upload is refused, and learns where that is', async () => {
     const id = await create(10);
     expect((await append(id, 0, '01234')).status).toBe(204);
@@ -212,6 +216,7 @@ describe('a request that appends', () => {
     expect((await show(id)).sha256).toBe(sha256('0123456789'));
   });
 
+  // proves: upload-resumes
   test('while another still sends goes on alone, and what the other brings leaves nothing', async () => {
     const before = (await t.storedFiles()).length;
     const id = await create(10);
@@ -306,6 +311,7 @@ describe('what has come of an upload', () => {
     expect((await server.json<Upload[]>('/v1/uploads', { key })).body).toEqual([]);
   });
 
+  // proves: upload-resumes
   test('goes when it is removed, also while more of it comes', async () => {
     const before = (await t.storedFiles()).length;
     const id = await create(10);
@@ -325,6 +331,7 @@ describe('what has come of an upload', () => {
     expect((await t.storedFiles()).length).toBe(before);
   });
 
+  // proves: upload-resumes
   test('goes with the sweep once it has expired, and with what a killed process had stored and not counted', async () => {
     const before = (await t.storedFiles()).length;
     const id = await create(10);

@@ -71,6 +71,7 @@ async function walk(user: string, query: string, between?: () => Promise<void>):
 const refusal = (path: string, options: object = {}) => refusalOf(server, path, options);
 
 describe('events of a user', () => {
+  // proves: every-digit
   test('are answered as exports have them, with every digit and microsecond', async () => {
     const track = {
       user_id: 'one',
@@ -127,6 +128,7 @@ describe('events of a user', () => {
       expect(await walk('many', `limit=${limit}`)).toEqual(sorted);
   });
 
+  // proves: paging
   test('a walk meets each event once, and none that comes in meanwhile twice', async () => {
     const day = (n: number) => new Date(Date.UTC(2025, 3, 1 + n)).toISOString();
     const events = Array.from({ length: 40 }, (_, n) => ({ id: `e${n}`, at: day(n) }));

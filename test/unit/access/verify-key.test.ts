@@ -129,6 +129,7 @@ function untilAnswered() {
   return { answered, answer: () => answer() };
 }
 
+// proves: bad-keys
 test('keys that were never good are looked up a few at a time; those that were are not kept waiting, nor forgotten for them', async () => {
   const turns = new LookupTurns(2);
   const good = async () => caller('good');

@@ -128,6 +128,7 @@ describe('the archive of a backup', () => {
     expect(rows.equals(large)).toBe(true);
   });
 
+  // proves: backup-damage
   test('with a byte of it changed, or its end missing, it is found to be damaged, or says what it said', async () => {
     const bytes = await readFile(path);
     const tar = gunzipSync(bytes);
@@ -149,6 +150,7 @@ describe('the archive of a backup', () => {
     );
   });
 
+  // proves: backup-damage
   test('what was changed and compressed anew, or stands behind its end, is found by its manifest', async () => {
     const bytes = await readFile(path);
     const tar = gunzipSync(bytes);

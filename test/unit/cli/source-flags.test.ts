@@ -21,6 +21,7 @@ function read(...args: string[]) {
 }
 
 describe('the flags of how a file is written', () => {
+  // proves: source-options
   test('are the options of an upload, with dashes', () => {
     expect(read()).toEqual({});
     expect(

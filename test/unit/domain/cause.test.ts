@@ -24,6 +24,7 @@ describe('the shape of a value', () => {
     expect(shapeOf(value)).toBe(shape);
   });
 
+  // proves: shapes
   test('is there for any text, bounded, the same every time, and shows no letter and no digit of it but of words for no value', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 2_000 })), (value) => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readColumnMap, readColumnPairs, resolveMap } from '../../../src/domain/column-map.ts';
 
 describe('a map', () => {
+  // proves: map-any-header
   test.each<[string[], object]>([
     [['Kunde=user_id'], { Kunde: 'user_id' }],
     [['a=b', 'c=d, e = f'], { a: 'b', c: 'd', e: 'f' }],
@@ -49,6 +50,7 @@ describe('a map finds its column', () => {
     expect(resolveMap({ Name: 'name' }, columns, true)).toEqual({ ' Name ': 'name' });
   });
 
+  // proves: map-any-header
   test('by its number only where no record names the columns', () => {
     expect(resolveMap({ '2': 'user_id' }, columns, true)).toEqual({ '2': 'user_id' });
     expect(resolveMap({ '2': 'user_id' }, ['column_1', 'column_2'], false)).toEqual({ column_2: 'user_id' });

@@ -12,6 +12,7 @@ import {
 } from '../../../src/domain/source-options.ts';
 
 describe('an option of how a file is written', () => {
+  // proves: source-options
   test.each<[SourceOptionName, unknown, unknown]>([
     ['encoding', 'latin1', { encoding: 'windows-1252' }],
     ['encoding', 'UTF-16BE', { encoding: 'utf-16be' }],
@@ -52,6 +53,7 @@ describe('an option of how a file is written', () => {
     expect(toSourceOptions(toGivenSource(toSourceOptions({ [name]: given })))).toEqual(meant);
   });
 
+  // proves: source-options
   test.each<[SourceOptionName, unknown]>([
     ['encoding', 'windows-9999'],
     ['encoding', ''],
@@ -98,6 +100,7 @@ describe('an option of how a file is written', () => {
   });
 });
 
+// proves: source-options
 test.each<[GivenSource, string]>([
   [{ delimiter: "'", quote: "'" }, 'quote is part of the delimiter'],
   [{ delimiter: '\\', escape: '\\' }, 'escape is part of the delimiter'],
@@ -119,6 +122,7 @@ test('options that fit together are no contradiction', () => {
 });
 
 describe('an option that a file has no use for', () => {
+  // proves: source-options
   test.each([
     [{ sheet: 'A' }, 'csv', 'sheet says how to read a workbook; the file was read as a CSV'],
     [{ records: 'a.b' }, 'csv', 'records says how to read JSON; the file was read as a CSV'],

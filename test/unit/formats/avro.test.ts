@@ -117,6 +117,7 @@ describe('an Avro file', () => {
     expect(await rowsOf(file)).toEqual(hostile.map((metadata) => ({ user_id: 'u', metadata })));
   });
 
+  // proves: hostile-files
   test('that is cut anywhere, or changed, is refused in words or read, and never anything else', async () => {
     const schema = record([field('user_id', 'string'), field('list', { type: 'array', items: 'long' })]);
     const rows = Array.from({ length: 30 }, (_, n) => ({ user_id: `u${n}`, list: [n, n] }));
@@ -143,6 +144,7 @@ describe('an Avro file', () => {
     );
   });
 
+  // proves: hostile-files
   test.each([
     ['a list of a thousand million nulls', { type: 'array', items: 'null' }, [long(1e9), long(0)]],
     [
@@ -222,6 +224,7 @@ describe('an Avro file', () => {
     expect(await linesOf(fileOfPacked())).toEqual(['{"user_id":"u1"}']);
   });
 
+  // proves: columnar-exact
   test('has exact instants, times, dates, decimals, UUIDs and durations', async () => {
     const of = (type: string, logicalType: string, value: Buffer, more: object = {}) => ({
       ...{ schema: { type, logicalType, ...more }, value },
@@ -255,6 +258,7 @@ describe('an Avro file', () => {
     ]);
   });
 
+  // proves: columnar-exact
   test('bytes are text where they are, else Base64; what JSON cannot hold is left out and reported', async () => {
     const schema = record([
       field('raw', 'bytes'),

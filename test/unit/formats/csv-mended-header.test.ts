@@ -34,6 +34,7 @@ describe('a delimiter too many in the header', () => {
     },
   );
 
+  // proves: stray-quotes
   it('is a column if a record has a cell for it', () => {
     expect(read(`user_id,,name,city\n${records}u4,x,Dee,Nice\n`).columns).toEqual([
       'user_id',
@@ -74,6 +75,7 @@ describe('a quote too many in the header', () => {
     expect(read(`"Key,name,"city"\n${records}`, { Key: 'user_id' }).columns).toEqual(['Key', 'name', 'city']);
   });
 
+  // proves: stray-quotes
   it('refuses the file if the records do not say how many cells the header has', () => {
     expect(() => read('user_id,"name,city\nu1,Ann\nu2,Bob\n')).toThrow(/quote/);
     expect(() => read('user_id,"name\nu1,Ann\n')).toThrow(/quote/);
@@ -104,6 +106,7 @@ describe('a delimiter that is missing in the header', () => {
     },
   );
 
+  // proves: stray-quotes
   it('refuses the file where it may be missing in two places, or is not all that is wrong', () => {
     const four = 'u1,Ann,x,Rome\nu2,Bob,y,Oslo\n';
     expect(() => read(`user_id,na"me"city\n${records}`)).toThrow(/quote/);
@@ -114,6 +117,7 @@ describe('a delimiter that is missing in the header', () => {
 });
 
 describe('a header with other delimiters than the records', () => {
+  // proves: stray-quotes
   it.each([
     ['user_id;name;city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
     ['user_id name city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
@@ -138,6 +142,7 @@ describe('a header with other delimiters than the records', () => {
 });
 
 describe('a header behind which every record has an empty cell more', () => {
+  // proves: shifted-columns
   it.each([
     'user_id,namecity,plan\nu1,Ann,Rome,\nu2,Bob,Oslo,\n',
     'user_id;name\nu1;Ann;\nu2;Bob;;\n',
@@ -158,6 +163,7 @@ describe('a header behind which every record has an empty cell more', () => {
 });
 
 describe('a table drawn for reading', () => {
+  // proves: shifted-columns
   it.each([
     '| user_id | name |\n|---------|------|\n| u1 | Ann |\n',
     '+---------+------+\n| user_id | name |\n+---------+------+\n| u1      | Ann  |\n+---------+------+\n',
@@ -188,6 +194,7 @@ describe('the last column', () => {
     return readCsvHeader(bytes, true, reading)?.header.lastColumn;
   };
 
+  // proves: shifted-columns
   it('is known to be empty from ten records on, if it is so in most of them', () => {
     expect(lastColumn(`user_id,name,note\n${lines(10, 4)}`)).toBe('empty');
     expect(lastColumn(`user_id,name,note\n${lines(10, 5)}`)).toBeUndefined();

@@ -105,6 +105,7 @@ describe('csv scanner', () => {
     );
   });
 
+  // proves: quoted-cells
   it('accepts no line from inside a quoted cell, whatever stands behind its closing quote or was not doubled', () => {
     const word = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 3 });
     const phantom = fc.constantFrom('u9,phantom', 'x', 'u8,"q",z', ',', '"u7",y');
@@ -190,6 +191,7 @@ describe('csv scanner', () => {
     ]);
   });
 
+  // proves: quoted-cells
   it('begins no record inside a well-closed cell behind a fault on the same line', () => {
     expect(outline('u1,"a"b,"x\nu2,phantom\ny"\nu3,x\n')).toEqual([
       ['invalid_quote', 'u1,"a"b,"x\nu2,phantom\ny"'],
@@ -209,6 +211,7 @@ describe('csv scanner', () => {
     ]);
   });
 
+  // proves: quoted-cells
   it('finds the end of a closed cell that is longer than a record may be: one record that is too large', () => {
     const text = 'a,"b\nc,d\nd,e\ne",f\ng\n';
     expect(outline(text, 9)).toEqual([

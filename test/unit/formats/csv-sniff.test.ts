@@ -201,6 +201,7 @@ describe('comments', () => {
 describe('the header', () => {
   const text = table(';', users);
 
+  // proves: csv-exact
   it.each([
     ['a title', 'Users of March\n'],
     ['a title with delimiters', 'Users, of; March\n'],
@@ -232,6 +233,7 @@ describe('the header', () => {
     expect(sniff(groups + named)).toMatchObject({ headerRows: 1, rest: named, lines: 1 });
   });
 
+  // proves: csv-exact
   it('is not taken out of the middle of a table', () => {
     const text = 'column,meaning\nuser_id,who\ncompany_id,where\n';
     expect(refusal(text)).toMatch(/Line 2 names an id column.*header=1, 2.*\(header\)/);
@@ -325,6 +327,7 @@ describe('a file without a header', () => {
       });
   });
 
+  // proves: csv-exact
   it('is not taken for one where the first record may be a header', () => {
     for (const header of ['id;name;mail;score\n', 'a;b;c;d\n', '1;2;3;4\n', 'id;2019;2020;2021\n']) {
       const found = header.startsWith('1')
@@ -336,6 +339,7 @@ describe('a file without a header', () => {
     expect(refusal('u1;Ann\nu2;Bob\n', { map })).toMatch(/\(header\)/);
   });
 
+  // proves: csv-exact
   it('is refused where two delimiters cut it as well', () => {
     expect(refusal('u1,a;b\nu2,c;d\n', { source: { header: 'none' } })).toBe(
       'The records can be cut at "," as well as at ";"; say which with delimiter (delimiter)',
@@ -364,6 +368,7 @@ describe('well-formed tables', () => {
     at: fc.nat(5),
   });
 
+  // proves: csv-exact
   it('are read as they are, whatever their cells hold', () => {
     fc.assert(
       fc.property(input, ({ names: others, delimiter: among, rows, key, at }) => {

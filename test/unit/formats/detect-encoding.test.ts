@@ -78,6 +78,7 @@ describe('the encoding of a file', () => {
     for (const text of texts) expect(find(Buffer.from(text)), JSON.stringify(text)).toBe('utf-8');
   });
 
+  // proves: encoding-exact
   it.each([
     'José',
     'José Müller François',
@@ -103,6 +104,7 @@ describe('the encoding of a file', () => {
     expect(notes).toEqual([expect.stringContaining('windows-1252')]);
   });
 
+  // proves: encoding-exact
   it.each([
     ['windows-1250', 'Kučera'],
     ['windows-1250', 'Novák Jiří Tomáš Dvořák'],
@@ -180,6 +182,7 @@ describe('the encoding of a file', () => {
     expect(refusal(utf16(csv, false), 'windows-1252')).toContain('the file is in utf-16le');
   });
 
+  // proves: encoding-exact
   it('is never windows-1252 for text of a code page in which its words would be others', () => {
     const words = {
       'windows-1250': ['Dvořák', 'Jiří', 'Kučera', 'Růžička', 'Černý', 'Beneš', 'Králová', 'Novotný'],

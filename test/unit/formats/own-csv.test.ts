@@ -11,6 +11,7 @@ const events = 'event_id,event_type,event_name,user_id,company_id,source,inserte
 const stream = 'event_type,user_id,company_id,inserted_at,event_name,source,metadata';
 
 describe('an apostrophe before a formula', () => {
+  // proves: formulas
   test('is known as ours, or as part of the value, in each export as we write it, whatever its properties are called', () => {
     fc.assert(
       fc.property(
@@ -38,6 +39,7 @@ describe('an apostrophe before a formula', () => {
     expect(defusedIn('"user_id";"name";"sluice_row"')).toBe('undone');
   });
 
+  // proves: formulas
   test.each([
     events,
     stream,
@@ -50,6 +52,7 @@ describe('an apostrophe before a formula', () => {
     expect(defusedIn(text)).toBe('doubtful');
   });
 
+  // proves: formulas
   test.each(['user_id,name', 'user_id,last_seen_at', `${events},more`, '"user_id",name'])(
     'is part of the value in any other file: %s',
     (text) => {

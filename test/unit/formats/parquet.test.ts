@@ -111,6 +111,7 @@ describe('a Parquet file', () => {
     expect(await rowsOf(file)).toEqual(rows);
   });
 
+  // proves: columnar-exact
   test.each(['zstd', 'lz4_raw', 'gzip', 'brotli'])(
     'of another program, packed with %s, is read to the digit: dates, times, intervals, decimals, lists, maps',
     async (codec) => {
@@ -132,6 +133,7 @@ describe('a Parquet file', () => {
     },
   );
 
+  // proves: columnar-exact
   test('bytes that are not declared as text are text where they are, else Base64; declared text is never changed', async () => {
     const raw = [Buffer.from('plain é'), Buffer.of(0xff, 0xfe), Buffer.from('a\0b'), Buffer.alloc(0)];
     const file = bufferOf([
@@ -160,6 +162,7 @@ describe('a Parquet file', () => {
     );
   });
 
+  // proves: columnar-exact
   test('numbers that JSON cannot hold are left out and reported, with the first place', async () => {
     const notes: string[] = [];
     const scores = [1.5, Number.NaN, Number.POSITIVE_INFINITY, -0.25];
@@ -178,6 +181,7 @@ describe('a Parquet file', () => {
     ]);
   });
 
+  // proves: columnar-exact
   test('instants and times of every unit are exact', () => {
     const rows = new TypedRows(['c']);
     const written = (element: object, value: number | bigint | Uint8Array) =>
@@ -218,6 +222,7 @@ describe('a Parquet file', () => {
     expect(rows.notes()).toHaveLength(1);
   });
 
+  // proves: hostile-files
   test('a row with more values than a record may have is refused by its place, before they are in memory', async () => {
     const schema = [
       { name: 'root', num_children: 1 },
@@ -232,6 +237,7 @@ describe('a Parquet file', () => {
     );
   });
 
+  // proves: hostile-files
   test('one that is packed and is cut anywhere, or changed, is refused in words or read', async () => {
     const change = fc.record({
       codec: fc.constantFrom('zstd', 'lz4_raw', 'gzip', 'brotli'),
@@ -247,6 +253,7 @@ describe('a Parquet file', () => {
     );
   });
 
+  // proves: hostile-files
   test('that is cut anywhere, or changed, is refused in words or read, and never anything else', async () => {
     const file = bufferOf(
       [
@@ -300,6 +307,7 @@ describe('a page of a Parquet file', () => {
     for (let cut = 1; cut < lz4.length; cut++) expect(() => raw(lz4.subarray(0, cut), 34)).toThrow();
   });
 
+  // proves: hostile-files
   test('packed with Zstandard never unpacks to more than it says, whatever its own header says', async () => {
     const unpack = await openCodec('ZSTD');
     // One block: a byte that is repeated 131 072 times; the frame says nothing of its length.

@@ -22,12 +22,14 @@ describe('a quote too many at the start of a cell', () => {
     expect(read('u1,"12,Ann,"Acme, Inc.",x', 6)).toBeNull();
   });
 
+  // proves: stray-quotes
   it('leaves the line refused where the cell may go on in the next line', () => {
     expect(read('u1,"line one', 2)).toBeNull();
     expect(read('u1,"He said "hello', 2)).toBeNull();
     expect(read('u1,x,"', 3)).toBeNull();
   });
 
+  // proves: stray-quotes
   it('leaves the line refused where anything else is wrong with its quotes', () => {
     const lines = [
       'u1,a"b,c',
@@ -58,6 +60,7 @@ describe('a quote too many at the start of a cell', () => {
     expect(read(`u1,"2,"${'a'.repeat(MAX_VALUE_BYTES)}"`, 3)).toBeNull();
   });
 
+  // proves: stray-quotes
   it('gives the cells back that were written, wherever one quote was put before one of them', () => {
     const cell = fc.string({ unit: fc.constantFrom('a', 'b', ',', '"', ' '), maxLength: 6 });
     const cells = fc.array(cell, { minLength: 1, maxLength: 6 });

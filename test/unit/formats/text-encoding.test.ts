@@ -137,6 +137,7 @@ describe('text encoding', () => {
     );
   });
 
+  // proves: encoding-exact
   it('gives back any text of a code page, however its bytes are cut into buffers', async () => {
     for (const name of singleByte) {
       const page = readCodePage(name);
@@ -189,6 +190,7 @@ describe('text encoding', () => {
     }
   });
 
+  // proves: encoding-exact
   it('makes U+FFFD of no bytes in any encoding', async () => {
     for (const name of [...singleByte, ...multiByte]) {
       await fc.assert(

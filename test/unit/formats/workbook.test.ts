@@ -57,6 +57,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     });
   });
 
+  // proves: workbook-exact
   it('keeps the digits of numbers, without what is only noise of their notation', async () => {
     for (const [written, text] of [
       ['1E3', '1000'],
@@ -80,6 +81,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     );
   });
 
+  // proves: workbook-exact
   it('writes dates and times as ISO 8601, with all that is in the file', async () => {
     for (const [format, serial, text] of [
       [14, '45413', '2024-05-01'],
@@ -131,6 +133,7 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     });
   });
 
+  // proves: workbook-exact
   it('takes the results of formulas, and refuses a file without them', async () => {
     expect(await cell('<c r="A1"><f>1+1</f><v>2</v></c>')).toBe('2');
     expect(await cell('<c r="A1" t="str"><f>"a"&amp;"b"</f><v>ab</v></c>')).toBe('ab');
@@ -317,6 +320,7 @@ describe('a damaged or hostile workbook', () => {
     expect(await refusal(ofRows('', { parts }))).toContain('it has a DOCTYPE');
   });
 
+  // proves: hostile-files
   it('that is cut anywhere, or changed, is refused in words or read, and never anything else', async () => {
     const whole = ofRows(textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'Ann'), { formats: [14] });
     await fc.assert(
@@ -331,6 +335,7 @@ describe('a damaged or hostile workbook', () => {
     );
   });
 
+  // proves: workbook-exact
   it('keeps any text and any number, whatever stands around them', async () => {
     const text = fc
       .string({ unit: 'binary', maxLength: 30 })

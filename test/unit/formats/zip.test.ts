@@ -48,6 +48,7 @@ describe('a ZIP archive', () => {
     expect(await unpack(zipFile([]))).toEqual({});
   });
 
+  // proves: hostile-files
   it('is refused in words where it is damaged, locked or packed in a way that is not read', async () => {
     const data = 'a\n1\n';
     for (const [content, words] of [

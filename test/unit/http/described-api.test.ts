@@ -91,12 +91,14 @@ describe.each(operations)('$name', (found) => {
   const { operation } = found;
   const bodies = bodiesOf(found);
 
+  // proves: openapi
   test('has a description, and so has each of its parameters', () => {
     expect(operation.description).toMatch(/\S/);
     const undescribed = (operation.parameters ?? []).filter(({ description }) => !description);
     expect(undescribed.map(({ name }) => name)).toEqual([]);
   });
 
+  // proves: openapi
   test('describes every field of its bodies', () => {
     const isRequest = (name: string) => !/^\d{3} /.test(name);
     const gaps = bodies.flatMap(({ name, media }) => [
@@ -105,6 +107,7 @@ describe.each(operations)('$name', (found) => {
     expect(gaps).toEqual([]);
   });
 
+  // proves: openapi
   test('has an example of each body that is text, and the schema allows it', () => {
     for (const { name, place, media } of bodies) {
       const { examples = {}, schema } = media;

@@ -80,6 +80,7 @@ const isShort = (header: CsvHeader, record: Buffer): boolean => {
 };
 
 describe('an edit of one cell', () => {
+  // proves: edited-cell
   test('gives it the value, and leaves every other cell as it is written, in any dialect', () => {
     fc.assert(
       fc.property(cases, ({ header, record, column, value }) => {

@@ -26,6 +26,7 @@ async function countTurns(format: StoredFormat, text: string): Promise<number> {
   return turns;
 }
 
+// proves: breathing
 test.each([
   ['lines that are no record of the CSV', 'csv', 'user_id,name\n', 'x\n'],
   ['rows of events without a name', 'csv', 'user_id,event_type,event_name,inserted_at\n', 'u,track,,\n'],

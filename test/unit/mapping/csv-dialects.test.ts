@@ -136,6 +136,7 @@ const sheet: fc.Arbitrary<Sheet> = fc
   });
 
 describe('a CSV in any dialect', () => {
+  // proves: csv-dialects
   it('gives the table that was written, whatever stands between, around and in its cells', () => {
     fc.assert(
       fc.property(sheet, (given) => {
@@ -147,6 +148,7 @@ describe('a CSV in any dialect', () => {
     );
   });
 
+  // proves: csv-dialects
   it('has the same records to the receiver and to the worker, whatever the bytes and wherever buffers end', () => {
     const text = fc.array(piece, { maxLength: 40 }).map((parts) => parts.join(''));
     const input = fc.tuple(dialect, text, fc.uniqueArray(fc.nat(60), { maxLength: 8 }));
@@ -188,6 +190,7 @@ describe('a CSV in any dialect', () => {
     ).toMatchObject({ rows: [['u2', { a: '¦', b: 'b' }]], rejects: [{ code: 'invalid_quote', row: 1 }] });
   });
 
+  // proves: csv-dialects
   it('keeps of a refused record what the source has: its bytes, place and line', () => {
     const text = "'u1';'a\nb';x\n# none\n'u2';'it''s';\\N;more\n'u3' x;1;2\nu4;1;2\n";
     const header = headerOf({ delimiter: ';', quote: "'", escape: "'", comment: '#', nulls: ['\\N'] });

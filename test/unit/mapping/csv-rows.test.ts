@@ -232,6 +232,7 @@ describe('rows of a CSV', () => {
     expect(rows.every(({ properties }) => properties['q'] === cell)).toBe(true);
   });
 
+  // proves: stray-quotes
   it('hold no quote too many at the start of a cell, unless the caller says that it is part of the value', () => {
     const columns = ['user_id', 'n', 'name'];
     const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"', 'u5,"7","é, x"'];
@@ -260,6 +261,7 @@ describe('rows of a CSV', () => {
     ]);
   });
 
+  // proves: stray-quotes
   it('say which option decides, where a quote too many is all that is wrong with a record', () => {
     const rows = new Rows();
     const bytes = Buffer.from('u1,"12,"Acme, Inc."\nu2,a"b,c\n');
@@ -273,6 +275,7 @@ describe('rows of a CSV', () => {
     expect(rows.rejects.map(({ message }) => message.includes('stray_quotes=keep'))).toEqual([true, false]);
   });
 
+  // proves: stray-quotes
   it('do not include the header, where files were put into one and it comes again', () => {
     const lines = [
       'u1,Ann,7',
@@ -289,6 +292,7 @@ describe('rows of a CSV', () => {
     ]);
   });
 
+  // proves: shifted-columns
   it('are refused with an empty cell too many, where the last column is filled though it is empty nearly everywhere', () => {
     const bytes = Buffer.from('u1,Acme, Inc.,\nu2,Bob,,\nu3,"Cy\\",x,\nu4,Dee,x');
     const rows = new Rows();

@@ -54,6 +54,7 @@ const content = (occurrence: number, time = '2026-03-04T05:06:07.000000Z'): stri
   `7\tu1\t${String(occurrence).padStart(32, '0')}\ttrack\tPaid\t\\N\timport\t${time}\t{"a": 1}`;
 
 describe('the ids of events', () => {
+  // proves: content-ids
   it('are a hash of the content where the record gives none, which no release may change', () => {
     expect(ids(filled({}))).toEqual(['f0ab2ab9504c078a6ca302c2b0df9c0f']);
     expect(ids(filled({}))).toEqual([sha(content(0))]);

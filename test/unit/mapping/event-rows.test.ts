@@ -268,6 +268,7 @@ describe('a profile in an event file', () => {
     expect(copiedFields(ndjson.dated.companies.text())).toEqual(copiedFields(rows.dated.companies.text()));
   });
 
+  // proves: wrong-kind
   it('of another entity than the job takes is refused, and so is an event, never turned into a profile', () => {
     const csv =
       'event_type,user_id,company_id\nidentify_user,u1,\nidentify_company,,c1\ntrack,u1,\nclick,u1,\n,u1,\n';
@@ -315,6 +316,7 @@ test.each([true, false])(
   },
 );
 
+// proves: formulas
 test('a CSV with the columns of our events, which we may not have written, has its unclear cells refused, no other', () => {
   const header = 'event_type,user_id,company_id,inserted_at,event_name,source,metadata';
   const line = (name: string, source: string) => `track,u1,c1,2026-03-04T05:06:07Z,${name},${source},`;
@@ -396,6 +398,7 @@ function outcomeOf(rows: Rows): unknown {
   };
 }
 
+// proves: content-ids
 test('records of all kinds give the same rows, whether they come as CSV or as NDJSON', () => {
   fc.assert(
     fc.property(
@@ -428,6 +431,7 @@ test('records of all kinds give the same rows, whether they come as CSV or as ND
   );
 });
 
+// proves: content-ids
 test('a content id does not depend on where chunks begin, but for the occurrence', () => {
   const header = 'event_type,event_name,user_id,inserted_at,plan\n';
   const line = (n: number) => `track,Paid,u${n % 5},2026-03-04T05:06:0${n % 2}Z,"pro,${n % 3}"\n`;

@@ -212,6 +212,7 @@ describe('rows of NDJSON', () => {
     }
   });
 
+  // proves: one-company-id
   it.each([
     ['{"user_id":"u","company_id":1,"company":{"company_id":"2"}}', 'company_id'],
     ['{"user_id":"u","company":{"id":"é","company_id":"e"}}', 'company.id'],

@@ -297,6 +297,7 @@ const line = fc
   });
 
 describe('records of NDJSON that are walked', () => {
+  // proves: json-walker
   it('become the same rows, types, counts and refusals as those that are parsed, whatever is in them', () => {
     fc.assert(
       fc.property(

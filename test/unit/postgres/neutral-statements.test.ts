@@ -56,6 +56,7 @@ const conflictSets = [
 ];
 
 describe('the schema', () => {
+  // proves: distributable
   it.each(['events', 'event_ids'])('has the user in the key of %s', (table) => {
     const created = new RegExp(`create table sluice\\.${table} \\([^;]*?primary key \\(([^)]*)\\)`).exec(
       migrations,
@@ -67,6 +68,7 @@ describe('the schema', () => {
     expect(indexes.filter(([text]) => !text.includes('user_id'))).toEqual([]);
   });
 
+  // proves: distributable
   it('has no function that ON CONFLICT sets by and that is not immutable', () => {
     const used = new Set(
       conflictSets.flatMap(({ text }) => [...text.matchAll(/sluice\.(\w+)\(/g)].map(([, name]) => name)),
@@ -97,6 +99,7 @@ describe('no statement', () => {
     expect(all.filter((text) => !text.includes('at time zone'))).toEqual([]);
   });
 
+  // proves: distributable
   it('finds an event of another by its id without the user', () => {
     const joins = statements.flatMap(({ path, text }) =>
       /notification_events|deliver/.test(path + text)

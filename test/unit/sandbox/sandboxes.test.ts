@@ -62,6 +62,7 @@ describe('a task in a sandbox', () => {
     expect(await run('environment')).toEqual(first);
   });
 
+  // proves: sandbox
   test.each([
     ['largeArray', 'memory'],
     ['manyObjects', 'memory'],
@@ -83,6 +84,7 @@ describe('a task in a sandbox', () => {
     expect(await items.next()).toMatchObject({ done: true });
   });
 
+  // proves: sandbox
   test('refuses with its own problems; what it does not foresee is our fault', async () => {
     const { run } = open();
     const problems = [{ code: 'unsupported_format', message: 'No such thing', details: 'line 7' }];

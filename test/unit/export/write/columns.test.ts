@@ -104,6 +104,7 @@ async function readParquet(file: Buffer): Promise<unknown[]> {
 }
 
 describe('a row group of values as COPY sends them', () => {
+  // proves: other-readers
   test('holds each of them, for a reader of Parquet', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyUsers, { minLength: 1, maxLength: 3 }), async (groups) => {
@@ -113,6 +114,7 @@ describe('a row group of values as COPY sends them', () => {
     );
   });
 
+  // proves: other-readers
   test('holds each of them, for a reader of Avro', async () => {
     await fc.assert(
       fc.asyncProperty(anyUsers, async (users) => {
@@ -162,6 +164,7 @@ describe('a row group of values as COPY sends them', () => {
     expect(await readParquet(file)).toEqual(users);
   });
 
+  // proves: other-readers
   test('takes texts that were made to collide, each as often as it came', async () => {
     const slots = 1024;
     const hashOf = (text: string): number => {

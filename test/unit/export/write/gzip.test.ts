@@ -35,6 +35,7 @@ const rows = Buffer.from(
 );
 
 describe('a file that is packed in blocks', () => {
+  // proves: gzip-one-member
   test('unpacks to what was written, whatever the pieces and the blocks, and is the same file each time', async () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 300 }),
@@ -55,6 +56,7 @@ describe('a file that is packed in blocks', () => {
     );
   });
 
+  // proves: gzip-one-member
   test('is one member, for readers that take no more than the first', async () => {
     const file = await packed([rows], 10_000);
     const { bytes, read } = firstMember(file);
@@ -64,6 +66,7 @@ describe('a file that is packed in blocks', () => {
     expect(Buffer.from(await new Response(stream).arrayBuffer()).equals(rows)).toBe(true);
   });
 
+  // proves: gzip-one-member
   test('is taken by gzip -t', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-gzip-'));
     try {

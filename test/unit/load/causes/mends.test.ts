@@ -36,6 +36,7 @@ const timeLike = fc.oneof(
 );
 
 describe('a mend', () => {
+  // proves: causes-exact
   test('of a time never changes one that a load takes', () => {
     fc.assert(
       fc.property(timeLike, (text) => {
@@ -49,6 +50,7 @@ describe('a mend', () => {
     );
   });
 
+  // proves: causes-exact
   test('of the number of cells never changes a record that has as many as there are columns', () => {
     const cell = fc.string({ unit: fc.constantFrom('a', ' ', '1', ';', '|', '\\', '-') });
     const counted = mendsOf('wrong_field_count').filter(({ name }) => !name.includes('quotes'));
@@ -63,6 +65,7 @@ describe('a mend', () => {
     );
   });
 
+  // proves: causes-exact
   test('of JSON never changes what is JSON already', () => {
     fc.assert(
       fc.property(fc.json(), (json) => {
@@ -89,6 +92,7 @@ describe('a mend', () => {
     expect(performance.now() - started).toBeLessThan(15_000);
   });
 
+  // proves: replacement
   test('that replaces a text gives the text as it was meant, whatever stands in it, and its id says all of it', () => {
     const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
     const plain = fc.string({ unit: fc.constantFrom('a', ' ', '$', '&', "'", '`', 'é', '{row}', '-') });

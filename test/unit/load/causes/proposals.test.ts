@@ -20,6 +20,7 @@ const json = sourceOf(null);
 const event = (time: string) => `track,u1,signed_up,${time}`;
 
 describe('times', () => {
+  // proves: causes-exact
   test('where a day beyond 12 shows that the day comes first, only that is proposed', async () => {
     expect(await mendsOf(events, event('01/02/2026'), event('31/12/2025'))).toEqual({
       refused: 2,
@@ -28,6 +29,7 @@ describe('times', () => {
     });
   });
 
+  // proves: causes-exact
   test('where nothing shows which comes first, day first and month first are both proposed, as ambiguous', async () => {
     expect((await mendsOf(events, event('01/02/2026'), event('3/4/2026'))).mends).toEqual([
       'day-first? 2: 2026-02-01',
@@ -62,6 +64,7 @@ describe('times', () => {
     expect(await mendsOf(events, event(time))).toMatchObject({ refused: 1, mends: [] });
   });
 
+  // proves: causes-exact
   test('are mended in JSON too, where the record keeps its other values to the digit', async () => {
     const record =
       '{"event_type":"track","user_id":"u","event_name":"e","inserted_at":"31/12/2025","n":12345678901234567890}';
@@ -140,6 +143,7 @@ describe('records of CSV', () => {
     expect([refused, mends]).toEqual([2, ['windows-1252 2: u1,Zoë Müller,pro']]);
   });
 
+  // proves: causes-exact
   test('bytes of which some are UTF-8 and some are not have no mend', async () => {
     const mixed = Buffer.concat([Buffer.from('u1,Zoë '), Buffer.from('Müller,pro', 'latin1')]);
     expect(await mendsOf(users, mixed)).toMatchObject({ refused: 1, mends: [] });

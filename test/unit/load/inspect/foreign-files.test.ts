@@ -109,6 +109,7 @@ function follow(advice: string, records: readonly Members[], kind: (typeof kinds
 }
 
 describe('the file of another product', () => {
+  // proves: inspection
   test.each(files)(
     'of %s as %s: no id is proposed for its events, and what is advised loads them as events',
     async (_, kind, records) => {
@@ -131,6 +132,7 @@ describe('the file of another product', () => {
     },
   );
 
+  // proves: inspection
   test.each(products)(
     'of %s, every record of which is refused: the reason of the failure says the same',
     async (_, records) => {

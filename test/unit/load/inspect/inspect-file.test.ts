@@ -24,6 +24,7 @@ afterAll(() => rm(folder, { recursive: true }));
 const column = ({ columns }: Inspection, name: string) => columns.find((each) => each.name === name);
 
 describe('the inspection of a file', () => {
+  // proves: inspection
   test('says of each column what it becomes and why, of what type its values are, how many there are, and the first', async () => {
     const found = await inspect(
       'user_id,company_id,plan,visits,first_seen_at\nu1,acme,pro,3,x\nu2,,pro,,x\nu3,acme,free,1,\n',
@@ -154,6 +155,7 @@ describe('the inspection of a file', () => {
     expect(column(found, 'size')).toMatchObject({ becomes: 'metadata.size', type: 'numeric', filled: 1 });
   });
 
+  // proves: inspection
   test('counts what would be refused, and shows it with its line and reason', async () => {
     const found = await inspect('user_id,name\nu1,a\n,b\nu2,c,d\n,e\n');
     expect(found.refused).toMatchObject({ count: 3, byCode: { missing_id: 2, wrong_field_count: 1 } });
@@ -270,6 +272,7 @@ describe('the inspection of a file', () => {
     expect([columns.length, columnNames?.length]).toEqual([102, 102]);
   });
 
+  // proves: inspection
   test('looks at the beginning of a large file only, at whole records, and leaves nothing behind', async () => {
     const record = (n: number): string => `u${n},${'x'.repeat(1_000)}\n`;
     let pulled = 0;

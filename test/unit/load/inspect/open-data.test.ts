@@ -80,6 +80,7 @@ const files: readonly (readonly [string, string | null, string])[] = [
 ];
 
 describe('a file none of whose columns is named like an id', () => {
+  // proves: inspection
   test.each(files)('%s: each column shows what it holds, and %s is proposed', async (_, id, text) => {
     const found = await inspect(text, text.startsWith('#') ? { source: { comment: '#' } } : {});
     expect(found.problem?.problems[0].code).toBe('unrecognised_columns');
@@ -118,6 +119,7 @@ describe('a file none of whose columns is named like an id', () => {
     });
   });
 
+  // proves: inspection
   test('of a wide one fewer records are looked at, and all columns are shown', async () => {
     const columns = Array.from({ length: 10_000 }, (_, n) => `m${n}`);
     const lines = Array.from({ length: 500 }, (_, row) => `r${row}${',0'.repeat(columns.length - 1)}`);

@@ -171,6 +171,7 @@ function endsOf(text: string, shares: readonly number[]): number[] {
 }
 
 describe('the same rows come of records written with', () => {
+  // proves: json-layouts
   it.each(Object.entries(streams))('%s, however the bytes come', async (_, write) => {
     await fc.assert(
       fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
@@ -218,6 +219,7 @@ describe('a record that is damaged', () => {
     ),
   });
 
+  // proves: json-layouts
   it.each(Object.entries(streams))(
     'costs no other, or the file is refused, and never makes another of it: %s',
     async (_, write) => {
@@ -313,6 +315,7 @@ describe('of a sequence, one record is refused and the next is found', () => {
     expect(recordsOf(await take(spoilt))).toEqual([{ user_id: 'u0' }, expect.stringContaining('x')]);
   });
 
+  // proves: json-layouts
   it('but not where a line of a text could be taken for it', async () => {
     const text = `${good('u0')}${pretty('"one\n}\n{"user_id":"phantom"}\n"')}${good('u2')}`;
     expect(await refusal(text)).toMatch(
@@ -447,6 +450,7 @@ describe('the records of a document', () => {
     );
   });
 
+  // proves: json-layouts
   it('are kept with the bytes that they have: one that is not UTF-8 is left to be refused alone', async () => {
     const bad = Buffer.from('{"user_id":"u2","name":"J\xf6rg"}', 'latin1');
     const more = '"é é é é é é é é é é"';
@@ -506,6 +510,7 @@ describe('in any document', () => {
   }));
   type Json = unknown;
 
+  // proves: json-layouts
   it('the array is the one that a path leads to, or the only one of objects under a known key', async () => {
     const path = fc.option(fc.array(key, { minLength: 1, maxLength: 4 }));
     let [found, refused] = [0, 0];

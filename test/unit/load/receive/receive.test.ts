@@ -141,6 +141,7 @@ describe('receive: what is taken', () => {
     ]);
   });
 
+  // proves: hostile-files
   it('rewrites Parquet and Avro as NDJSON, packed too, and keeps nothing aside', async () => {
     const rows = '{"user_id":"u1","n":1}\n{"user_id":"u2"}\n';
     const users = [
@@ -164,6 +165,7 @@ describe('receive: what is taken', () => {
     );
   });
 
+  // proves: hostile-files
   it('reads a workbook as CSV, whatever it is said to be, packed too, and keeps nothing aside', async () => {
     const rows = textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'a,b') + textRow(4, 'u2', 'c');
     const file = workbookFile({
@@ -475,6 +477,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect([totalRows, readAs.csv?.headerLine]).toEqual([2, null]);
   });
 
+  // proves: upload-cut-off
   it('refuses an upload over the limit, exactly from there', async () => {
     expect((await take(csv, { limits: { maxUploadBytes: csv.length } })).totalRows).toBe(3);
     expect(await refusal(csv, { limits: { maxUploadBytes: csv.length - 1 } })).toContain(
@@ -494,6 +497,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     );
   });
 
+  // proves: inflate-bound
   it('refuses a decompression bomb, by its size and by its growth', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MiB, 'a\n'));
     expect(await refusal(bomb)).toContain('413 payload_too_large: The upload unpacks to more than 200 times');
@@ -538,6 +542,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     }
   });
 
+  // proves: hostile-files
   it('refuses a ZIP archive or a workbook that grows without end', async () => {
     const bomb = zipFile([{ name: 'a.csv', data: Buffer.alloc(64 * MiB, 'a\n') }]);
     expect(await refusal(bomb)).toContain('413 payload_too_large: The upload unpacks to more than 200 times');
@@ -559,6 +564,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect(await refusal('{"people":[{}]}', { hints })).toContain('400 missing_field');
   });
 
+  // proves: upload-cut-off
   it('refuses a source that stalls', async () => {
     async function* stalling(): AsyncGenerator<Buffer> {
       yield Buffer.from(csv);
@@ -574,6 +580,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect(await refusal(packed(), { limits: { stallMs: 5 } })).toContain('408 upload_too_slow');
   });
 
+  // proves: upload-cut-off
   it('refuses a source that is too slow, and no other', async () => {
     let now = 0;
     const clock = { now: () => now };

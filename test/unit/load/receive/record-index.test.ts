@@ -161,6 +161,7 @@ describe('record index', () => {
     });
   });
 
+  // proves: breathing
   it('makes chunks of as many records as a worker reads at most, however short they are', () => {
     const text = `h,i\n${'x\n'.repeat(2 * CHUNK_RECORDS + 1)}`;
     const index = new RecordIndex('csv', CHUNK_BYTES, 0);
@@ -179,6 +180,7 @@ describe('record index', () => {
     expect(index.chunks[0]?.byteEnd).toBeGreaterThan(CHUNK_BYTES);
   });
 
+  // proves: quoted-cells
   it('counts a quoted cell that is closed as one record, however long it is; of one that never is, its line', () => {
     const lines = 66 * KiB;
     const cell = `${'x'.repeat(KiB - 1)}\n`.repeat(lines);

@@ -4,6 +4,7 @@ import { readMapping } from '../../../../src/sources/inbox/mapping.ts';
 const read = (text: string) => readMapping(Buffer.from(text), '');
 
 describe('a mapping.yaml', () => {
+  // proves: source-options
   test('says how the files beside it are written, by the names that an upload has', () => {
     const { options, problems } = read(`encoding: utf-16
 delimiter: "\\t"

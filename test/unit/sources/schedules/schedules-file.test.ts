@@ -64,6 +64,7 @@ describe('a schedules file', () => {
     const load = (lines: string): string =>
       `schedules:\n  - name: a\n    cron: "@daily"\n    load:\n      files: { pattern: x }\n${lines}`;
 
+    // proves: source-options
     test('with the options that an upload has', () => {
       const { value, problems } = readSchedulesFile(
         Buffer.from(
