@@ -6,7 +6,7 @@ import type { RecordFilter } from '../mapping/event-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
-import { type Batch, classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
+import { type Batch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
 import { noteNewCompanies, planBatch } from '../postgres/merge/plan-batch.ts';
 import { noteUnchanged } from '../postgres/merge/unchanged.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
@@ -187,8 +187,9 @@ function mergeEntity(
   includes: RecordFilter | null,
 ): Promise<Merged> {
   const batch = batchOf(source, chunkNo, rows, entity, includes);
-  if (keepsPlan(source.pass)) return planBatch(transaction, batch);
-  return source.dryRun ? classifyBatch(transaction, batch) : mergeBatch(transaction, batch);
+  return source.dryRun
+    ? planBatch(transaction, batch, keepsPlan(source.pass))
+    : mergeBatch(transaction, batch);
 }
 
 /** The chunk's rows of users and companies: all of them are dated, or none. */

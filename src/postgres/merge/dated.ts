@@ -97,12 +97,12 @@ export function mergedDated(
 export const ofBatch = { properties: 'i.properties', times: 'i.times', company: 'i.company' };
 const excluded = { properties: 'excluded.metadata', times: 'excluded.times', company: 'excluded.company_id' };
 
-/** Whether the stored row `p` is the same with the incoming row `i` laid over it; with `times`, to the times. */
-export function holdsDated(entity: Entity, scope: MergeScope, times: 'times' | null): RawBuilder<boolean> {
+/** Tells whether laying the incoming row `i` over the stored row `p` changes nothing, its times included. */
+export function holdsDated(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   return sql<boolean>`(
     select m.merged = p.metadata
       ${entity === 'users' ? sql`and m.merged_company is not distinct from p.company_id` : sql``}
-      ${times === null ? sql`` : sql`and m.merged_times is not distinct from p.times`}
+      and m.merged_times is not distinct from p.times
     from ${mergedDated(entity, 'p', ofBatch, scope)} m
   )`;
 }

@@ -96,14 +96,9 @@ export interface Unchanged {
 
 const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
-/** Whether the stored row `p` already holds all that the incoming row `i` brings. */
-function holdsAlready(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
-  return scope.dated ? holdsDated(entity, scope, null) : holdsUndated(entity, scope);
-}
-
 /** Whether laying the incoming row `i` over the stored row `p` leaves it as it is, down to its times. */
 function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
-  if (scope.dated) return holdsDated(entity, scope, 'times');
+  if (scope.dated) return holdsDated(entity, scope);
   return sql<boolean>`(not ${isDated('p')} and ${holdsUndated(entity, scope)})`;
 }
 
@@ -150,27 +145,6 @@ async function knowsSome(db: Database, entity: Entity, environmentId: number): P
       join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
     ) as known`.execute(db);
   return rows[0]?.known ?? false;
-}
-
-/** What merging the batch would come to, without writing a profile: the dry run. */
-export async function classifyBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
-  const { db } = transaction;
-  const { entity, scope } = batch;
-  await copyBatch(transaction, batch);
-  const { rows } = await sql<Merged>`
-    with classified as (
-      select
-        i.key,
-        i.flags,
-        (
-          select ${holdsAlready(entity, scope)}
-          from ${sql.table(entity)} p
-          where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
-        ) as held
-      from ${sql.table(incomingTable[entity])} i
-    ),
-    ${countClassified(entity, scope)}`.execute(db);
-  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
 }
 
 /**

@@ -14,14 +14,22 @@ import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming
 import { type Batch, copyBatch, countClassified, type Merged, type NewUsers } from './merge-batch.ts';
 import { namedCompanies, unknownCompanies } from './upsert.ts';
 
-/** Keeps what merging the batch would change; returns what it would come to. */
-export async function planBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
+/** Counts what merging the batch would come to. A plan also keeps each row that would change, a dry run (`keepsRows` false) none. */
+export async function planBatch(transaction: Transaction, batch: Batch, keepsRows: boolean): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
   await copyBatch(transaction, batch);
-  const place = sql`${scope.loadId}, ${scope.chunkNo}`;
   const { rows } = await sql<Merged>`
-    with classified as materialized (${classified(entity, scope)}),
+    with classified as materialized (${classified(entity, scope, keepsRows)}),
+    ${keepsRows ? planned(entity, scope) : sql``}
+    ${countClassified(entity, scope)}`.execute(db);
+  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+}
+
+/** Keeps the rows of `classified` that would change, and their sums. */
+function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+  const place = sql`${scope.loadId}, ${scope.chunkNo}`;
+  return sql`
     planned as (
       insert into planned_rows (
         load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after, times_before, seen_before
@@ -41,13 +49,11 @@ export async function planBatch(transaction: Transaction, batch: Batch): Promise
         (${changesByName(sql`(select * from classified where held is not true)`, sql`c.properties`)})
       from classified
       having count(*) filter (where held is not true) > 0
-    ),
-    ${countClassified(entity, scope)}`.execute(db);
-  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+    ),`;
 }
 
 /** The batch's rows beside what is stored. `held`: it changes nothing; null: there is no such profile. */
-function classified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawBuilder<unknown> {
   const after = scope.dated ? sql`merged` : merged(sql.ref('before'), sql.ref('properties'), scope.removes);
   const company = scope.dated
     ? sql`merged_company`
@@ -57,9 +63,14 @@ function classified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
     : holdsUndated(entity, scope);
   return sql`
     select
-      key, flags, properties, before, company_before, times_before, seen_before, held,
+      key, flags, held
+      ${
+        keepsRows
+          ? sql`, properties, before, company_before, times_before, seen_before,
       case when held is null then ${asNew(scope)} when not held then ${after} end as after,
-      case when held is null then nullif(company, '') when not held then ${company} end as company_after
+      case when held is null then nullif(company, '') when not held then ${company} end as company_after`
+          : sql``
+      }
     from (
       select
         i.key, i.flags, i.properties, i.company,
