@@ -1,39 +1,25 @@
+import { inputError } from '../domain/errors.ts';
+import type { CsvDialect } from './csv-dialect.ts';
+import type { CsvSample, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** In order of preference, for a header in which several come equally often. */
+/** The usual delimiters, in order of preference for a header in which several are equally frequent. */
 export const commonDelimiters = [',', ';', '\t', '|'] as const;
-/** Those that may stand between names. */
+
+/** All delimiters that are looked for between names. */
 export const delimiters = [
   ...commonDelimiters,
-  ...[
-    '^',
-    '~',
-    ':',
-    '\x01',
-    '\x1f',
-    '~|~',
-    '|~|',
-    '^|^',
-    '||',
-    '::',
-    ';;',
-    '^^',
-    '~~',
-    '\t\t',
-    // A quote behind the blank keeps the shorter one from being cut at.
-    ', ',
-    '; ',
-    '| ',
-    ' | ',
-    ' ',
-    'blanks',
-  ],
+  ...['^', '~', ':', '\x01', '\x1f', '~|~', '|~|', '^|^', '||', '::', ';;', '^^', '~~', '\t\t'],
+  // A quote behind the blank keeps the shorter one from being cut at.
+  ...[', ', '; ', '| ', ' | ', ' ', 'blanks'],
 ] as const;
-/** Those that tell records from texts even if no name is known. */
+
+/** The delimiters that tell records from texts even if no name is known. */
 export const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
+
 const QUOTE = 34;
 
-/** The line by which Excel learns the delimiter. */
+/** Reads the line by which Excel learns the delimiter: `sep=;`. */
 export function readSeparatorLine(
   bytes: Buffer,
   isWhole: boolean,
@@ -43,7 +29,7 @@ export function readSeparatorLine(
   return { delimiter: (found[1] ?? found[2]) as string, end: found[0].length };
 }
 
-/** The candidate that comes most often in the first record, outside quotes; a single column has none: `,`. */
+/** Returns the most frequent of the usual delimiters in the first record, outside quotes; `,` for a single column. */
 export function frequentDelimiter(bytes: Buffer): string {
   const counts = new Uint32Array(256);
   let quoted = false;
@@ -56,4 +42,44 @@ export function frequentDelimiter(bytes: Buffer): string {
   }
   const count = (delimiter: string) => counts[delimiter.charCodeAt(0)] as number;
   return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
+}
+
+/** A dialect, and how well it cuts the records if no names tell. */
+export interface Cut {
+  readonly dialect: CsvDialect;
+  readonly score: Score;
+  readonly points: number;
+}
+
+/** A cut with fewer points is none: it gives records of one cell, or of any number. */
+const leastPoints = 0.4;
+/** Another cut with more than this share of the best one's points is as likely. */
+const clearShare = 0.95;
+
+/** Returns the dialects that cut records into several cells, evenly and into cells of known kinds, the best first. */
+export function findCuts(sample: CsvSample, dialects: readonly CsvDialect[]): Cut[] {
+  const scored = dialects.map((dialect) => {
+    const score = sample.score(dialect);
+    return { dialect, score, points: score.width > 1 ? score.share ** 2 * (0.3 + 0.7 * score.known) : 0 };
+  });
+  return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
+}
+
+/**
+ * Returns the first of the cuts, or `null`.
+ * @throws InputError `invalid_field` if another one is as good.
+ */
+export function bestCut([best, ...others]: readonly Cut[]): Cut | null {
+  if (best === undefined) return null;
+  const equal = others.find(
+    (each) => each.points > clearShare * best.points && isOther(each.score, best.score),
+  );
+  if (equal === undefined) return best;
+  const [one, two] = [best, equal].map(({ dialect }) => JSON.stringify(dialect.delimiter));
+  const message = `The records can be cut at ${one} as well as at ${two}; say which with delimiter`;
+  throw inputError('invalid_field', message, 'delimiter');
+}
+
+function isOther(a: Score, b: Score): boolean {
+  return a.width !== b.width || JSON.stringify(a.records) !== JSON.stringify(b.records);
 }

@@ -1,24 +1,24 @@
 import { isUtf8 } from 'node:buffer';
-import { type InputError, inputError } from '../domain/errors.ts';
-import { MAX_HEADER_BYTES } from '../domain/limits.ts';
-import { CsvCutter } from './csv-cutter.ts';
-import { type CsvDialect, isPlain } from './csv-dialect.ts';
-import { withoutSpareCells } from './csv-mended-header.ts';
-import { joinRows, nameColumns, numberedColumns } from './csv-names.ts';
-import { createRecordScanner } from './csv-scanner.ts';
+import { idColumn } from '../domain/entity.ts';
+import { InputError, inputError, type Problem } from '../domain/errors.ts';
+import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
+import { isRejectColumn } from '../domain/reject.ts';
+import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
+import { CellTable } from './csv-plain.ts';
+import { createCsvScanner } from './csv-scanner.ts';
 import { explainNotUtf8 } from './detect-encoding.ts';
 import { type DefusedCells, findDefusedCells, isOwnHeader } from './own-csv.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** What the first record of a CSV says about all the others. */
+/** The header of a CSV: the names of its columns, and how all other records are written. */
 export interface CsvHeader {
   /** Between the cells: one ASCII character. With a `dialect`, what stands between them once a chunk has been made plain. */
   readonly delimiter: string;
   /** Column names in file order, all different. */
   readonly columns: readonly string[];
-  /** What an apostrophe before a formula means, in names and cells; left out: it is part of the value. */
+  /** The meaning of an apostrophe before a formula in names and cells; by default it is part of the value. */
   readonly defused?: Exclude<DefusedCells, 'kept'>;
-  /** How records are written that are not plain (`isPlain`); the worker makes a chunk of them plain before it reads it. */
+  /** Set if records are not plain (`isPlain`): the worker rewrites a chunk of them before it reads it. */
   readonly dialect?: CsvDialect;
   /** Records with fewer cells than columns are filled up with empty ones. */
   readonly ragged?: 'pad';
@@ -28,15 +28,12 @@ export interface CsvHeader {
   readonly lastColumn?: 'empty';
 }
 
-const TAB = 9;
-const SPACE = 32;
-
-/** How the header of a CSV, and the records after it, are to be read. */
+/** The way to read the header of a CSV and the records after it. */
 export interface CsvReading {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
   readonly strayQuotes: 'refuse' | 'keep';
-  /** Records that name the columns; 0: none does, and there are so many `columns`. */
+  /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
   readonly headerRows: number;
   readonly columns: number;
   readonly map: Readonly<Record<string, string>>;
@@ -44,36 +41,34 @@ export interface CsvReading {
   /** Cells of the header without a name are no columns. */
   readonly hasSpareCells?: true;
   readonly lastColumn?: 'empty';
-  /** The header is a line that cannot be cut as the records are; it ends at `end`. */
-  readonly stray?: { readonly cells: readonly string[]; readonly end: number };
 }
 
 /** The header records of a CSV. */
 interface HeaderRecord {
   readonly header: CsvHeader;
   readonly notes: readonly string[];
-  /** Where the record after them starts. */
+  /** The start of the record after them. */
   readonly end: number;
   readonly lines: number;
 }
 
-/** What stands before the header, to be passed over. */
+/** The lines before the header that are passed over. */
 interface PassedLines {
-  /** Where the first line that is not passed over starts, as far as `bytes` goes. */
+  /** The start of the first line that is not passed over, as far as `bytes` goes. */
   readonly end: number;
   readonly lines: number;
-  /** More of them may follow: of a blank line at `end`, that nothing but white space was found of it. */
+  /** More of them may follow; in a blank line at `end` nothing but white space was found so far. */
   readonly isOpen: boolean;
 }
 
-/** The lines of blanks and tabs only at the start of `bytes`. One pass, whatever they are made of. */
+/** Skips the lines at the start of `bytes` that have nothing but blanks and tabs. */
 export function skipBlankLines(bytes: Buffer, final: boolean): PassedLines {
   let end = 0;
   let lines = 0;
   let at = 0;
   for (; at < bytes.length; at++) {
     const byte = bytes[at];
-    if (byte === SPACE || byte === TAB) continue;
+    if (isBlankByte(byte)) continue;
     if (byte !== LF && byte !== CR) return { end, lines, isOpen: false };
     // The LF of a CRLF may be still to come.
     if (byte === CR && at + 1 === bytes.length && !final) break;
@@ -84,7 +79,7 @@ export function skipBlankLines(bytes: Buffer, final: boolean): PassedLines {
   return { end: final ? bytes.length : end, lines, isOpen: true };
 }
 
-/** The first `count` lines of `bytes`, whatever they hold. */
+/** Skips the first `count` lines of `bytes`, whatever they hold. */
 export function skipLines(bytes: Buffer, count: number, final: boolean): PassedLines {
   let end = 0;
   let lines = 0;
@@ -109,10 +104,10 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   if (reading.headerRows === 0) {
     return { header: { ...form, columns: numberedColumns(reading.columns) }, notes: [], end: 0, lines: 0 };
   }
-  const records = reading.stray ? strayRecord(bytes, reading.stray) : cutRecords(bytes, final, form, reading);
+  const records = cutRecords(bytes, final, form, reading);
   if (records === null) return null;
   const joined = joinRows(records.rows);
-  const cells = reading.hasSpareCells === true ? withoutSpareCells(joined) : joined;
+  const cells = reading.hasSpareCells === true ? joined.filter(isNamed) : joined;
   const { map, strict } = reading;
   const { columns, notes } = nameColumns(cells, { map, strict, isOurs: isOwnHeader(cells) });
   const defused = findDefusedCells(cells, records.text);
@@ -120,7 +115,7 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   return { header, notes, end: records.end, lines: records.lines };
 }
 
-/** All that the header says but its names. */
+/** Returns the header without its names. */
 function formOf({ dialect, ragged, strayQuotes, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
   const rules = {
     ...(ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn }),
@@ -133,23 +128,21 @@ function formOf({ dialect, ragged, strayQuotes, lastColumn }: CsvReading): Omit<
 
 interface CutRecords {
   readonly rows: readonly (readonly string[])[];
-  /** Of all of them, as written. */
+  /** All of them, as written. */
   readonly text: string;
   readonly end: number;
   readonly lines: number;
-}
-
-function strayRecord(bytes: Buffer, { cells, end }: NonNullable<CsvReading['stray']>): CutRecords {
-  return { rows: [cells], text: bytes.toString('utf8', 0, end), end, lines: 1 };
 }
 
 function cutRecords(
   bytes: Buffer,
   final: boolean,
   form: Omit<CsvHeader, 'columns'>,
-  { dialect, headerRows }: CsvReading,
+  { headerRows }: CsvReading,
 ): CutRecords | null {
-  const scanner = createRecordScanner(form, MAX_HEADER_BYTES);
+  const table = new CellTable();
+  const marks = marksOf(form);
+  const scanner = createCsvScanner(marks, MAX_HEADER_BYTES, table);
   const rows: string[][] = [];
   let [end, lines, contentEnd] = [0, 0, 0];
   while (rows.length < headerRows && end < bytes.length) {
@@ -159,14 +152,11 @@ function cutRecords(
     }
     if (next < 0) return null;
     if (scanner.problem !== null) throw malformedHeader(scanner.problem);
-    if (!scanner.blank) {
-      const record = bytes.subarray(end, scanner.contentEnd);
-      requireUtf8(record);
-      const cutter = new CsvCutter(record, true, dialect);
-      cutter.next(0);
-      rows.push(cutter.cells());
-    }
     contentEnd = scanner.contentEnd;
+    if (!scanner.blank) {
+      requireUtf8(bytes.subarray(end, contentEnd));
+      rows.push(table.texts(bytes, marks));
+    }
     lines += scanner.lines;
     end = next;
   }
@@ -186,4 +176,147 @@ function requireUtf8(record: Buffer): void {
   if (isUtf8(record)) return;
   const details = `header: ${explainNotUtf8(record, true)}`;
   throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
+}
+
+/** The caller's words on the names of a CSV. */
+export interface NameHints {
+  /** Maps their header to our name. */
+  readonly map: Readonly<Record<string, string>>;
+  /** Refuses columns that have no name, or the same. */
+  readonly strict: boolean;
+  /** We wrote the file: a name has the blanks that it has. */
+  readonly isOurs: boolean;
+}
+
+/** Names of columns, all different. */
+interface Names {
+  readonly columns: readonly string[];
+  /** A sentence for each name that is not in the header. */
+  readonly notes: readonly string[];
+}
+
+/** Columns that say what a record is. If two have the same name, the file is refused. */
+const keyColumns: ReadonlySet<string> = new Set([
+  ...Object.values(idColumn),
+  'event_type',
+  'event_id',
+  'insert_id',
+  'event_name',
+  'inserted_at',
+  'metadata',
+]);
+
+/**
+ * Returns the names of the columns that have these header cells, without blanks around them. A column without a name, or with the
+ * name of another one, is given one: `column_7`, `name_2`.
+ * @throws InputError `invalid_field` for too many columns, U+0000, two key columns of one name; with `strict` for each name that
+ *   is missing or repeated.
+ */
+function nameColumns(cells: readonly string[], hints: NameHints): Names {
+  if (cells.length > MAX_COLUMNS) {
+    const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
+    throw inputError('invalid_field', message);
+  }
+  const names = hints.isOurs ? cells : cells.map((cell) => cell.trim());
+  const [first, ...more] = findProblems(names, hints);
+  if (first !== undefined) throw new InputError(first, ...more);
+  return distinctNames(names);
+}
+
+export function isNamed(cell: string): boolean {
+  return cell.trim() !== '';
+}
+
+/** Returns the names for the columns of a file without a header. */
+function numberedColumns(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => numbered(index));
+}
+
+/** Joins the names that several records give together, one below the other, by blanks. */
+export function joinRows(rows: readonly (readonly string[])[]): string[] {
+  const [first = [], ...more] = rows;
+  if (more.length === 0) return [...first];
+  const count = Math.max(...rows.map((row) => row.length));
+  return Array.from({ length: count }, (_, index) =>
+    rows
+      .map((row) => (row[index] ?? '').trim())
+      .filter((name) => name !== '')
+      .join(' '),
+  );
+}
+
+/** Returns the names with every missing or repeated one replaced. No number of a name is tried twice, so it is linear. */
+export function distinctNames(names: readonly string[]): Names {
+  const written = new Set(names);
+  const taken = new Set<string>();
+  const numbers = new Map<string, number>();
+  const notes: string[] = [];
+  const columns = names.map((name, index) => {
+    if (name !== '' && !taken.has(name)) {
+      taken.add(name);
+      return name;
+    }
+    const base = name === '' ? numbered(index) : name;
+    let number = numbers.get(base) ?? (name === '' ? 0 : 1);
+    let given: string;
+    do given = ++number === 1 ? base : `${base}_${number}`;
+    while (written.has(given) || taken.has(given));
+    numbers.set(base, number);
+    taken.add(given);
+    if (notes.length < MAX_HEADER_NOTES) notes.push(describe(name, index, given));
+    return given;
+  });
+  return { columns, notes };
+}
+
+function numbered(index: number): string {
+  return `column_${index + 1}`;
+}
+
+function describe(name: string, index: number, given: string): string {
+  if (name === '') return `Column ${index + 1} has no name in the header; it is called "${given}".`;
+  return `The header names the column "${shown(name)}" more than once; column ${index + 1} is called "${shown(given)}".`;
+}
+
+/** Shortens a name for a sentence. */
+function shown(name: string): string {
+  return name.length > 100 ? `${name.slice(0, 100).toWellFormed()}…` : name;
+}
+
+function findProblems(names: readonly string[], { map, strict }: NameHints): Problem[] {
+  const positions = new Map<string, number[]>();
+  names.forEach((name, index) => {
+    const at = positions.get(name);
+    if (at === undefined) positions.set(name, [index + 1]);
+    else at.push(index + 1);
+  });
+  const meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
+  const problems: Problem[] = [];
+  for (const [name, at] of positions) {
+    if (problems.length === MAX_HEADER_PROBLEMS) break;
+    if (name.includes('\0')) problems.push(invalid('The header has a name that holds U+0000', at));
+    else if (name === '' && strict) problems.push(invalid('The header has a column without a name', at));
+    else if (name !== '' && at.length > 1 && (strict || keyColumns.has(meanings.get(name) ?? name)))
+      problems.push(invalid(`The header names the column "${name}" more than once`, at));
+  }
+  return problems;
+}
+
+function invalid(message: string, positions: readonly number[]): Problem {
+  const shownPositions = positions.slice(0, MAX_HEADER_PROBLEMS).join(', ');
+  const more = positions.length > MAX_HEADER_PROBLEMS ? ', …' : '';
+  const details = `header: ${positions.length > 1 ? 'columns' : 'column'} ${shownPositions}${more}`;
+  return { code: 'invalid_field', message, details };
+}
+
+const keys: ReadonlySet<string> = new Set(Object.values(idColumn));
+
+/** Tells whether one of these cells is the name of an id column. */
+export function namesId(cells: readonly string[]): boolean {
+  return cells.some((cell) => keys.has(cell.trim()));
+}
+
+/** Tells whether the header consists of positions, as in files of refused records; among other cells a number is more likely a value. */
+export function isNumbered(cells: readonly string[]): boolean {
+  return cells.every((cell) => /^(?:column_)?\d{1,5}$/.test(cell.trim()) || isRejectColumn(cell.trim()));
 }

@@ -1,15 +1,14 @@
 import type { SourceOptions } from '../domain/source.ts';
-import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** Records with a quote inside a cell, and their share, from which quotes mean nothing in a file that has none round cells. */
+/** If so many records, and such a share of them, have a quote inside a cell and none has quotes around one, quotes mean nothing. */
 const leastStrayQuotes = 3;
 const leastStrayShare = 0.02;
-/** Lines behind the header that make `#` the mark of a comment. */
+/** So many lines behind the header make `#` the mark of a comment. */
 const leastComments = 2;
-/** A file is mended by one trait, or by two of them. */
+/** A file differs from what its header shows in two traits at most. */
 const maxTraits = 2;
 
 /** Another way to cut the records, and the records that it must mend to be believed. */
@@ -19,8 +18,8 @@ interface Variant {
 }
 
 /**
- * The dialect with what its header does not show: quotes, escapes, comments, blanks after the delimiter. A trait is believed if it
- * mends records, all that it changes the cut of, and harms none.
+ * Adds to the dialect what its header does not show: quotes, escapes, comments, blanks after the delimiter. A trait is believed if
+ * every record that it cuts in another way becomes well-formed.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -51,9 +50,9 @@ export function refineDialect(
 }
 
 /**
- * The dialect with ' for a quote, if it stands round all that the records hold: read in any other way, the file would lose no
- * record, but each cell would keep its quotes. Or if it stands round names of the header, and more records can be read with it than
- * without: what it harms had such quotes inside, and is refused.
+ * Returns the dialect with ' for a quote if it stands around all that the records hold: read in any other way, the file would lose
+ * no record, but each cell would keep its quotes. Or if it stands around names of the header, and more records can be read with it
+ * than without; the records that it harms have such quotes inside, and are refused.
  */
 function findQuotes(
   sample: CsvSample,
@@ -79,7 +78,7 @@ function hasQuotedNames({ cells }: Place): boolean {
   return cells.some((cell) => /^\s*'.+'\s*$/s.test(cell));
 }
 
-/** The delimiter with the blanks that stand beside every one, or repeated as it is everywhere. */
+/** Returns the dialect with the blanks that stand beside every delimiter, or with the delimiter repeated if it is everywhere. */
 function widenDelimiter(
   sample: CsvSample,
   base: CsvDialect,
@@ -92,18 +91,18 @@ function widenDelimiter(
   for (const wider of [delimiter.repeat(2), `${delimiter} `, ` ${delimiter} `]) {
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
-    const header = new CsvCutter(sample.bytes, sample.isWhole, dialect);
-    if (header.next(place.start) < 0 || header.isBad || !sample.isHeader(header.cells())) continue;
-    // Nothing of the shorter one is left in the header, and no further blank.
-    const isWhole = header.cells().every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
-    if (!isWhole || header.count < 2) continue;
-    const found = measure(dialect, { ...place, cells: header.cells() });
+    const header = sample.recordAt(dialect, place.start);
+    if (!sample.isHeader(header)) continue;
+    // Nothing of the shorter delimiter is left in the header, and no further blank.
+    const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
+    if (!isWhole || header.length < 2) continue;
+    const found = measure(dialect, { ...place, cells: header });
     if (found.good > 0 && found.good >= plain.good && found.bad.size <= plain.bad.size) return dialect;
   }
   return base;
 }
 
-/** Whether the header has " round its names, and the dialect takes them for part of these. */
+/** Tells whether the header has " around its names, and the dialect takes them for part of these. */
 export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean {
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
@@ -140,7 +139,7 @@ function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): V
   return found;
 }
 
-/** Whether a quote stands where a cell may start: then quotes mean something, however wrongly they are placed. */
+/** Tells whether a quote stands where a cell may start: then quotes mean something, however wrongly they are placed. */
 function hasOpeningQuote(bytes: Buffer, delimiter: string): boolean {
   const last = delimiter === 'blanks' ? ' ' : delimiter.slice(-1);
   const before = new Set([...Buffer.from(last), LF, CR]);
@@ -150,12 +149,12 @@ function hasOpeningQuote(bytes: Buffer, delimiter: string): boolean {
   return false;
 }
 
-/** A backslash before what needs none may be part of a value, which would lose it. */
+/** Requires that no backslash stands before what needs none: it may be part of a value, which would lose it. */
 function properEscapes(_: Measure, { oddEscapes }: Measure): number {
   return oddEscapes === 0 ? 1 : Number.POSITIVE_INFINITY;
 }
 
-/** Whether so many records are mended and none is harmed. */
+/** Tells whether so many records are mended and none is harmed. */
 function mends(variant: Measure, plain: Measure, least: number): boolean {
   for (const start of variant.bad) if (!plain.bad.has(start)) return false;
   const mended = plain.bad.size - variant.bad.size;

@@ -1,66 +1,139 @@
 import { positionOf } from '../domain/column-map.ts';
 import { idColumn } from '../domain/entity.ts';
-import { CsvCutter } from './csv-cutter.ts';
-import type { CsvDialect } from './csv-dialect.ts';
+import { type CsvDialect, type CsvMarks, marksOf } from './csv-dialect.ts';
+import { distinctNames, joinRows } from './csv-header.ts';
 import { kindOf } from './csv-kinds.ts';
-import { distinctNames, joinRows } from './csv-names.ts';
+import { CellTable } from './csv-plain.ts';
+import { createCsvScanner } from './csv-scanner.ts';
+import type { RecordScanner } from './record-scanner.ts';
 
-/** Where a header is looked for at most: so far from the start, and behind so many records. */
+/** The search for a header ends after so many bytes and records. */
 const maxPreambleBytes = 256 * 1_024;
 const maxPreambleRecords = 100;
-/** Records by which one dialect is held against another, where a header says that they fit, and where none does. */
+/** The records by which dialects are compared: under a header that they may fit, and without one. */
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** From so many records on, what a column mostly is says something about all others. */
+/** From so many records on, the usual content of a column says something about all others. */
 const leastRegular = 10;
+/** A quoted cell that is still open after so many bytes has no end. */
+const longCellBytes = 64 * 1024;
 const HASH = 35;
 
-/** Where a header stands in a sample. */
+/** The place of a header in a sample. */
 export interface Place {
   readonly start: number;
   /** Lines before it. */
   readonly lines: number;
-  /** Where the first record after it starts. */
+  /** The start of the first record after it. */
   readonly end: number;
   readonly cells: readonly string[];
-  /** Records that it is made of. */
+  /** The number of records that make it up. */
   readonly rows: number;
   /** Something before it looks like a record of the table as well. */
   readonly isDoubtful: boolean;
 }
 
-/** How the records of a sample are cut by a dialect. */
+/** The result of cutting the records of a sample by a dialect. */
 export interface Measure {
   /** Records with as many cells as there are columns. */
   readonly good: number;
-  /** Where the others start. */
+  /** The starts of the others. */
   readonly bad: ReadonlySet<number>;
-  /** Cells in quotes, in good records. */
+  /** Quoted cells of good records. */
   readonly quoted: number;
-  /** Good records that begin with `#`, and others. */
+  /** Good and bad records that begin with `#`. */
   readonly goodHashes: number;
   readonly badHashes: number;
   /** Escapes of what needs none. */
   readonly oddEscapes: number;
 }
 
-/** What kinds of cells a dialect gives, and how many of them in a record. */
+/** The kinds of cells that a dialect gives, and how many of them in a record. */
 export interface Score {
-  /** Cells that most records have. */
+  /** The number of cells that most records have. */
   readonly width: number;
-  /** Of the records, those that have so many: 0 to 1. */
+  /** The share of records that have so many: 0 to 1. */
   readonly share: number;
-  /** Of their cells, those of a kind that is known. */
+  /** The share of their cells that are of a known kind. */
   readonly known: number;
   readonly records: readonly (readonly string[])[];
 }
 
-/** The first bytes of a CSV, from where its first line starts, and questions about them. */
+/** The records of a sample, cut by one dialect as the loader cuts them. */
+class SampledRecords {
+  readonly cells = new CellTable();
+  readonly bytes: Buffer;
+  readonly marks: CsvMarks;
+  readonly #isWhole: boolean;
+  readonly #scanner: RecordScanner;
+
+  constructor(bytes: Buffer, isWhole: boolean, dialect: CsvDialect) {
+    this.bytes = bytes;
+    this.#isWhole = isWhole;
+    this.marks = marksOf({ delimiter: dialect.delimiter, dialect });
+    this.#scanner = createCsvScanner(this.marks, bytes.length, this.cells);
+  }
+
+  /** Returns the end of the record at `start`, its terminator included; -1 if it goes on after the sample. */
+  next(start: number): number {
+    const { bytes } = this;
+    const end = this.#scanner.next(bytes, start, bytes.length, true);
+    if (this.#isWhole) return end;
+    const mayClose = this.#scanner.open && bytes.length - start <= longCellBytes;
+    return mayClose || end === bytes.length ? -1 : end;
+  }
+
+  /** Yields the start of each record from `start` on, up to the end of the sample or `limit`; blank lines and comments are left out. */
+  *from(start: number, limit = this.bytes.length): Generator<number> {
+    for (let at = start; at < limit; ) {
+      const next = this.next(at);
+      if (next < 0) return;
+      if (!this.#scanner.blank) yield at;
+      at = next;
+    }
+  }
+
+  get isBlank(): boolean {
+    return this.#scanner.blank;
+  }
+
+  /** A quote stands where none may stand, or is never closed. */
+  get isBad(): boolean {
+    return this.#scanner.problem !== null;
+  }
+
+  get lines(): number {
+    return this.#scanner.lines;
+  }
+
+  /** The texts of its cells; none for a bad record. */
+  texts(): string[] {
+    return this.isBad ? [] : this.cells.texts(this.bytes, this.marks);
+  }
+
+  /** The number of its cells; 0 for a bad record. */
+  get count(): number {
+    return this.isBad ? 0 : this.cells.count;
+  }
+
+  isEmpty(cell: number): boolean {
+    return this.cells.isEmpty(this.bytes, cell);
+  }
+
+  /** Tells whether the record has a cell for each of `width` columns, and nothing in any further cell. */
+  fits(width: number, isPadded: boolean): boolean {
+    if (this.isBad || (this.count < width && !isPadded)) return false;
+    for (let cell = width; cell < this.count; cell++) if (!this.isEmpty(cell)) return false;
+    return true;
+  }
+}
+
+/** CsvSample answers questions about the first bytes of a CSV, from the start of its first line. */
 export class CsvSample {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
-  /** Where a header is looked for. */
+  /** The part in which a header is looked for. */
   readonly #head: Buffer;
   readonly #isHeadWhole: boolean;
   readonly #map: Readonly<Record<string, string>>;
@@ -75,29 +148,27 @@ export class CsvSample {
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
 
-  /** The header that the first record, or the first `rows`, make, if they name an id column and all columns that `map` names. */
+  /** Returns the header that the first `rows` records make, if they name an id column and all columns that `map` names. */
   findFirst(dialect: CsvDialect, rows: number): Place | null {
-    const place = this.#record(new CsvCutter(this.bytes, this.isWhole, dialect), this.bytes.length, 1, rows);
+    const place = this.#place(this.#records(dialect), 1, rows);
     return place !== null && this.isHeader(place.cells) ? place : null;
   }
 
-  /** The first records that name an id column, and all columns that `map` names; `rows` of them make a header. */
+  /** Returns the first `rows` records in a row that name an id column and all columns that `map` names. */
   findHeader(dialect: CsvDialect, rows: number): Place | null {
-    const cutter = this.#cutHead(dialect);
+    const records = this.#headRecords(dialect);
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
     let lines = 0;
     let isAfterBlank = false;
-    for (let at = 0, number = 0; number < maxPreambleRecords && at < this.#head.length; ) {
-      const next = cutter.next(at);
+    for (let at = 0; before.length < maxPreambleRecords && at < this.#head.length; ) {
+      const next = records.next(at);
       if (next < 0) break;
-      const cells = cutter.isBad ? [] : cutter.cells();
-      if (cells.every((cell) => cell.trim() === '') && !cutter.isBad) isAfterBlank = true;
-      else if (!cutter.isComment) {
-        number++;
-        before.push({ cells, start: at, lines, isHash: this.bytes[at] === HASH });
+      if (records.isBlank) isAfterBlank = true;
+      else {
+        before.push({ cells: records.texts(), start: at, lines, isHash: this.bytes[at] === HASH });
         const made = before.slice(-rows);
-        const first = made[0];
         const names = joinRows(made.map((each) => each.cells));
+        const [first] = made;
         if (first !== undefined && made.length === rows && this.isHeader(names)) {
           const earlier = before.slice(0, -rows);
           const isDoubtful =
@@ -106,13 +177,13 @@ export class CsvSample {
         }
         isAfterBlank = false;
       }
-      lines += cutter.lines;
+      lines += records.lines;
       at = next;
     }
     return null;
   }
 
-  /** Whether a record of these cells names an id column, and every column that `map` names. */
+  /** Tells whether a record of these cells names an id column, and every column that `map` names. */
   isHeader(cells: readonly string[]): boolean {
     const names = distinctNames(cells.map((cell) => cell.trim())).columns;
     const isKey = (meaning: string) => meaning === idColumn.users || meaning === idColumn.companies;
@@ -127,23 +198,29 @@ export class CsvSample {
     return isThere && (isNamed || byPosition.some(([, meaning]) => isKey(meaning)));
   }
 
-  /** The `number`-th record, from 1, and those after it that make the header with it. */
-  findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
-    return this.#record(this.#cutHead(dialect), this.#head.length, number, rows);
+  /** Returns the cells of the record at `start`; none if it is bad or goes on after the sample. */
+  recordAt(dialect: CsvDialect, start: number): string[] {
+    const records = this.#records(dialect);
+    return records.next(start) < 0 ? [] : records.texts();
   }
 
-  #record(cutter: CsvCutter, length: number, number: number, rows: number): Place | null {
+  /** Returns the `number`-th record, counted from 1, and those after it that make the header with it. */
+  findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
+    return this.#place(this.#headRecords(dialect), number, rows);
+  }
+
+  #place(records: SampledRecords, number: number, rows: number): Place | null {
     const made: (readonly string[])[] = [];
     let [start, startLine, lines, seen] = [0, 0, 0, 0];
-    for (let at = 0; at < length; ) {
-      const next = cutter.next(at);
+    for (let at = 0; at < records.bytes.length; ) {
+      const next = records.next(at);
       if (next < 0) break;
-      if (!cutter.isComment && !isBlank(cutter)) {
+      if (!records.isBlank) {
         seen++;
         if (seen === number) [start, startLine] = [at, lines];
-        if (seen >= number) made.push(cutter.isBad ? [] : cutter.cells());
+        if (seen >= number) made.push(records.texts());
       }
-      lines += cutter.lines;
+      lines += records.lines;
       at = next;
       if (made.length === rows) {
         return { start, lines: startLine, end: at, cells: joinRows(made), rows, isDoubtful: false };
@@ -152,99 +229,81 @@ export class CsvSample {
     return null;
   }
 
-  #cutHead(dialect: CsvDialect): CsvCutter {
-    return new CsvCutter(this.#head, this.#isHeadWhole, dialect);
+  #records(dialect: CsvDialect): SampledRecords {
+    return new SampledRecords(this.bytes, this.isWhole, dialect);
   }
 
-  /** How the dialect cuts the records from `start` on, where the header has `width` columns. */
+  #headRecords(dialect: CsvDialect): SampledRecords {
+    return new SampledRecords(this.#head, this.#isHeadWhole, dialect);
+  }
+
+  /** Measures how the dialect cuts the records from `start` on, under a header of `width` columns. */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const records = this.#records(dialect);
     const bad = new Set<number>();
     let [good, quoted, goodHashes, badHashes, oddEscapes] = [0, 0, 0, 0, 0];
-    for (let at = start; at < this.bytes.length && good + bad.size < maxMeasuredRecords; ) {
-      const next = cutter.next(at);
-      if (next < 0) break;
-      if (!cutter.isComment && !isBlank(cutter)) {
-        const isHash = this.bytes[at] === HASH;
-        oddEscapes += cutter.oddEscapes;
-        if (!cutter.isBad && fits(cutter, width, isPadded)) {
-          good++;
-          quoted += cutter.quoted;
-          if (isHash) goodHashes++;
-        } else {
-          bad.add(at);
-          if (isHash) badHashes++;
-        }
+    for (const at of records.from(start)) {
+      const isHash = this.bytes[at] === HASH;
+      if (!records.isBad) oddEscapes += records.cells.oddEscapes(this.bytes, records.marks);
+      if (records.fits(width, isPadded)) {
+        good++;
+        for (let cell = 0; cell < records.count; cell++) if (records.cells.isQuoted(cell)) quoted++;
+        if (isHash) goodHashes++;
+      } else {
+        bad.add(at);
+        if (isHash) badHashes++;
       }
-      at = next;
+      if (good + bad.size === maxMeasuredRecords) break;
     }
     return { good, bad, quoted, goodHashes, badHashes, oddEscapes };
   }
 
-  /** Whether every cell behind the header that holds something stands in quotes: two at least. */
+  /** Tells whether at least two cells behind the header are quoted, and all others are empty. */
   isQuoted(dialect: CsvDialect, { end }: Place): boolean {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const records = this.#records(dialect);
     let quoted = 0;
-    for (let at = end; at < this.bytes.length; ) {
-      const next = cutter.next(at);
-      if (next < 0) break;
-      if (!cutter.isBad && !cutter.isComment) {
-        for (let index = 0; index < cutter.count; index++) {
-          if (cutter.isQuoted(index)) quoted++;
-          else if (!cutter.isEmpty(index)) return false;
-        }
+    for (const _ of records.from(end)) {
+      for (let cell = 0; cell < records.count; cell++) {
+        if (records.cells.isQuoted(cell)) quoted++;
+        else if (!records.isEmpty(cell)) return false;
       }
-      at = next;
     }
     return quoted >= 2;
   }
 
-  /** Whether the last of `width` columns is empty in most records from `start` on that have so many cells. */
+  /** Tells whether the last of `width` columns is empty in most records from `start` on that have so many cells. */
   isLastEmpty(dialect: CsvDialect, start: number, width: number): boolean {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const records = this.#records(dialect);
     let [regular, empty] = [0, 0];
-    for (let at = start; at < this.bytes.length; ) {
-      const next = cutter.next(at);
-      if (next < 0) break;
-      if (!cutter.isComment && !cutter.isBad && cutter.count === width && !isBlank(cutter)) {
-        regular++;
-        if (cutter.isEmpty(width - 1)) empty++;
-      }
-      at = next;
+    for (const _ of records.from(start)) {
+      if (records.count !== width) continue;
+      regular++;
+      if (records.isEmpty(width - 1)) empty++;
     }
     return regular >= leastRegular && 2 * empty > regular;
   }
 
   /** Tells whether every record from `start` on that fits `width` columns has empty cells beyond them, and there is one. */
   isWider(dialect: CsvDialect, start: number, width: number): boolean {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const records = this.#records(dialect);
     let isWider = false;
-    for (let at = start; at < this.bytes.length; ) {
-      const next = cutter.next(at);
-      if (next < 0) break;
-      if (!cutter.isComment && !cutter.isBad && !isBlank(cutter) && fits(cutter, width, false)) {
-        if (cutter.count === width) return false;
-        isWider = true;
-      }
-      at = next;
+    for (const _ of records.from(start)) {
+      if (!records.fits(width, false)) continue;
+      if (records.count === width) return false;
+      isWider = true;
     }
     return isWider;
   }
 
-  /** How well the dialect cuts the first records from `start` on, whatever they are. */
+  /** Scores how well the dialect cuts the first records from `start` on, whatever they are. */
   score(dialect: CsvDialect, start = 0): Score {
-    const cutter = this.#cutHead(dialect);
+    const sampled = this.#headRecords(dialect);
     const counts = new Map<number, number>();
     const records: string[][] = [];
-    for (let at = start; at < this.#head.length; ) {
-      const next = cutter.next(at);
-      if (next < 0 || records.length === maxScoredRecords) break;
-      if (!cutter.isComment && !isBlank(cutter)) {
-        records.push(cutter.isBad ? [] : cutter.cells());
-        const count = cutter.isBad ? 0 : cutter.count;
-        counts.set(count, (counts.get(count) ?? 0) + 1);
-      }
-      at = next;
+    for (const _ of sampled.from(start)) {
+      if (records.length === maxScoredRecords) break;
+      records.push(sampled.texts());
+      counts.set(sampled.count, (counts.get(sampled.count) ?? 0) + 1);
     }
     const [width, fitting] = [...counts].reduce(
       (a, b) => (b[1] > a[1] || (b[1] === a[1] && b[0] > a[0]) ? b : a),
@@ -261,18 +320,7 @@ export class CsvSample {
   }
 }
 
-/** Whether the record may be the header of so many columns: of these, only the first is ever left without a name. */
+/** Tells whether the record may be a header of `width` columns: only the first of them is ever left without a name. */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');
-}
-
-function isBlank(cutter: CsvCutter): boolean {
-  for (let index = 0; index < cutter.count; index++) if (!cutter.isEmpty(index)) return false;
-  return !cutter.isBad;
-}
-
-function fits(cutter: CsvCutter, width: number, isPadded: boolean): boolean {
-  if (cutter.count < width) return isPadded;
-  for (let index = width; index < cutter.count; index++) if (!cutter.isEmpty(index)) return false;
-  return true;
 }

@@ -1,42 +1,41 @@
 /*
- * How a CSV is written, found by looking at its first bytes. What the caller says always wins. The plain reading (RFC 4180, the
+ * Finds how a CSV is written from its first bytes. What the caller says always wins. The plain reading (RFC 4180, the
  * delimiter that is most frequent in the first record) stands wherever it gives a header with an id column and records as wide as
  * that. Anything else must name an id column where the plain reading does not, or mend records without harming one.
  */
 import { positionOf } from '../domain/column-map.ts';
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
-import { bestCut, type Cut, findCuts } from './csv-cuts.ts';
 import {
+  bestCut,
+  type Cut,
   commonDelimiters,
   delimiters,
+  findCuts,
   frequentDelimiter,
   readSeparatorLine,
   tellingDelimiters,
 } from './csv-delimiters.ts';
 import type { CsvDialect } from './csv-dialect.ts';
-import type { CsvReading } from './csv-header.ts';
+import { type CsvReading, isNamed, isNumbered, namesId } from './csv-header.ts';
 import { findNames, needsPositions, startsWithData } from './csv-kinds.ts';
-import {
-  findMendedHeader,
-  hasSpareCells,
-  type MendedHeader,
-  refuseRuler,
-  widthBehind,
-  withoutSpareCells,
-} from './csv-mended-header.ts';
-import { isNumbered, namesId } from './csv-names.ts';
 import { hasOtherQuotes, refineDialect } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score } from './csv-sample.ts';
 
-/** What a caller says of a CSV. */
+/** Nearly all records behind a header agree on their number of cells if so many do, and there are so many. */
+const leastShare = 0.9;
+const leastRecords = 2;
+/** The part of the line below the header that tells whether it is a ruler. */
+const maxRulerBytes = 4_096;
+
+/** The caller's words on a CSV. */
 export interface CsvHints {
   readonly source: SourceOptions;
-  /** Their header → our name. */
+  /** Maps their header to our name. */
   readonly map: Readonly<Record<string, string>>;
 }
 
-/** How to read a CSV, and where its header starts; without one, its first record. */
+/** The way to read a CSV, and the start of its header or, without one, of its first record. */
 export interface Sniffed {
   readonly reading: CsvReading;
   readonly start: number;
@@ -91,8 +90,6 @@ class Sniffer {
     const place = this.#sample.findFirst(plain, this.#rows);
     if (this.#mapsPositions() && !namesId(place?.cells ?? [])) return this.#byPosition(plain, place);
     if (place !== null) return this.#withNamed({ dialect: plain, place });
-    const mended = this.#rows === 1 ? findMendedHeader(this.#sample, plain) : null;
-    if (mended !== null) return this.#withMendedHeader(mended);
     const named = this.#namedCandidates();
     const [best] = named.filter((each) => !each.place.isDoubtful);
     if (best !== undefined) return this.#withNamed(best);
@@ -101,7 +98,7 @@ class Sniffer {
     return this.#withUnknownHeader(plain);
   }
 
-  /** RFC 4180, with the delimiter that is most frequent in the first record; and what the caller says. */
+  /** Returns RFC 4180 with the delimiter that is most frequent in the first record, and with what the caller says. */
   #plain(): CsvDialect {
     const { delimiter } = this.#hints.source;
     return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
@@ -119,7 +116,7 @@ class Sniffer {
     };
   }
 
-  /** Every dialect that the caller leaves open and whose delimiter is there. */
+  /** Returns every dialect that the caller leaves open and whose delimiter is there. */
   #dialects(among: readonly string[]): CsvDialect[] {
     const { delimiter, quote } = this.#hints.source;
     const { bytes } = this.#sample;
@@ -129,7 +126,7 @@ class Sniffer {
     return quotes.flatMap((mark) => open.map((each) => this.#dialect(each, mark)));
   }
 
-  /** Dialects that a header may be written in: with backslashes before quotes, too, where there are any. */
+  /** Returns the dialects that a header may be written in, also with backslashes before quotes if there are any. */
   #escapedDialects(): CsvDialect[] {
     const isOpen = this.#hints.source.escape === undefined;
     return this.#dialects(delimiters).flatMap((dialect) => {
@@ -138,7 +135,7 @@ class Sniffer {
     });
   }
 
-  /** Dialects by which a record names an id column: those that fit the records best. */
+  /** Returns the dialects by which a record names an id column and which fit the records best. */
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
@@ -147,12 +144,12 @@ class Sniffer {
         return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = found.map((each) => ({ ...each, share: this.#share(each) }));
-      // Of two that fit as well, the one with fewer columns: the other cuts at a part of the delimiter.
+      // If two fit as well, the one with more columns cuts at a part of the delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
       const [best] = sorted;
-      // One that fits less well is not to be read for being less in doubt.
+      // A header that fits less well is not read for being less in doubt.
       const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
         share === best?.share && place.cells.length === best.place.cells.length;
       if (best !== undefined) return sorted.filter(isAsGood);
@@ -165,9 +162,10 @@ class Sniffer {
     const { dialect, place } = named;
     const isOpen = this.#hints.source.delimiter === undefined && 2 * this.#share(named) < 1;
     const others = isOpen ? commonDelimiters.filter((each) => !dialect.delimiter.includes(each)) : [];
-    const other = others.find(
-      (delimiter) => widthBehind(this.#sample, { ...dialect, delimiter }, place.end) > 1,
-    );
+    const other = others.find((delimiter) => {
+      const { width, share, records } = this.#sample.score({ ...dialect, delimiter }, place.end);
+      return width > 1 && share >= leastShare && records.length >= leastRecords;
+    });
     if (other === undefined) return this.#withHeader(named);
     const [own, theirs] = [dialect.delimiter, other].map((delimiter) => JSON.stringify(delimiter));
     const message = `The header names an id if its delimiter is ${own}, but most records do not fit that, and nearly all are alike at ${theirs}. Write both with the same delimiter, or say with delimiter that it is ${own}`;
@@ -185,26 +183,48 @@ class Sniffer {
 
   #withHeader({ dialect, place }: Candidate): Sniffed {
     const { source } = this.#hints;
-    if (source.comment === undefined) refuseRuler(this.#sample, place);
-    const isSpared = source.strictHeader !== true && hasSpareCells(this.#sample, dialect, place);
-    const columns = isSpared ? { ...place, cells: withoutSpareCells(place.cells) } : place;
-    const refined = refineDialect(this.#sample, dialect, columns, source);
-    const found = this.#sniffed(refined, place, describeHeader(place));
-    if (source.ragged === undefined && this.#sample.isWider(refined, place.end, columns.cells.length))
-      throw shortHeader(columns);
-    const isLastEmpty = this.#sample.isLastEmpty(refined, place.end, columns.cells.length);
+    if (source.comment === undefined) this.#refuseRuler(place);
+    const isSpared = source.strictHeader !== true && this.#hasSpareCells(dialect, place);
+    const cells = isSpared ? place.cells.filter(isNamed) : place.cells;
+    const refined = refineDialect(this.#sample, dialect, { ...place, cells }, source);
+    const found = this.#sniffed(refined, place, [
+      ...describeHeader(place),
+      ...(isSpared ? [spareCells] : []),
+    ]);
+    if (source.ragged === undefined && this.#sample.isWider(refined, place.end, cells.length))
+      throw shortHeader(cells.length);
+    const isLastEmpty = this.#sample.isLastEmpty(refined, place.end, cells.length);
     const reading = {
       ...found.reading,
       ...(isSpared && { hasSpareCells: true as const }),
       ...(isLastEmpty && { lastColumn: 'empty' as const }),
     };
-    return { ...found, reading, notes: isSpared ? [...found.notes, spareCells] : found.notes };
+    return { ...found, reading };
   }
 
-  #withMendedHeader({ dialect, place, note }: MendedHeader): Sniffed {
-    const refined = refineDialect(this.#sample, dialect, place, this.#hints.source);
-    const found = this.#sniffed(refined, place, [note]);
-    return { ...found, reading: { ...found.reading, stray: place } };
+  /**
+   * Tells whether the cells of the header without a name are surplus delimiters and no columns: every record has as many cells as
+   * there are names, and none as many as the header.
+   */
+  #hasSpareCells(dialect: CsvDialect, { cells, end }: Place): boolean {
+    const named = cells.filter(isNamed).length;
+    if (named === cells.length || named === 0) return false;
+    if (this.#sample.measure(dialect, end, cells.length, false).good > 0) return false;
+    const { good, bad } = this.#sample.measure(dialect, end, named, false);
+    return bad.size === 0 && good >= leastRecords;
+  }
+
+  /**
+   * Refuses a table drawn for reading, as Markdown, `mysql`, psql and sqlcmd write it: its cells are padded, and its ruler is no
+   * record.
+   * @throws InputError `invalid_field` if the line below the header is a ruler.
+   */
+  #refuseRuler({ end }: Place): void {
+    const line = this.#sample.bytes.toString('latin1', end, end + maxRulerBytes).split(/[\r\n]/, 1)[0] ?? '';
+    if (!/^[-=+:|,;\s]+$/.test(line) || !/---|===/.test(line)) return;
+    const message =
+      'The line below the header is a ruler, so this is a table drawn for reading, whose cells may be padded with blanks: ask the program that wrote it for CSV, or say with comment how such lines begin, and cells are taken as they are';
+    throw inputError('invalid_field', message, 'comment');
   }
 
   #sniffed(
@@ -226,7 +246,7 @@ class Sniffer {
     return { reading, start: place.start, lines: place.lines, hasSeparatorLine: false, notes };
   }
 
-  /** `header=N`. */
+  /** Follows `header=N`. */
   #withHeaderAt(number: number): Sniffed {
     const found = this.#escapedDialects().flatMap((dialect) => {
       const place = this.#sample.findRecord(dialect, number, this.#rows);
@@ -266,7 +286,7 @@ class Sniffer {
     throw inputError('invalid_field', message, 'header');
   }
 
-  /** `header=none`. */
+  /** Follows `header=none`. */
   #withoutHeader(): Sniffed {
     const { dialect, score } = this.#bestCut();
     return this.#headless(dialect, score);
@@ -306,7 +326,7 @@ class Sniffer {
     return { dialect, score: this.#sample.score(dialect), points: 0 };
   }
 
-  /** No record names an id column: what is most likely the header, for the refusal to name its columns. */
+  /** Returns the most likely header of a file that names no id column, for the refusal to name its columns. */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
     // A first record that is malformed is refused as the header.
@@ -319,7 +339,7 @@ class Sniffer {
       : (this.#likelyHeader() ?? this.#sniffed(plain, first, []));
   }
 
-  /** The first record of the best cut that may be one of names: all different, and none that looks like data. */
+  /** Returns the first record of the best cut that may hold names: all different, and none that looks like data. */
   #likelyHeader(): Sniffed | null {
     const [best] = this.#cuts();
     if (best === undefined) return null;
@@ -336,13 +356,13 @@ class Sniffer {
   }
 }
 
-function shortHeader({ cells }: Pick<Place, 'cells'>): Error {
-  const message = `Every record has an empty cell behind the ${cells.length} columns of the header. Either each line ends with a delimiter, or the header lacks one and values would be stored under the wrong names. If the header is right, say ragged=pad`;
+function shortHeader(columns: number): Error {
+  const message = `Every record has an empty cell behind the ${columns} columns of the header. Either each line ends with a delimiter, or the header lacks one and values would be stored under the wrong names. If the header is right, say ragged=pad`;
   return inputError('invalid_field', message, 'header');
 }
 
 const spareCells =
-  'The header has cells without a name for which no record has a cell; they were left out, as delimiters too many.';
+  'The header has cells without a name for which no record has a cell; they were left out, as surplus delimiters.';
 
 function describeHeader({ rows }: Place): string[] {
   return rows === 1 ? [] : [`${rows} records make the header; their names are joined by blanks.`];

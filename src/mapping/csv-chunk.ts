@@ -3,10 +3,9 @@ import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import { plainDialect } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { CellTable, PlainRecords } from '../formats/csv-plain.ts';
+import { CellTable, PlainRecords, readStrayQuote } from '../formats/csv-plain.ts';
 import { createRecordScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
-import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { invalidEscape, malformed, strayQuote } from './reasons.ts';
 import type { RecordIndex } from './rows.ts';
 

@@ -1,6 +1,7 @@
-import { CsvCutter } from '../../formats/csv-cutter.ts';
-import { plainDialect } from '../../formats/csv-dialect.ts';
+import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { CellTable } from '../../formats/csv-plain.ts';
+import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { isObject, type JsonObject } from '../../mapping/json-object.ts';
 import type { ReceivingStore } from '../receive/asides.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
@@ -70,16 +71,16 @@ function addCells(
   count: number,
 ): void {
   const { columns } = header;
-  const dialect = header.dialect ?? plainDialect(header);
-  const nulls = new Set(dialect.nulls);
-  const cutter = new CsvCutter(bytes, isEnded, dialect);
+  const nulls = new Set(header.dialect?.nulls);
+  const table = new CellTable();
+  const marks = marksOf(header);
+  const scanner = createCsvScanner(marks, undefined, table);
   for (let at = 0; at < bytes.length && values.records < count; ) {
-    const next = cutter.next(at);
+    const next = scanner.next(bytes, at, bytes.length, isEnded);
     if (next < 0) break;
     at = next;
-    if (cutter.isComment || cutter.isBad) continue;
-    const cells = cutter.cells().slice(0, columns.length);
-    if (cells.every((cell) => cell.trim() === '')) continue;
+    if (scanner.blank || scanner.problem !== null) continue;
+    const cells = table.texts(bytes, marks).slice(0, columns.length);
     values.records++;
     for (const [index, cell] of cells.entries()) {
       if (cell.trim() !== '' && !nulls.has(cell)) values.add(columns[index] ?? '', cell);
