@@ -1,13 +1,13 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../domain/errors.ts';
 import { MAX_CLIENT_NAME } from '../domain/limits.ts';
+import type { Holder } from '../domain/scope.ts';
 import { scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
 import { digestKey, matchesDigest } from '../postgres/stores/api-keys.ts';
 import {
   type ConsoleSession,
   findSession,
-  type Holder,
   insertLink,
   insertSession,
   takeLink,

@@ -4,7 +4,7 @@ import { formatCount } from '../domain/wording.ts';
 import { replayDeliveries } from '../notifications/deliveries.ts';
 import { renderDelivery } from '../notifications/render-delivery.ts';
 import type { Replay } from '../postgres/stores/deliveries.ts';
-import { type Delivery, listDeliveries } from '../postgres/stores/read-deliveries.ts';
+import { type Delivery, listDeliveries } from '../postgres/stores/deliveries.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';

@@ -4,3 +4,6 @@
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 export type Scope = (typeof scopes)[number];
+
+/** What somebody signed in to the console with. */
+export type Holder = 'key' | 'static_key' | 'admin' | 'link';

@@ -1,7 +1,8 @@
 import { ConflictError, FinalFailure } from '../domain/errors.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { beginPass, countDrift, readBeginning } from '../postgres/stores/load-passes.ts';
+import { countDrift } from '../postgres/stores/read-plans.ts';
+import { beginPass, readBeginning } from '../postgres/stores/running-loads.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';

@@ -9,13 +9,13 @@ import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
-import { beginPass } from '../postgres/stores/load-passes.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import {
+  beginPass,
   type FinishState,
   type LoadSource,
   readFinishState,

@@ -1,5 +1,5 @@
+import type { Delivery } from '../postgres/stores/deliveries.ts';
 import type { Subscription } from '../postgres/stores/notifications.ts';
-import type { Delivery } from '../postgres/stores/read-deliveries.ts';
 
 /* Deliveries and subscriptions as callers see them, in the API and with `--json`. Times are ISO 8601, UTC. */
 

@@ -9,13 +9,13 @@ import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import { packageRoot } from '../package-root.ts';
-import type { DB } from './schema.ts';
+import type { Tables } from './columns.ts';
 
 /** Queries over the schema generated from the migrations (`npm run generate:schema`). */
-export type Database = Kysely<DB>;
+export type Database = Kysely<Tables>;
 
 export function createDatabase(pool: pg.Pool): Database {
-  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 
 const bound = new WeakMap<pg.PoolClient, Database>();
@@ -28,7 +28,7 @@ export function databaseOn(client: pg.PoolClient): Database {
     query: client.query.bind(client),
     release: () => undefined,
   } as unknown as pg.PoolClient;
-  const database = new Kysely<DB>({
+  const database = new Kysely<Tables>({
     dialect: new PostgresDialect({
       pool: { connect: async () => lent, end: async () => undefined } as unknown as pg.Pool,
     }),

@@ -28,7 +28,7 @@ import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { keepAlive } from '../../src/poller.ts';
 import { leaseFor } from '../../src/postgres/lease.ts';
-import { listDeliveries } from '../../src/postgres/stores/read-deliveries.ts';
+import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { taskSessionName } from '../../src/postgres/stores/task-sessions.ts';
 import { renewTask } from '../../src/postgres/stores/tasks.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';

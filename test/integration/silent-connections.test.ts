@@ -10,7 +10,7 @@ import type { System } from '../../src/context.ts';
 import { startPoller } from '../../src/poller.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { InboxLock } from '../../src/postgres/stores/inbox-lock.ts';
+import { InboxLock } from '../../src/postgres/stores/inbox.ts';
 import { openPostgres } from '../../src/sources/schedules/postgres.ts';
 import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';

@@ -6,12 +6,8 @@ import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { channels, deliveryStates } from '../../domain/notification.ts';
 import { renderDelivery } from '../../notifications/render-delivery.ts';
-import {
-  countDeliveries,
-  listDeliveries,
-  readAttempts,
-  readEventBody,
-} from '../../postgres/stores/read-deliveries.ts';
+import { countDeliveries, listDeliveries, readAttempts } from '../../postgres/stores/deliveries.ts';
+import { readEventBody } from '../../postgres/stores/notifications.ts';
 import { ruled, worded } from '../../validation.ts';
 import { jobPage, readJobCursor, sendEnvelope, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';

@@ -1,78 +1,31 @@
 import { sql } from 'kysely';
-import type { LoadEntity } from '../../domain/entity.ts';
-import type { ChunkRange, LoadStatus, LoadType, Preset, StoredFormat } from '../../domain/load.ts';
-import type { SourceOptions } from '../../domain/source.ts';
+import type { ChunkRange } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 
 /*
- * Amendments: loads that mend refused records of another, their parent. A record is refused → claimed by an amendment → amended, or
- * refused again, or free again because the amendment ended otherwise. Every one of these steps is a function here; the loads
- * themselves are in `loads.ts`.
+ * Amendments are loads that mend refused records of another load, their parent. A record is refused → claimed by an amendment →
+ * amended, or refused again, or released because the amendment ended otherwise. Each of these steps is a function here.
  */
 
 /** A load whose refused records are to be mended. */
-export interface Parent {
-  readonly loadId: number;
-  readonly jobId: string;
-  readonly type: LoadType;
-  readonly status: LoadStatus;
-  readonly failureCode: string | null;
-  readonly dryRun: boolean;
-  /** It mends another's itself: that one's job. */
-  readonly amends: string | null;
-  readonly hasFile: boolean;
-  readonly entity: LoadEntity;
-  readonly columnMap: Readonly<Record<string, string>>;
-  readonly preset: Preset | null;
-  readonly source: SourceOptions;
-  readonly fileFormat: StoredFormat;
-  readonly header: CsvHeader | null;
-  readonly filename: string;
-}
+export type Parent = NonNullable<Awaited<ReturnType<typeof readParent>>>;
 
-/** Null if the environment has no such load. */
-export async function readParent(db: Database, environmentId: number, jobId: string): Promise<Parent | null> {
+/** Returns `null` if the environment has no such load. `amends` is the job that the load itself mends. */
+export async function readParent(db: Database, environmentId: number, jobId: string) {
   const row = await db
     .selectFrom('loads')
     .leftJoin('loads as parent', 'parent.load_id', 'loads.amends')
-    .select([
-      'loads.load_id',
-      'loads.type',
-      'loads.status',
-      'loads.failure_code',
-      'loads.dry_run',
-      'parent.job_id as amends',
-      'loads.file_ref',
-      'loads.entity',
-      'loads.column_map',
-      'loads.preset',
-      'loads.source_options',
-      'loads.file_format',
-      'loads.header',
-      'loads.filename',
-    ])
+    .select(camel('loads.load_id', 'loads.job_id', 'loads.type', 'loads.status', 'loads.failure_code'))
+    .select(camel('loads.entity', 'loads.column_map', 'loads.preset', 'loads.file_format', 'loads.header'))
+    .select(camel('loads.dry_run', 'loads.filename'))
+    .select(['loads.source_options as source', 'parent.job_id as amends'])
+    .select(sql<boolean>`loads.file_ref is not null`.as('hasFile'))
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', '=', jobId)
     .executeTakeFirst();
-  if (row === undefined) return null;
-  return {
-    loadId: row.load_id,
-    jobId,
-    type: row.type as LoadType,
-    status: row.status as LoadStatus,
-    failureCode: row.failure_code,
-    dryRun: row.dry_run,
-    amends: row.amends,
-    hasFile: row.file_ref !== null,
-    entity: row.entity as LoadEntity,
-    columnMap: row.column_map as Readonly<Record<string, string>>,
-    preset: row.preset as Preset | null,
-    source: row.source_options as SourceOptions,
-    fileFormat: row.file_format as StoredFormat,
-    header: row.header as CsvHeader | null,
-    filename: row.filename,
-  };
+  return row ?? null;
 }
 
 /** A row that could not be claimed. */
@@ -80,7 +33,7 @@ export interface Unclaimed {
   /** Number of its record in the file of the amendment, from 1. */
   readonly record: number;
   readonly row: number;
-  /** The job that has claimed or amended it; null: it is no refused row of the parent. */
+  /** The job that has claimed or amended it; `null`: it is no refused row of the parent. */
   readonly claimedBy: string | null;
 }
 
@@ -88,8 +41,8 @@ const rowsPerStatement = 10_000;
 const shownUnclaimed = 20;
 
 /**
- * Claims refused rows of the parent for an amendment, all or, if any are returned, not all: then the caller rolls back. `rows` ascend,
- * so that of two callers who want the same one waits for the other and never each for each.
+ * Claims refused rows of the parent for an amendment. Returns those that could not be claimed; then the caller must roll back. `rows`
+ * ascend, so that two callers who want the same rows cannot deadlock.
  */
 export async function claimRows(
   db: Database,
@@ -129,7 +82,7 @@ async function findUnclaimed(
   return unclaimed;
 }
 
-/** The amendment ended without completing: what it had claimed is free again. Nothing, of a load that amends nothing. */
+/** Releases what an amendment had claimed that ended without completing. */
 export async function releaseClaims(db: Database, amendmentId: number): Promise<void> {
   await db
     .deleteFrom('load_amendments')
@@ -181,7 +134,7 @@ export async function readRefusedAgain(
 }
 
 /**
- * Records stay refused, for the reason that the amendment found, as they were sent now (`raw`; null: as they were), and may be mended
+ * Keeps records refused for the reason that the amendment found, with their new text (`raw`; `null`: unchanged), and lets them be mended
  * again.
  */
 export async function refuseAgain(
@@ -212,8 +165,8 @@ export async function refuseAgain(
 }
 
 /**
- * What is still claimed counts as amended, in the parent too: it is completed, also if it had failed because all its records were
- * refused. Returns how many rows that are. Call it in the transaction that completes the amendment.
+ * Counts the rows that are still claimed as amended, and completes the parent, even if it had failed because all its records were
+ * refused. Returns the number of rows. Call it in the transaction that completes the amendment.
  */
 export async function concludeClaims(db: Database, parentId: number, amendmentId: number): Promise<number> {
   const { rows } = await sql<{ amended: number }>`
@@ -251,30 +204,25 @@ export async function concludeClaims(db: Database, parentId: number, amendmentId
   return rows[0]?.amended ?? 0;
 }
 
-/** What the rejects of an amendment, and of its parent, are written like. */
-export interface AmendmentShapes {
+/** Returns the parent of an amendment and the headers that the rejects of both are written with; `null` for other loads. */
+export async function readAmendmentShapes(
+  db: Database,
+  loadId: number,
+): Promise<{
   readonly parentId: number;
   readonly header: CsvHeader | null;
   readonly parentHeader: CsvHeader | null;
-}
-
-/** Null if the load amends nothing. */
-export async function readAmendmentShapes(db: Database, loadId: number): Promise<AmendmentShapes | null> {
+} | null> {
   const row = await db
     .selectFrom('loads as l')
     .innerJoin('loads as parent', 'parent.load_id', 'l.amends')
-    .select(['parent.load_id', 'l.header', 'parent.header as parent_header'])
+    .select(['parent.load_id as parentId', 'l.header', 'parent.header as parentHeader'])
     .where('l.load_id', '=', loadId)
     .executeTakeFirst();
-  if (row === undefined) return null;
-  return {
-    parentId: row.load_id,
-    header: row.header as CsvHeader | null,
-    parentHeader: row.parent_header as CsvHeader | null,
-  };
+  return row ?? null;
 }
 
-/** Rows of the parent by the records of a chunk of the amendment that mend them; those that are free again are absent. */
+/** Returns the rows of the parent by the records of an amendment's chunk that mend them; released rows are absent. */
 export async function readPlaces(
   db: Database,
   amendmentId: number,
@@ -290,7 +238,7 @@ export async function readPlaces(
   return new Map(rows.map((row) => [row.amended_row, row.row_number]));
 }
 
-/** Rows of a chunk that amendments mend, or have mended: they count by these. */
+/** Returns the rows of a chunk that amendments mend, or have mended, and count. */
 export async function readAmendedRowsOf(
   db: Database,
   loadId: number,
@@ -306,16 +254,16 @@ export async function readAmendedRowsOf(
   return new Set(rows.map((row) => row.row_number));
 }
 
-/** A load whose records may stand later than those of an amendment. */
+/** A load whose records may come after those of an amendment. */
 export interface LaterLoad {
   readonly loadId: number;
-  /** The parent itself; a sibling, another of its amendments, whose records have places in the parent's file; or after all of these. */
+  /** The parent; another amendment of it, whose records have places in the parent's file; or a load after both. */
   readonly position: 'parent' | 'sibling' | 'after';
 }
 
 /**
- * The parent, its other amendments, and what was loaded between the parent and the amendment, which runs now. An amendment of another
- * load stands where that one stands, unless it wins.
+ * Returns the parent, its other amendments, and the loads between the parent and the amendment. An amendment of another load takes that
+ * load's place, unless it wins.
  */
 export async function findLater(
   db: Database,

@@ -3,15 +3,16 @@ import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { scopes as everyScope, type Scope } from '../../domain/scope.ts';
 import { isShownText } from '../../domain/shown-text.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 
-/** A key as it is listed: everything but the key. */
+/** A key without its secret. */
 export interface ApiKey {
   readonly keyId: string;
   readonly label: string;
   readonly scopes: readonly Scope[];
   readonly createdAt: Date;
-  /** From then on the key is refused; null: never. */
+  /** The key is refused from then on; `null`: never. */
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
   /** To the minute; null: never. */
@@ -20,12 +21,12 @@ export interface ApiKey {
 
 export interface NewApiKey {
   readonly label: string;
-  /** All, unless told. */
+  /** All scopes by default. */
   readonly scopes?: readonly Scope[];
   readonly expiresAt?: Date | null;
 }
 
-/** The only time that the key itself is seen. */
+/** A new key with its secret, which is shown only once. */
 export interface IssuedApiKey extends ApiKey {
   readonly key: string;
 }
@@ -42,7 +43,7 @@ export async function createApiKey(
   if (scopes.length === 0) throw inputError('invalid_field', 'a key needs at least one scope', 'scopes');
   checkExpiry(expiresAt);
   const { keyId, text } = generateKey();
-  const row = await db
+  const issued = await db
     .insertInto('api_keys')
     .values({
       key_id: keyId,
@@ -54,22 +55,21 @@ export async function createApiKey(
     })
     .returning(keyColumns)
     .executeTakeFirstOrThrow();
-  return { ...toApiKey(row), key: text };
+  return { ...issued, key: text };
 }
 
-/** Newest first, the expired and revoked ones too. */
-export async function listApiKeys(db: Database, environmentId: number): Promise<ApiKey[]> {
-  const rows = await db
+/** Lists the keys, newest first, including those that are expired or revoked. */
+export function listApiKeys(db: Database, environmentId: number): Promise<ApiKey[]> {
+  return db
     .selectFrom('api_keys')
     .select(keyColumns)
     .where('environment_id', '=', environmentId)
     .orderBy('created_at', 'desc')
     .orderBy('key_id')
     .execute();
-  return rows.map(toApiKey);
 }
 
-/** From now on the key is refused; revoking it again changes nothing. Throws `InputError` `not_found`. */
+/** Revokes a key, if it is not revoked already. Throws `InputError` `not_found`. */
 export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
@@ -81,8 +81,8 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
 }
 
 /**
- * A second key with the label and scopes of the first, which stays as it is, or is given an end, so that its holders can
- * change over. Throws `InputError`: `not_found`, also for a revoked key; `invalid_field` for the dates.
+ * Creates a second key with the label and scopes of the first, and lets the first expire if `oldExpiresAt` is given. Throws
+ * `InputError`: `not_found`, also for a revoked key; `invalid_field` for the dates.
  */
 export async function rotateApiKey(
   db: Database,
@@ -108,7 +108,7 @@ export async function rotateApiKey(
         .where('key_id', '=', keyId)
         .execute();
     }
-    const { label, scopes } = toApiKey(old);
+    const { label, scopes } = old;
     return createApiKey(transaction, environmentId, { label, scopes, expiresAt: dates.expiresAt ?? null });
   });
 }
@@ -127,63 +127,40 @@ function unknownKey(keyId: string): Error {
   return inputError('not_found', 'the environment has no such key', `key_id: ${keyId}`);
 }
 
-const keyColumns = [
-  ...(['key_id', 'label', 'scopes', 'created_at'] as const),
-  ...(['expires_at', 'revoked_at', 'last_used_at'] as const),
-] as const;
+const keyColumns = camel(
+  'key_id',
+  'label',
+  'scopes',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+);
 
-interface KeyRow {
-  key_id: string;
-  label: string;
-  scopes: string[];
-  created_at: Date;
-  expires_at: Date | null;
-  revoked_at: Date | null;
-  last_used_at: Date | null;
-}
-
-function toApiKey(row: KeyRow): ApiKey {
-  return {
-    keyId: row.key_id,
-    label: row.label,
-    scopes: everyScope.filter((scope) => row.scopes.includes(scope)),
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
-  };
-}
-
-/** 32 characters, none of which is taken for another; a byte maps onto them without a bias. */
+/** 32 characters that cannot be mistaken for each other; the low bits of a byte select one without bias. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 const idLength = 12;
 /** 5 bits each: 200 bits. */
 const secretLength = 40;
 const shape = new RegExp(`^slk_([${alphabet}]{${idLength}})_[${alphabet}]{${secretLength}}$`);
 
-export interface KeyText {
-  /** Public: shown in lists and logs. */
-  readonly keyId: string;
-  /** `slk_<keyId>_<secret>`: shown once, then known to its holder only. */
-  readonly text: string;
-}
-
-function generateKey(): KeyText {
+/** The id is public, the text `slk_<keyId>_<secret>` is shown once. */
+function generateKey(): { readonly keyId: string; readonly text: string } {
   const keyId = randomCharacters(idLength);
   return { keyId, text: `slk_${keyId}_${randomCharacters(secretLength)}` };
 }
 
-/** The public id within a key, or null if it cannot be one of ours. */
+/** Returns the public id within a key; `null` if the key cannot be one of ours. */
 export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
 
-/** A plain digest will do: 200 random bits cannot be found by trying. */
+/** 200 random bits need no slow digest. */
 export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Whether `text` is the key with that digest, in a time that does not tell how far they agree. */
+/** Compares in constant time. */
 export function matchesDigest(text: string, digest: Uint8Array): boolean {
   return timingSafeEqual(digestKey(text), digest);
 }
@@ -194,7 +171,7 @@ function randomCharacters(count: number): string {
 
 const secretBytes = 32;
 
-/** The secret for a purpose, the same for every process: of those that make it at once, one is kept. */
+/** Returns the secret for a purpose, which all processes share; makes it if there is none. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
   const known = await find(db, purpose);
   if (known !== undefined) return known;
@@ -217,11 +194,10 @@ async function find(db: Database, purpose: string): Promise<Buffer | undefined> 
   return row?.secret;
 }
 
-/** Of a row of `api_keys`. */
+/** A condition on a row of `api_keys`. */
 export const isLiveText = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
 const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
 
-/** Whether a key is neither revoked nor expired. */
 export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
   const row = await db
     .selectFrom('api_keys')
@@ -231,7 +207,7 @@ export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
   return row?.live === true;
 }
 
-/** A key by its public id, with the environment that it opens. */
+/** Finds a key by its public id, with the environment that it opens. */
 export function findKey(db: Database, keyId: string) {
   return db
     .selectFrom('api_keys as k')
@@ -243,10 +219,10 @@ export function findKey(db: Database, keyId: string) {
     .executeTakeFirst();
 }
 
-/** For so long it has not been said that a key is used. */
+/** The last use was noted a minute ago or earlier. */
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
-/** Says that a key is used, once a minute. */
+/** Notes that a key is used, once a minute. */
 export async function markUsed(db: Database, keyId: string): Promise<void> {
   await sql`
     update api_keys k

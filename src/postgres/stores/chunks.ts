@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
@@ -8,25 +8,24 @@ import {
   toTally,
 } from '../../domain/load.ts';
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
-import type { LoadChunks } from '../schema.ts';
 import { isOwn } from './tasks.ts';
 
-/* Chunks: the byte ranges of a load's file, and what became of each. Who works on one is the task's to say (`tasks.ts`). */
+/* Chunks are the byte ranges of a load's file, with what became of each. Their tasks say who works on them (`tasks.ts`). */
 
-const rangeColumns = ['byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized'] as const;
+const range = camel('byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized');
 
-export async function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
-  const row = await db
+export function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
+  return db
     .selectFrom('load_chunks')
-    .select(rangeColumns)
+    .select(range)
     .where('load_id', '=', loadId)
     .where('chunk_no', '=', chunkNo)
     .executeTakeFirstOrThrow();
-  return toRange(row);
 }
 
-/** When the first of the chunks that hold rows from `first` to `last` was begun; null: none is done. As `Instant` writes it. */
+/** Returns when the first of the chunks with rows from `first` to `last` was begun, as `Instant` writes it; `null` if none is done. */
 export async function readChunkStart(
   db: Database,
   loadId: number,
@@ -40,33 +39,21 @@ export async function readChunkStart(
   return rows[0]?.start ?? null;
 }
 
-/** Chunks that are done, from the one that holds row `firstRow` on. */
-export async function readDoneChunks(db: Database, loadId: number, firstRow: number): Promise<ChunkRange[]> {
-  const rows = await db
+/** Returns the chunks that are done, beginning with the one that holds row `firstRow`. */
+export function readDoneChunks(db: Database, loadId: number, firstRow: number): Promise<ChunkRange[]> {
+  return db
     .selectFrom('load_chunks')
-    .select(rangeColumns)
+    .select(range)
     .where('load_id', '=', loadId)
     .where('done_at', 'is not', null)
     .where(({ eb }) => eb(eb('first_row', '+', eb.ref('row_count')), '>', firstRow))
     .where('oversized', '=', false)
     .orderBy('chunk_no')
     .execute();
-  return rows.map(toRange);
-}
-
-function toRange(row: Pick<Selectable<LoadChunks>, (typeof rangeColumns)[number]>): ChunkRange {
-  return {
-    byteStart: row.byte_start,
-    byteEnd: row.byte_end,
-    firstRow: row.first_row,
-    firstLine: row.first_line,
-    rowCount: row.row_count,
-    oversized: row.oversized,
-  };
 }
 
 export interface ChunkTally extends Outcomes {
-  /** Null where the file holds one kind only. */
+  /** `null` if the file holds one kind only. */
   readonly kinds: OutcomesByKind | null;
   /** Some record says by its `event_type` what it is. */
   readonly hasEventTypes: boolean;
@@ -75,18 +62,18 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /** The ledger counts at least MAX_REFUSED_AT_FIRST records, all of them are refused, and the load is to go no further. */
+  /** At least MAX_REFUSED_AT_FIRST records are counted and all are refused: the load goes no further. */
   readonly isRefusedSoFar: boolean;
-  /** It was the only chunk, with which nothing is left to do: the load is completed. */
+  /** It was the only chunk and nothing is left to do: the load is completed. */
   readonly isCompleted: boolean;
-  /** The task that finishes the load, once the last chunk is done and something is left. */
+  /** The task that finishes the load after the last chunk, if something is left to do. */
   readonly finish: DueTask | null;
 }
 
 /**
- * The fence of a chunk's transaction: the task is done, the chunk too, and its tally counts, if this attempt still owns it and the
- * load still runs. Null otherwise; the caller must then roll back. With the last chunk comes the task that finishes the load. A load
- * of one chunk has no keys in several chunks and nothing to replay: unless it is to fail it is completed here, by the same statement.
+ * The fence of a chunk's transaction: ends the task and the chunk and adds its tally, if this attempt still owns the task and the load
+ * still runs. Otherwise returns `null`; the caller must then roll back. The last chunk inserts the task that finishes the load. A load of
+ * one chunk has nothing to replay: unless it is to fail, the same statement completes it.
  */
 export async function finishChunk(
   db: Database,
@@ -159,8 +146,8 @@ export async function finishChunk(
 }
 
 /**
- * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound instead;
- * an amendment is completed whatever it refuses; with the last chunk, the finish decides.
+ * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound
+ * instead; an amendment is completed whatever it refuses; after the last chunk, the finish decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
@@ -171,8 +158,8 @@ const isRefusedSoFar = sql`(
 )`;
 
 /**
- * As `finishChunk`, of a chunk of which was only looked what is refused: nothing else counts. The load is then in its validating pass, if it
- * was not before.
+ * Ends a chunk as `finishChunk` does, but counts only what was refused: the chunk was validated and not loaded. The load is in its
+ * validating pass from then on.
  */
 export async function endValidation(
   db: Database,
@@ -220,8 +207,8 @@ function toProgress(
 }
 
 /**
- * From now on single records leave their times in the profiles of the environment, so that the records refused here can take their place
- * before them once they are mended.
+ * Lets single records leave their times in the profiles of the environment, so that the records refused here take their place before
+ * them once they are mended.
  */
 const keepingTimes = sql`
     keeping_times as (
@@ -231,7 +218,7 @@ const keepingTimes = sql`
       where e.environment_id = counted.environment_id and not counted.dry_run
     ),`;
 
-/** The kinds that were met; a chunk holds few. Nobody waits for another's row who does not wait for the load's. */
+/** Only the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
 function countedByKind(kinds: OutcomesByKind) {
   const met = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)

@@ -2,17 +2,16 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../../domain/limits.ts';
+import type { Holder } from '../../domain/scope.ts';
+import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isLiveText } from './api-keys.ts';
 
-/** What somebody signed in with. */
-export type Holder = 'key' | 'static_key' | 'admin' | 'link';
-
-/** A session as it is listed. */
+/** A session of the console, without its secret. */
 export interface ConsoleSession {
   readonly sessionId: string;
   readonly holder: Holder;
-  /** Of the API key; null for the other holders. */
+  /** `null` unless the holder is an API key. */
   readonly keyId: string | null;
   /** As the browser calls itself. */
   readonly client: string;
@@ -27,7 +26,7 @@ export interface NewSession {
   readonly environmentId: number;
   readonly holder: Holder;
   readonly keyId: string | null;
-  /** Of a key of the configuration: what it is recognised by. */
+  /** HMAC of the configured key that was used; the session ends when the key changes. */
   readonly mark: Buffer | null;
   readonly client: string;
 }
@@ -39,21 +38,15 @@ function digestOf(secret: string): Buffer {
 
 const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
-/** Makes it, and ends the oldest of the same holder where there are too many. */
-export async function insertSession(db: Database, session: NewSession): Promise<ConsoleSession> {
+/** Adds a session, and deletes the oldest of its holder beyond MAX_SESSIONS_PER_KEY. */
+export async function insertSession(
+  db: Database,
+  { cookie, ...session }: NewSession,
+): Promise<ConsoleSession> {
   return db.transaction().execute(async (transaction) => {
-    const row = await transaction
+    const added = await transaction
       .insertInto('console_sessions')
-      .values({
-        session_id: session.sessionId,
-        digest: digestOf(session.cookie),
-        environment_id: session.environmentId,
-        holder: session.holder,
-        key_id: session.keyId,
-        mark: session.mark,
-        client: session.client,
-        expires_at: inMs(CONSOLE_SESSION_MS),
-      })
+      .values({ ...snake(session), digest: digestOf(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })
       .returning(sessionColumns)
       .executeTakeFirstOrThrow();
     await transaction
@@ -70,11 +63,11 @@ export async function insertSession(db: Database, session: NewSession): Promise<
           .offset(MAX_SESSIONS_PER_KEY),
       )
       .execute();
-    return toSession(row);
+    return added;
   });
 }
 
-/** The session of a cookie, ended or not, with its environment and the state of its key. */
+/** Finds the session of a cookie, ended or not, with its environment and the state of its key. */
 export function findSession(db: Database, cookie: string) {
   return db
     .selectFrom('console_sessions as s')
@@ -92,10 +85,10 @@ export function findSession(db: Database, cookie: string) {
     .executeTakeFirst();
 }
 
-/** Before the id of a session, where it stands among ids of keys. */
+/** Precedes the id of a session among ids of keys. */
 export const sessionPrefix = 'session:';
 
-/** Of an array of ids, those of sessions that are neither ended nor expired, and whose key is good. */
+/** Selects, from an array of ids, those of sessions that are open and whose key is valid. */
 export const openSessionsText = (ids: string): string => `
   select '${sessionPrefix}' || s.session_id as key_id
   from console_sessions s
@@ -105,10 +98,9 @@ export const openSessionsText = (ids: string): string => `
     and s.expires_at > clock_timestamp()
     and (s.key_id is null or exists (select 1 from api_keys where key_id = s.key_id and ${isLiveText}))`;
 
-/** What the sessions of one caller have in common. */
 export type SessionOwner = Pick<ConsoleSession, 'holder' | 'keyId'>;
 
-/** Those that are neither ended nor expired, newest first; of one owner only, if told. */
+/** Lists the open sessions, newest first; only those of `owner`, if given. */
 export async function listSessions(
   db: Database,
   environmentId: number,
@@ -122,11 +114,10 @@ export async function listSessions(
     .where('expires_at', '>', sql<Date>`now()`);
   if (owner !== undefined)
     live = live.where('holder', '=', owner.holder).where('key_id', 'is not distinct from', owner.keyId);
-  const rows = await live.orderBy('created_at', 'desc').orderBy('session_id').execute();
-  return rows.map(toSession);
+  return live.orderBy('created_at', 'desc').orderBy('session_id').execute();
 }
 
-/** From now on the cookie is refused. Throws `InputError` `not_found`; of one owner only, if told. */
+/** Ends a session; only one of `owner`, if given. Throws `InputError` `not_found`. */
 export async function endSession(
   db: Database,
   environmentId: number,
@@ -145,7 +136,7 @@ export async function endSession(
   throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);
 }
 
-/** From now on the session looks at another environment. */
+/** Lets the session look at another environment. */
 export async function moveSession(db: Database, sessionId: string, environmentId: number): Promise<void> {
   await db
     .updateTable('console_sessions')
@@ -154,7 +145,7 @@ export async function moveSession(db: Database, sessionId: string, environmentId
     .execute();
 }
 
-/** A link that signs in once, for a while. The expired ones go with it. */
+/** Adds a link that signs in once, and deletes those that have expired. */
 export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
   await db.deleteFrom('console_links').where('expires_at', '<', sql<Date>`now()`).execute();
   await db
@@ -163,7 +154,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
     .execute();
 }
 
-/** The environment of a link, which is used up by it; null: it is unknown, used or expired. */
+/** Uses a link up and returns its environment; `null` if it is unknown, used or expired. */
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const row = await db
     .deleteFrom('console_links')
@@ -173,24 +164,4 @@ export async function takeLink(db: Database, token: string): Promise<number | nu
   return row?.live === true ? row.environment_id : null;
 }
 
-const sessionColumns = ['session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at'] as const;
-
-interface SessionRow {
-  session_id: string;
-  holder: string;
-  key_id: string | null;
-  client: string;
-  created_at: Date;
-  expires_at: Date;
-}
-
-function toSession(row: SessionRow): ConsoleSession {
-  return {
-    sessionId: row.session_id,
-    holder: row.holder as Holder,
-    keyId: row.key_id,
-    client: row.client,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-  };
-}
+const sessionColumns = camel('session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at');

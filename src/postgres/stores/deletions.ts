@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
-import type { Deletion, DeletionOutcome, DeletionStatus, IdOutcome } from '../../domain/deletion.ts';
+import type { Deletion, IdOutcome } from '../../domain/deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { type Origin, originColumns } from '../../domain/origin.ts';
 import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
+import { camel, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { leaseFor } from '../lease.ts';
 import { aheadInLane } from './lanes.ts';
 import { deleteTasks, insertTask, isOwn } from './tasks.ts';
 
-/** What a worker must know of a deletion. */
 export interface DeletionWork {
   readonly entity: Entity;
   readonly purgeExports: boolean;
@@ -22,59 +22,57 @@ export interface NewDeletion extends JobIdentity {
   readonly purgeExports: boolean;
 }
 
-/** Puts a deletion into its lane, behind all that is accepted; call it in the transaction that holds the lane's lock. */
-export async function insertDeletion(db: Database, asked: NewDeletion): Promise<void> {
+/** Queues a deletion in its lane. Call it in the transaction that holds the lane's lock. */
+export async function insertDeletion(
+  db: Database,
+  { jobId, requestId, origin, environmentId, entity, ids, purgeExports }: NewDeletion,
+): Promise<void> {
   const { deletion_id } = await db
     .insertInto('deletions')
     .values({
-      job_id: asked.jobId,
-      request_id: asked.requestId,
-      ...originColumns(asked.origin),
-      environment_id: asked.environmentId,
-      entity: asked.entity,
-      purge_exports: asked.purgeExports,
-      ids_requested: asked.ids.length,
+      ...snake({ jobId, requestId, environmentId, entity, purgeExports, idsRequested: ids.length }),
+      ...originColumns(origin),
     })
     .returning('deletion_id')
     .executeTakeFirstOrThrow();
   await sql`
     insert into deletion_ids (deletion_id, position, id)
     select ${deletion_id}, ordinality, id
-    from unnest(${[...asked.ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
+    from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** A deletion that has just been started, and the task that the queue is to be notified of. */
+/** A deletion that has just been started, and the task to notify the queue of. */
 export interface StartedDeletion extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
-/** Queued → processing, with its task. Null if it is no longer queued. */
+/** Starts a queued deletion with its task. Returns `null` if it is no longer queued. */
 export async function startDeletion(db: Database, deletionId: number): Promise<StartedDeletion | null> {
   const deletion = await db
     .updateTable('deletions')
     .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'queued')
-    .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
+    .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   if (deletion === undefined) return null;
   const task = await insertTask(db, { kind: 'deletion', subjectId: deletionId, part: 0, ...deletion });
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/** Notes that an attempt begins; what it is about. Null if the deletion has ended. */
+/** Begins an attempt. Returns `null` if the deletion has ended. */
 export async function beginDeletion(db: Database, claim: TaskClaim): Promise<DeletionWork | null> {
   const row = await db
     .updateTable('deletions')
     .set({ attempts: claim.attempt })
     .where('deletion_id', '=', claim.subjectId)
     .where('status', '=', 'processing')
-    .returning(['entity', 'purge_exports'])
+    .returning(camel('entity', 'purge_exports'))
     .executeTakeFirst();
-  return row === undefined ? null : { entity: row.entity as Entity, purgeExports: row.purge_exports };
+  return row ?? null;
 }
 
-/** What one transaction of a deletion did. */
+/** What one transaction of a deletion removed. */
 export interface DeletionStep {
   readonly deleted?: number;
   readonly notFound?: number;
@@ -85,8 +83,8 @@ export interface DeletionStep {
 }
 
 /**
- * The fence, the last statement of each transaction of a deletion: adds up what was done and prolongs the lease; errors and losses are
- * counted anew if that is anything, since those in a row count. False when it is no longer ours, and the caller must roll back.
+ * The fence, the last statement of each transaction of a deletion: adds what was done and renews the lease. Progress resets the counts of
+ * errors and losses. Returns false if the task is no longer ours; the caller must then roll back.
  */
 export async function addStep(db: Database, claim: TaskClaim, step: DeletionStep): Promise<boolean> {
   const gotOn = Object.values(step).some((count) => count > 0);
@@ -112,7 +110,7 @@ export async function addStep(db: Database, claim: TaskClaim, step: DeletionStep
   return rows.length > 0;
 }
 
-/** Up to `limit` ids of which nothing is known yet, in the order of the request. */
+/** Reads up to `limit` ids without an outcome, in the order of the request. */
 export async function readOpenIds(db: Database, deletionId: number, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('deletion_ids')
@@ -125,7 +123,6 @@ export async function readOpenIds(db: Database, deletionId: number, limit: numbe
   return rows.map(({ id }) => id);
 }
 
-/** All ids of a deletion. */
 export async function readIds(db: Database, deletionId: number): Promise<string[]> {
   const rows = await db
     .selectFrom('deletion_ids')
@@ -136,7 +133,7 @@ export async function readIds(db: Database, deletionId: number): Promise<string[
   return rows.map(({ id }) => id);
 }
 
-/** Processing → completed. The fence: false when it is no longer ours. */
+/** The last fence: completes the deletion. Returns false if the task is no longer ours. */
 export async function completeDeletion(db: Database, claim: TaskClaim): Promise<boolean> {
   const { rows } = await sql`
     with own as (
@@ -150,7 +147,7 @@ export async function completeDeletion(db: Database, claim: TaskClaim): Promise<
   return rows.length > 0;
 }
 
-/** Processing → failed. Null if it has ended already. */
+/** Fails a deletion. Returns `null` if it has ended already. */
 export async function failDeletion(
   db: Database,
   deletionId: number,
@@ -167,12 +164,12 @@ export async function failDeletion(
     })
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'processing')
-    .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
+    .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   return row ?? null;
 }
 
-/** Forgets deletions that ended long ago, and with them the ids they were asked for; how many. */
+/** Deletes deletions that ended `days` ago, with their ids. Returns the number. */
 export async function forgetDeletions(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('deletions')
@@ -181,12 +178,7 @@ export async function forgetDeletions(db: Database, days: number): Promise<numbe
   return Number(numDeletedRows);
 }
 
-/** What the last try of one that runs ran into. */
-const lastError = sql<string | null>`(
-  select t.last_error from tasks t where t.kind = 'deletion' and t.subject_id = deletions.deletion_id
-)`.as('last_error');
-
-/** The environment's deletions of these ids, in no order. Only of one alone is it looked at how many are before it. */
+/** Reads the environment's deletions of these ids, in no order; the place in the lane only if there is one id. */
 export async function readDeletions(
   db: Database,
   environmentId: number,
@@ -195,43 +187,35 @@ export async function readDeletions(
   if (jobIds.length === 0) return [];
   const rows = await db
     .selectFrom('deletions')
-    .selectAll()
-    .select(lastError)
+    .select(camel('deletion_id', 'job_id', 'environment_id', 'entity', 'status', 'purge_exports'))
+    .select(camel('accepted_at', 'started_at', 'ended_at', 'attempts', 'failure_code', 'failure_message'))
+    .select([counts, removed, lastError])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('deletions').as('ahead')))
     .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)
     .execute();
-  return rows.map((row) => {
-    const status = row.status as DeletionStatus;
-    return {
-      deletionId: row.deletion_id,
-      jobId: row.job_id,
-      environmentId: row.environment_id,
-      entity: row.entity as Entity,
-      status,
-      purgeExports: row.purge_exports,
-      acceptedAt: row.accepted_at,
-      startedAt: row.started_at,
-      endedAt: row.ended_at,
-      attempts: row.attempts,
-      counts: { requested: row.ids_requested, deleted: row.ids_deleted, not_found: row.ids_not_found },
-      removed: {
-        events: row.events_removed,
-        rejects: row.rejects_removed,
-        files: row.files_removed,
-        exports: row.exports_removed,
-      },
-      failure:
-        row.failure_code === null
-          ? null
-          : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
-      lastError: row.last_error,
-      queuePosition: status === 'queued' ? (row.ahead ?? null) : status === 'processing' ? 0 : null,
-    };
-  });
+  return rows.map(({ failureCode, failureMessage, ahead, ...deletion }) => ({
+    ...deletion,
+    failure: toFailure(failureCode, failureMessage),
+    queuePosition:
+      deletion.status === 'queued' ? (ahead ?? null) : deletion.status === 'processing' ? 0 : null,
+  }));
 }
 
-/** At most `limit` ids after the position `after`, in the order of the request. */
+const counts = sql<Deletion['counts']>`json_build_object(
+  'requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found
+)`.as('counts');
+
+const removed = sql<Deletion['removed']>`json_build_object(
+  'events', events_removed, 'rejects', rejects_removed, 'files', files_removed, 'exports', exports_removed
+)`.as('removed');
+
+/** The last error of a deletion that runs. */
+const lastError = sql<string | null>`(
+  select t.last_error from tasks t where t.kind = 'deletion' and t.subject_id = deletions.deletion_id
+)`.as('lastError');
+
+/** Reads up to `limit` ids after the position `after`, in the order of the request. */
 export async function readOutcomes(
   db: Database,
   deletionId: number,
@@ -240,11 +224,11 @@ export async function readOutcomes(
 ): Promise<IdOutcome[]> {
   const rows = await db
     .selectFrom('deletion_ids')
-    .select(['position', 'id', 'outcome', 'events', 'users'])
+    .select(['position', 'id', 'events', 'users', 'outcome'])
     .where('deletion_id', '=', deletionId)
     .where('position', '>', after)
     .orderBy('position')
     .limit(limit)
     .execute();
-  return rows.map((row) => ({ ...row, outcome: (row.outcome ?? 'pending') as DeletionOutcome }));
+  return rows.map((row) => ({ ...row, outcome: row.outcome ?? 'pending' }));
 }

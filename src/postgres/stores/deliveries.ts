@@ -2,22 +2,23 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { Channel, DeliveryState, EventType } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 
 /*
- * Deliveries: one event for one receiver, pending → delivered | dead; a replay makes it pending again. A pending one has a task of
- * the kind `delivery` (stores/tasks.ts), whose group is the subscription: it says when it is due, and who sends it.
+ * A delivery sends one event to one receiver: pending → delivered | dead; a replay makes it pending again. A pending delivery has a
+ * task of the kind `delivery` (stores/tasks.ts), whose group is the subscription.
  */
 
-/** Somebody to whom an event is sent. */
+/** A receiver of an event. */
 export interface Recipient {
-  /** Null: the job itself names the address. */
+  /** `null`: the job itself names the address. */
   readonly subscriptionId: string | null;
   readonly channel: Channel;
   readonly target: string;
 }
 
-/** A mail address that comes twice gets one delivery, the first. Returns their `deliveryId`s. */
+/** Inserts one delivery for each receiver, and one for a mail address that comes twice. Returns their ids. */
 export async function insertDeliveries(
   db: Database,
   eventId: string,
@@ -40,7 +41,7 @@ export async function insertDeliveries(
   return rows.map((row) => row.delivery_id);
 }
 
-/** Makes the deliveries due now; those of which a worker has the task are left to it. */
+/** Makes the deliveries due now, except those that a worker is sending. */
 export async function queueDeliveries(db: Database, deliveryIds: readonly number[]): Promise<DueTask[]> {
   const { rows } = await sql<DueTask>`
     insert into tasks as t (kind, subject_id, environment_id, job_id, group_id, notified_at)
@@ -76,13 +77,13 @@ export interface DeliveryAttempt {
     readonly jobId: string | null;
     readonly body: string;
   };
-  /** By which a webhook is signed: the current one and, while receivers change over, the previous one. */
+  /** Sign a webhook: the current secret and, while receivers change over, the previous one. */
   readonly secrets: readonly string[];
-  /** Null unless nothing is to be sent there any more. */
+  /** Why nothing is sent there any more; `null` otherwise. */
   readonly closed: string | null;
 }
 
-/** Counts an attempt; null if the delivery is not pending any more. */
+/** Counts an attempt. Returns `null` if the delivery is not pending any more. */
 export async function beginAttempt(db: Database, deliveryId: number): Promise<DeliveryAttempt | null> {
   const row = await db
     .updateTable('notification_deliveries as d')
@@ -91,36 +92,13 @@ export async function beginAttempt(db: Database, deliveryId: number): Promise<De
     .whereRef('e.event_id', '=', 'd.event_id')
     .where('d.delivery_id', '=', deliveryId)
     .where('d.state', '=', 'pending')
-    .returning([
-      'd.public_id',
-      'd.subscription_id',
-      'd.channel',
-      'd.target',
-      'e.event_id',
-      'e.environment_id',
-      'e.type',
-      'e.job_id',
-      'e.body',
-    ])
+    .returning(camel('d.delivery_id', 'd.public_id', 'd.subscription_id', 'd.channel', 'd.target'))
+    .returning(camel('e.event_id', 'e.environment_id', 'e.type', 'e.job_id', 'e.body'))
     .executeTakeFirst();
   if (row === undefined) return null;
-  const { secrets, closed } = await readReceiver(db, row.subscription_id);
-  return {
-    deliveryId,
-    publicId: row.public_id,
-    subscriptionId: row.subscription_id,
-    channel: row.channel as Channel,
-    target: row.target,
-    event: {
-      id: row.event_id,
-      environmentId: row.environment_id,
-      type: row.type as EventType,
-      jobId: row.job_id,
-      body: row.body,
-    },
-    secrets,
-    closed,
-  };
+  const { eventId, environmentId, type, jobId, body, ...delivery } = row;
+  const event = { id: eventId, environmentId, type, jobId, body };
+  return { ...delivery, event, ...(await readReceiver(db, row.subscriptionId)) };
 }
 
 async function readReceiver(
@@ -143,16 +121,16 @@ async function readReceiver(
   return { secrets, closed: row?.closed ?? null };
 }
 
-/** How an attempt went, as it is shown. */
+/** The result of an attempt. */
 export interface AttemptReport {
-  /** Of the answer; null if there was none, or it is no HTTP. */
+  /** The HTTP status of the answer; `null` if there was none. */
   readonly status: number | null;
-  /** One line; null if it went well. */
+  /** One line; `null` if the attempt succeeded. */
   readonly error: string | null;
   readonly tookMs: number;
 }
 
-/** Writes how an attempt went, in the transaction that ends or releases its task. `pending`: it will be tried again. */
+/** Records an attempt, in the transaction that ends or releases its task. `pending`: it will be tried again. */
 export async function endAttempt(
   db: Database,
   deliveryId: number,
@@ -178,7 +156,7 @@ export async function endAttempt(
     on conflict do nothing`.execute(db);
 }
 
-/** Gives a delivery up, whatever becomes of its task. */
+/** Gives a delivery up and deletes its task. */
 export async function killDelivery(db: Database, deliveryId: number, reason: string): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await transaction
@@ -195,7 +173,7 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
   });
 }
 
-/** Nothing more is sent to a receiver: what waits for it is given up, what is under way ends by itself. */
+/** Gives up what waits for a receiver; a delivery that is being sent ends by itself. */
 export async function killDeliveries(db: Database, subscriptionId: string, reason: string): Promise<void> {
   await sql`
     with dropped as (
@@ -209,7 +187,7 @@ export async function killDeliveries(db: Database, subscriptionId: string, reaso
     where d.delivery_id = dropped.subject_id and d.state = 'pending'`.execute(db);
 }
 
-/** Those that a process sent without a task, and never ended: a test whose process was killed. */
+/** Gives up deliveries without a task that never ended: tests of a receiver whose process was killed. */
 export async function killLostDeliveries(db: Database): Promise<number> {
   const { numAffectedRows } = await sql`
     update notification_deliveries d
@@ -222,15 +200,14 @@ export async function killLostDeliveries(db: Database): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-/** Deliveries that one replay makes due at most. */
 const mostReplayed = 10_000;
 
-/** What is to be sent once more: one delivery, or those since then that were given up. */
+/** Selects what is sent again: one delivery, or those given up since a time. */
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
 /**
- * Makes deliveries pending again and returns both ids of each. Leaves out those that are under way, and those of a subscription
- * that is removed or disabled.
+ * Makes deliveries pending again and returns both ids of each. Leaves out those that are being sent, and those of a subscription that is
+ * removed or disabled.
  */
 export async function reopenDeliveries(
   db: Database,
@@ -265,4 +242,111 @@ export async function reopenDeliveries(
     where d.delivery_id = chosen.delivery_id
     returning d.delivery_id as "deliveryId", d.public_id as "publicId"`.execute(db);
   return rows;
+}
+
+/** A delivery as it is listed. */
+export interface Delivery {
+  readonly publicId: string;
+  readonly eventId: string;
+  readonly eventType: EventType;
+  readonly jobId: string | null;
+  /** `null`: the job itself named the address. */
+  readonly subscriptionId: string | null;
+  readonly channel: Channel;
+  readonly target: string;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  /** When it is tried next; `null` unless it is pending. */
+  readonly nextAt: Date | null;
+  readonly createdAt: Date;
+  readonly lastAttemptAt: Date | null;
+  readonly lastTookMs: number | null;
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  readonly deliveredAt: Date | null;
+}
+
+export interface DeliveryFilter {
+  readonly publicId?: string | undefined;
+  readonly jobId?: string | undefined;
+  /** Only those that were given up, or whose last attempt failed. */
+  readonly failed?: boolean;
+  readonly states?: readonly string[] | undefined;
+  readonly channel?: Channel | undefined;
+  readonly since?: Date | null;
+  /** The last delivery of the page before. */
+  readonly after?: string | null;
+  readonly limit: number;
+}
+
+/** Lists deliveries, newest first. */
+export function listDeliveries(
+  db: Database,
+  environmentId: number,
+  filter: DeliveryFilter,
+): Promise<Delivery[]> {
+  return db
+    .selectFrom('notification_deliveries as d')
+    .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
+    .leftJoin('tasks as t', (join) =>
+      join.on('t.kind', '=', 'delivery').onRef('t.subject_id', '=', 'd.delivery_id'),
+    )
+    .select(camel('d.public_id', 'd.event_id', 'e.job_id', 'd.subscription_id', 'd.channel', 'd.target'))
+    .select(camel('d.state', 'd.attempts', 'd.created_at', 'd.last_attempt_at', 'd.last_took_ms'))
+    .select(camel('d.last_status', 'd.last_error', 'd.delivered_at'))
+    .select(['e.type as eventType', 't.not_before as nextAt'])
+    .where(matching(environmentId, filter))
+    .$if(filter.after != null, (page) => page.where('d.public_id', '<', filter.after ?? null))
+    .orderBy('d.public_id', 'desc')
+    .limit(filter.limit)
+    .execute();
+}
+
+/** Counts the matching deliveries on all pages. */
+export async function countDeliveries(
+  db: Database,
+  environmentId: number,
+  filter: DeliveryFilter,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom('notification_deliveries as d')
+    .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where(matching(environmentId, filter))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+function matching(environmentId: number, filter: DeliveryFilter) {
+  const { publicId, jobId, failed = false, states, channel, since = null } = filter;
+  const conditions = [
+    sql<boolean>`e.environment_id = ${environmentId}`,
+    ...(publicId === undefined ? [] : [sql<boolean>`d.public_id = ${publicId}`]),
+    ...(jobId === undefined ? [] : [sql<boolean>`e.job_id = ${jobId}`]),
+    ...(failed ? [sql<boolean>`d.state <> 'delivered' and d.last_error is not null`] : []),
+    ...(states === undefined ? [] : [sql<boolean>`d.state = any(${[...states]})`]),
+    ...(channel === undefined ? [] : [sql<boolean>`d.channel = ${channel}`]),
+    ...(since === null ? [] : [sql<boolean>`d.created_at >= ${since}`]),
+  ];
+  return sql<boolean>`${sql.join(conditions, sql` and `)}`;
+}
+
+export interface AttemptRow {
+  readonly attempt: number;
+  readonly begunAt: Date;
+  readonly tookMs: number;
+  readonly status: number | null;
+  readonly error: string | null;
+}
+
+/** Lists the attempts at a delivery, latest first. */
+export function readAttempts(db: Database, publicId: string, limit: number): Promise<AttemptRow[]> {
+  return db
+    .selectFrom('notification_attempts')
+    .innerJoin('notification_deliveries as d', 'd.delivery_id', 'notification_attempts.delivery_id')
+    .select(camel('attempt', 'begun_at', 'took_ms', 'status', 'error'))
+    .where('public_id', '=', publicId)
+    .orderBy('attempt', 'desc')
+    .limit(limit)
+    .execute();
 }

@@ -1,12 +1,13 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 import { createApiKey } from './api-keys.ts';
 import { addAutoProperties } from './properties.ts';
 
-/** A tenant: what its keys open, and nothing else. */
+/** A tenant. */
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
@@ -22,8 +23,8 @@ const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
 /**
- * Where no refused record can take its place any more, because its file has expired, single records need not leave their times. The rows
- * are locked before it is looked: a load that ends with refused records waits, or is seen. Call it in a transaction.
+ * Lets single records leave no times in environments where no refused record can be mended any more, because its file has expired. Locks
+ * the rows before it looks, so that a load that ends with refused records waits or is seen. Call it in a transaction.
  */
 export async function forgetMendable(db: Database): Promise<void> {
   await sql`
@@ -51,13 +52,13 @@ export async function createEnvironment(db: Database, name: string): Promise<Env
   }
   try {
     return await db.transaction().execute(async (transaction) => {
-      const row = await transaction
+      const environment = await transaction
         .insertInto('environments')
         .values({ name, app_token: generateAppToken() })
         .returning(environmentColumns)
         .executeTakeFirstOrThrow();
-      await addAutoProperties(transaction, row.environment_id);
-      return toEnvironment(row);
+      await addAutoProperties(transaction, environment.environmentId);
+      return environment;
     });
   } catch (error) {
     if (isUniqueViolation(error)) throw inputError('invalid_field', `environment ${name} exists`, 'name');
@@ -65,10 +66,9 @@ export async function createEnvironment(db: Database, name: string): Promise<Env
   }
 }
 
-/** By name. */
-export async function listEnvironments(db: Database): Promise<Environment[]> {
-  const rows = await db.selectFrom('environments').select(environmentColumns).orderBy('name').execute();
-  return rows.map(toEnvironment);
+/** Lists all environments, sorted by name. */
+export function listEnvironments(db: Database): Promise<Environment[]> {
+  return db.selectFrom('environments').select(environmentColumns).orderBy('name').execute();
 }
 
 export async function findEnvironment(db: Database, name: string): Promise<Environment | null> {
@@ -77,12 +77,12 @@ export async function findEnvironment(db: Database, name: string): Promise<Envir
     .select(environmentColumns)
     .where('name', '=', name)
     .executeTakeFirst();
-  return row === undefined ? null : toEnvironment(row);
+  return row ?? null;
 }
 
 /**
- * The environment `default`, made if it is not there. `key` is its first key, told only to the one caller that made
- * the environment, however many processes start at once: the loser of the insert waits for the winner's commit.
+ * Returns the environment `default`, and creates it if it is missing. Only the caller that created it gets its first key, however many
+ * processes start at once: the loser of the insert waits for the winner's commit.
  */
 export async function ensureDefaultEnvironment(
   db: Database,
@@ -90,14 +90,13 @@ export async function ensureDefaultEnvironment(
   const known = await findEnvironment(db, defaultEnvironmentName);
   if (known !== null) return { environment: known, key: null };
   return db.transaction().execute(async (transaction) => {
-    const row = await transaction
+    const environment = await transaction
       .insertInto('environments')
       .values({ name: defaultEnvironmentName, app_token: generateAppToken() })
       .onConflict((conflict) => conflict.column('name').doNothing())
       .returning(environmentColumns)
       .executeTakeFirst();
-    if (row !== undefined) {
-      const environment = toEnvironment(row);
+    if (environment !== undefined) {
       await addAutoProperties(transaction, environment.environmentId);
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
       return { environment, key };
@@ -107,15 +106,11 @@ export async function ensureDefaultEnvironment(
       .select(environmentColumns)
       .where('name', '=', defaultEnvironmentName)
       .executeTakeFirstOrThrow();
-    return { environment: toEnvironment(theirs), key: null };
+    return { environment: theirs, key: null };
   });
 }
 
-const environmentColumns = ['environment_id', 'name', 'app_token'] as const;
-
-function toEnvironment(row: { environment_id: number; name: string; app_token: string }): Environment {
-  return { environmentId: row.environment_id, name: row.name, appToken: row.app_token };
-}
+const environmentColumns = camel('environment_id', 'name', 'app_token');
 
 function generateAppToken(): string {
   const pick = () => tokenCharacters[randomInt(tokenCharacters.length)];

@@ -3,13 +3,13 @@ import type { ExportFile, ExportRequest, ExportWarning } from '../../domain/expo
 import { LEASE_MS } from '../../domain/limits.ts';
 import { type Origin, originColumns } from '../../domain/origin.ts';
 import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
+import { camel, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
-import type { DB } from '../schema.ts';
 import { deleteTasks, insertTask } from './tasks.ts';
 
 /*
- * An export: queued → processing → completed | failed | cancelled. Every one of these steps is a function here. An export has a task
- * exactly while it has not ended. Whoever ends it takes its task first and then touches its row, so that no two wait for each other.
+ * An export: queued → processing → completed | failed | cancelled. Each of these steps is a function here. An export has a task exactly
+ * while it has not ended. Whoever ends it deletes its task first and then updates its row, so that no two deadlock.
  */
 export interface NewExport extends JobIdentity {
   readonly origin: Origin | null;
@@ -17,33 +17,31 @@ export interface NewExport extends JobIdentity {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
   readonly warnings: readonly ExportWarning[];
-  /** Null: as the configuration says. */
+  /** `null`: as configured. */
   readonly retentionDays: number | null;
 }
 
-/** Accepted: queued, with its task, of which the queue is to be notified. Call it inside a transaction. */
-export async function insertExport(db: Database, asked: NewExport): Promise<DueTask | null> {
+/** Queues an accepted export. Returns its task, of which the queue is to be notified. Call it inside a transaction. */
+export async function insertExport(
+  db: Database,
+  { jobId, requestId, origin, environmentId, request, emails, warnings, retentionDays }: NewExport,
+): Promise<DueTask | null> {
   const { export_id } = await db
     .insertInto('exports')
     .values({
-      job_id: asked.jobId,
-      request_id: asked.requestId,
-      ...originColumns(asked.origin),
-      environment_id: asked.environmentId,
-      request: JSON.stringify(asked.request),
-      format: asked.request.format,
-      compression: asked.request.compression,
-      emails: [...asked.emails],
-      warnings: JSON.stringify(asked.warnings),
-      retention_days: asked.retentionDays,
+      ...snake({ jobId, requestId, environmentId, retentionDays }),
+      ...originColumns(origin),
+      request: JSON.stringify(request),
+      format: request.format,
+      compression: request.compression,
+      emails: [...emails],
+      warnings: JSON.stringify(warnings),
     })
     .returning('export_id')
     .executeTakeFirstOrThrow();
-  const { jobId, requestId, environmentId } = asked;
   return insertTask(db, { kind: 'export', subjectId: export_id, part: 0, environmentId, jobId, requestId });
 }
 
-/** What a worker must know of an export. */
 export interface ExportWork {
   readonly jobId: string;
   readonly environmentId: number;
@@ -52,7 +50,7 @@ export interface ExportWork {
   readonly request: ExportRequest;
 }
 
-/** Queued or processing → processing: an attempt begins, from nothing. Null if the export has ended. */
+/** Begins an attempt, from nothing. Returns `null` if the export has ended. */
 export async function beginExport(db: Database, claim: TaskClaim): Promise<ExportWork | null> {
   const row = await db
     .updateTable('exports')
@@ -68,38 +66,27 @@ export async function beginExport(db: Database, claim: TaskClaim): Promise<Expor
     })
     .where('export_id', '=', claim.subjectId)
     .where('status', 'in', ['queued', 'processing'])
-    .returning(['job_id', 'exports.environment_id', 'name', 'app_token', 'request'])
+    .returning(camel('job_id', 'exports.environment_id', 'app_token', 'request'))
+    .returning('name as environmentName')
     .executeTakeFirst();
-  if (row === undefined) return null;
-  return {
-    jobId: row.job_id,
-    environmentId: row.environment_id,
-    environmentName: row.name,
-    appToken: row.app_token,
-    request: row.request as unknown as ExportRequest,
-  };
+  return row ?? null;
 }
 
-/** How far an attempt is. */
 export interface ExportProgress {
   readonly rowsExpected: number | null;
   readonly rowsWritten: number;
   readonly bytesWritten: number;
 }
 
-/** For those who look; false when the attempt is no longer the latest of an export under way. */
+/** Records progress for display. Returns false if the attempt is no longer the latest of a running export. */
 export async function recordProgress(
   db: Database,
   claim: TaskClaim,
-  progress: ExportProgress,
+  { rowsExpected, rowsWritten, bytesWritten }: ExportProgress,
 ): Promise<boolean> {
   const row = await db
     .updateTable('exports')
-    .set({
-      rows_expected: progress.rowsExpected,
-      rows_written: progress.rowsWritten,
-      bytes_written: progress.bytesWritten,
-    })
+    .set(snake({ rowsExpected, rowsWritten, bytesWritten }))
     .where('export_id', '=', claim.subjectId)
     .where('attempts', '=', claim.attempt)
     .where('status', '=', 'processing')
@@ -108,7 +95,7 @@ export async function recordProgress(
   return row !== undefined;
 }
 
-/** Processing → completed, and its files are there. Call it in the transaction that ends the task. */
+/** Completes an export and lists its files. Call it in the transaction that ends the task. */
 export async function completeExport(
   db: Database,
   exportId: number,
@@ -152,7 +139,7 @@ export interface EndedExport extends JobIdentity {
   readonly taskId: number | null;
 }
 
-/** Queued or processing → failed. Null if it has ended already. */
+/** Fails an export. Returns `null` if it has ended already. */
 export async function failExport(
   db: Database,
   exportId: number,
@@ -165,7 +152,7 @@ export async function failExport(
   });
 }
 
-/** Queued or processing → cancelled. Null if the environment has no such export, or it has ended already. */
+/** Cancels an export. Returns `null` if the environment has no such export, or it has ended already. */
 export async function cancelExport(
   db: Database,
   environmentId: number,
@@ -183,7 +170,7 @@ export async function cancelExport(
 async function end(
   db: Database,
   exportId: number,
-  to: UpdateObject<DB, 'exports'>,
+  to: UpdateObject<Tables, 'exports'>,
 ): Promise<EndedExport | null> {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const ended = await db
@@ -191,54 +178,45 @@ async function end(
     .set({ ...to, ended_at: sql`now()` })
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
-    .returning([
-      'job_id as jobId',
-      'request_id as requestId',
-      'environment_id as environmentId',
-      sql<Date>`now()`.as('at'),
-    ])
+    .returning(camel('job_id', 'request_id', 'environment_id'))
+    .returning(sql<Date>`now()`.as('at'))
     .executeTakeFirst();
   return ended === undefined ? null : { ...ended, taskId };
 }
 
 /**
- * Failed and cancelled exports of which something may lie about still. Not at once: a worker that is at one finds out
- * that it has ended when it renews its lease, and would go on writing until then.
+ * Finds failed and cancelled exports that may have left files. Those that ended within a lease are left out: a worker may still write,
+ * until it fails to renew the lease.
  */
-export async function findLeftovers(
-  db: Database,
-  limit: number,
-): Promise<{ exportId: number; jobId: string }[]> {
-  const rows = await db
+export function findLeftovers(db: Database, limit: number): Promise<{ exportId: number; jobId: string }[]> {
+  return db
     .selectFrom('exports')
-    .select(['export_id as exportId', 'job_id as jobId'])
+    .select(camel('export_id', 'job_id'))
     .where('status', 'in', ['failed', 'cancelled'])
     .where('files_expired_at', 'is', null)
     .where('ended_at', '<', sql<Date>`now() - ${LEASE_MS} * interval '1 millisecond'`)
     .orderBy('ended_at')
     .limit(limit)
     .execute();
-  return rows;
 }
 
-/** Exports whose files have been kept long enough: `days`, unless the export says otherwise. */
-export async function findExpired(
+/** Finds exports whose files have expired: after `days`, unless the export says otherwise. */
+export function findExpired(
   db: Database,
   days: number,
   limit: number,
 ): Promise<{ exportId: number; jobId: string }[]> {
-  const rows = await db
+  return db
     .selectFrom('exports')
-    .select(['export_id as exportId', 'job_id as jobId'])
+    .select(camel('export_id', 'job_id'))
     .where('files_expired_at', 'is', null)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
     .orderBy('ended_at')
     .limit(limit)
     .execute();
-  return rows;
 }
 
-/** Its files are gone. They stay listed, so that a link to one can be told from a wrong one. */
+/** Marks the files of an export as removed. They stay listed, so that a link to one can be told from a wrong link. */
 export async function markFilesExpired(db: Database, exportId: number): Promise<void> {
   await db
     .updateTable('exports')
@@ -247,7 +225,7 @@ export async function markFilesExpired(db: Database, exportId: number): Promise<
     .execute();
 }
 
-/** Forgets exports that ended long ago, once their files are gone; how many. */
+/** Deletes exports that ended `days` ago and have no files any more. Returns the number. */
 export async function deleteExports(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('exports')

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type InferResult, sql } from 'kysely';
 import { ConflictError } from '../../domain/errors.ts';
 import type {
   FileIdentity,
@@ -7,16 +7,16 @@ import type {
   InboxOptions,
   InboxOutcome,
   InboxReason,
-  InboxState,
 } from '../../domain/inbox.ts';
 import { endedStatuses } from '../../domain/load.ts';
+import { camel, hex } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 
 /*
- * Files of the inbox: claimed (a row, then a rename into a hidden folder) → loading | refused → concluded. Not tasks of
- * `src/tasks/`: their order of arrival counts, one process at a time looks after an inbox, and its advisory lock ends with its
- * session, so that a lease of each file would guard what the lock guards already. `attempt` fences what taking one in writes.
+ * Files of the inbox: claimed (a row, then a rename into a hidden folder) → loading | refused → concluded. They are not tasks of
+ * `src/tasks/`: their order of arrival counts, and one process at a time looks after an inbox, under an advisory lock that ends with its
+ * session. A lease of each file would guard what the lock guards already. `attempt` fences what taking a file in writes.
  */
 
 export interface NewInboxFile extends FileIdentity {
@@ -28,10 +28,7 @@ export interface NewInboxFile extends FileIdentity {
   readonly options: InboxOptions;
 }
 
-/**
- * Writes rows in the given order, which becomes their arrival. Gives the ids of those that were written: a file that is
- * claimed already, by whoever, is left to that claim.
- */
+/** Inserts rows in the order of arrival. Returns the ids of those that were inserted: files that are claimed already are left out. */
 export async function insertInboxFiles(
   db: Database,
   inboxId: string,
@@ -60,7 +57,7 @@ export async function insertInboxFiles(
   return new Set(rows.map((row) => row.file_id));
 }
 
-/** A number that fences all earlier attempts at taking the file in; null: it is claimed no more. */
+/** Begins an attempt and returns its number, which fences all earlier ones; `null` if the file is not claimed any more. */
 export async function beginAttempt(db: Database, fileId: string): Promise<number | null> {
   const row = await db
     .updateTable('inbox_files')
@@ -79,7 +76,7 @@ export interface Accepted {
   readonly sha256: string;
 }
 
-/** Part of the transaction that accepts the load. Throws `ConflictError` if another attempt has begun since. */
+/** Call it in the transaction that accepts the load. Throws `ConflictError` if another attempt has begun since. */
 export async function markLoading(
   db: Database,
   fileId: string,
@@ -102,7 +99,7 @@ export async function markLoading(
   if (noted === undefined) throw new ConflictError('another process takes the file in');
 }
 
-/** There will be no load. Does nothing if another attempt has begun since. */
+/** Refuses a file, unless another attempt has begun since. */
 export async function markRefused(
   db: Database,
   fileId: string,
@@ -123,7 +120,7 @@ export async function markRefused(
     .execute();
 }
 
-/** Failures so far. */
+/** Counts a failure and returns the number so far. */
 export async function countInboxFailure(db: Database, fileId: string): Promise<number> {
   const row = await db
     .updateTable('inbox_files')
@@ -135,7 +132,7 @@ export async function countInboxFailure(db: Database, fileId: string): Promise<n
   return row?.failures ?? 0;
 }
 
-/** Forgets a file that lies in its place again, or that somebody took away before it could be claimed. */
+/** Forgets a file that was put back, or that somebody took away before it was claimed. */
 export async function dropInboxFile(db: Database, fileId: string, attempt: number): Promise<void> {
   await db
     .deleteFrom('inbox_files')
@@ -145,9 +142,7 @@ export async function dropInboxFile(db: Database, fileId: string, attempt: numbe
     .execute();
 }
 
-/**
- * Fixes where a file is to go, unless that is fixed already; null: another file of ours goes there.
- */
+/** Fixes where a file goes, unless that is fixed already. Returns `null` if another file goes there. */
 export async function reservePlace(
   db: Database,
   fileId: string,
@@ -159,17 +154,19 @@ export async function reservePlace(
       .updateTable('inbox_files')
       .set({ outcome: sql`coalesce(outcome, ${outcome})`, placed_as: sql`coalesce(placed_as, ${placedAs})` })
       .where('file_id', '=', fileId)
-      .returning(['outcome', 'placed_as'])
+      .returning(['outcome', 'placed_as as placedAs'])
       .executeTakeFirst();
-    if (row?.placed_as == null) throw new ConflictError('the file is not in the ledger any more');
-    return { outcome: row.outcome as InboxOutcome, placedAs: row.placed_as };
+    if (row?.outcome == null || row.placedAs === null) {
+      throw new ConflictError('the file is not in the ledger any more');
+    }
+    return { outcome: row.outcome, placedAs: row.placedAs };
   } catch (error) {
     if (isUniqueViolation(error)) return null;
     throw error;
   }
 }
 
-/** It lies in its place, with everything beside it. */
+/** Marks a file as concluded that lies in its place. */
 export async function markConcluded(
   db: Database,
   fileId: string,
@@ -183,7 +180,7 @@ export async function markConcluded(
     .execute();
 }
 
-/** Environments of which claimed files wait to be taken in. */
+/** Returns the environments with claimed files. */
 export async function environmentsWithClaims(db: Database, inboxId: string): Promise<number[]> {
   const rows = await db
     .selectFrom('inbox_files')
@@ -195,7 +192,7 @@ export async function environmentsWithClaims(db: Database, inboxId: string): Pro
   return rows.map((row) => row.environment_id);
 }
 
-/** The first of an environment's claimed files, in order of arrival. */
+/** Reads an environment's claimed files in order of arrival. */
 export async function claimedFiles(
   db: Database,
   inboxId: string,
@@ -213,8 +210,8 @@ export async function claimedFiles(
 }
 
 /**
- * The files whose fate is known and which still lie in the hidden folder, without `except`: the first of each environment in order
- * of arrival, then the second of each and so on. So those of one environment hold up no other's.
+ * Reads the files in the hidden folder that were refused or whose load has ended, without `except`: the first of each environment in
+ * order of arrival, then the second of each and so on, so that one environment does not hold up another.
  */
 export async function filesToConclude(
   db: Database,
@@ -235,7 +232,7 @@ export async function filesToConclude(
         eb.and([
           eb('f.state', '=', 'loading'),
           eb.or([
-            // A record that has outlived its retention says nothing any more; a place that is fixed stays.
+            // The load was pruned; or a place was fixed, which stays.
             eb('l.job_id', 'is', null),
             eb('l.status', 'in', endedStatuses),
             eb('f.placed_as', 'is not', null),
@@ -250,7 +247,7 @@ export async function filesToConclude(
   return rows.map(toInboxFile);
 }
 
-/** A load under way of the same bytes, taken from the inbox before with the same options; its job id or null. */
+/** Returns the running load of the same bytes and options that was taken from the inbox before; `null` if there is none. */
 export async function findTwin(db: Database, file: InboxFile, sha256: string): Promise<string | null> {
   const row = await db
     .selectFrom('inbox_files')
@@ -266,7 +263,7 @@ export async function findTwin(db: Database, file: InboxFile, sha256: string): P
   return row?.job_id ?? null;
 }
 
-/** Those of the ids that the ledger has as not concluded. */
+/** Returns which of these files are not concluded. */
 export async function openInboxFiles(db: Database, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const rows = await db
@@ -278,7 +275,7 @@ export async function openInboxFiles(db: Database, ids: readonly string[]): Prom
   return new Set(rows.map((row) => row.file_id));
 }
 
-/** Forgets files that were concluded more than `days` ago and whose load has no stored file any more; how many, at most `limit`. */
+/** Deletes up to `limit` files that were concluded `days` ago and whose load has no stored file any more. Returns the number. */
 export async function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
   const expired = db
     .selectFrom('inbox_files as f')
@@ -299,51 +296,16 @@ export function selectInboxFiles(db: Database) {
   return db
     .selectFrom('inbox_files as f')
     .innerJoin('environments as e', 'e.environment_id', 'f.environment_id')
-    .select([
-      'f.file_id',
-      'f.environment_id',
-      'e.name as environment',
-      'f.folder',
-      'f.name',
-      'f.inode',
-      'f.size',
-      'f.modified_ns',
-      'f.has_marker',
-      'f.options',
-      'f.state',
-      'f.failures',
-      'f.claimed_at',
-      'f.sha256',
-      'f.job_id',
-      'f.is_duplicate',
-      'f.reasons',
-      'f.outcome',
-      'f.placed_as',
-    ]);
+    .select(
+      camel('f.file_id', 'f.environment_id', 'f.folder', 'f.name', 'f.inode', 'f.size', 'f.modified_ns'),
+    )
+    .select(camel('f.has_marker', 'f.options', 'f.state', 'f.failures', 'f.claimed_at', 'f.job_id'))
+    .select(camel('f.is_duplicate', 'f.reasons', 'f.outcome', 'f.placed_as'))
+    .select(['e.name as environment', hex('f.sha256', 'sha256')]);
 }
 
-type FileRow = Awaited<ReturnType<ReturnType<typeof selectInboxFiles>['execute']>>[number];
+type FileRow = InferResult<ReturnType<typeof selectInboxFiles>>[number];
 
-export function toInboxFile(row: FileRow): InboxFile {
-  return {
-    fileId: row.file_id,
-    environmentId: row.environment_id,
-    environment: row.environment,
-    folder: row.folder as InboxFolder,
-    name: row.name,
-    inode: BigInt(row.inode),
-    size: BigInt(row.size),
-    modifiedNs: BigInt(row.modified_ns),
-    hasMarker: row.has_marker,
-    options: row.options as unknown as InboxOptions,
-    state: row.state as InboxState,
-    failures: row.failures,
-    claimedAt: row.claimed_at,
-    sha256: row.sha256?.toString('hex') ?? null,
-    jobId: row.job_id,
-    isDuplicate: row.is_duplicate,
-    reasons: row.reasons as unknown as InboxReason[],
-    outcome: row.outcome as InboxOutcome | null,
-    placedAs: row.placed_as,
-  };
+export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): InboxFile {
+  return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }

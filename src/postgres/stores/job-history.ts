@@ -1,9 +1,7 @@
 import { sql } from 'kysely';
-import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
 import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
-import type { LoadOptions, Preset, StoredFormat } from '../../domain/load.ts';
 import type { Origin } from '../../domain/origin.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
@@ -127,27 +125,6 @@ function shorten(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_SHOWN_PARAMETERS).map(shorten);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
-}
-
-/** What a load was told of how its file is read. */
-export interface StoredReading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
-  readonly fileFormat: StoredFormat;
-}
-
-/** Of a load that is there. */
-export async function readReading(db: Database, jobId: string): Promise<StoredReading> {
-  const row = await db
-    .selectFrom('loads')
-    .select(['entity', 'column_map', 'preset', 'source_options', 'file_format'])
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow();
-  return {
-    entity: row.entity as LoadEntity,
-    map: row.column_map as LoadOptions['map'],
-    preset: row.preset as Preset | null,
-    source: row.source_options as SourceOptions,
-    fileFormat: row.file_format as StoredFormat,
-  };
 }
 
 export interface ChunkPage {

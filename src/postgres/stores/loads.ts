@@ -7,6 +7,7 @@ import {
   GUARD_EXCEEDED,
   type Guards,
   type LoadPass,
+  type LoadStatus,
   type LoadType,
   type Preset,
   type StoredFormat,
@@ -16,22 +17,22 @@ import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { DueTask, JobIdentity, TaskFailure } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { camel, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
-import type { DB } from '../schema.ts';
 import { releaseClaims } from './amendments.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
 /*
- * A load: queued → processing → completed | failed | cancelled, and from the last two back to queued. Every one of these steps is a
- * function here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it removes its tasks first and
- * then touches its row, in the order in which a chunk's transaction does, so that neither waits for the other for ever.
+ * A load: queued → processing → completed | failed | cancelled, and from the last two back to queued. Each of these steps is a function
+ * here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it deletes its tasks first and then
+ * updates its row, in the order of a chunk's transaction, so that the two cannot deadlock.
  */
 
-/** Of a load that mends refused records of another. */
+/** The load whose refused records another one mends. */
 export interface Amends {
   readonly loadId: number;
-  /** Its records count as of now, and not as of their place. */
+  /** The mended records count as of now, and not as of their place in the file. */
   readonly wins: boolean;
 }
 
@@ -54,43 +55,28 @@ export interface NewLoad extends JobIdentity {
   readonly pass: LoadPass;
   readonly guards: Guards;
   readonly duplicateOf: string | null;
-  /** The job whose stored file it is; null: it was sent. */
+  /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
   readonly amends: Amends | null;
   readonly chunks: readonly ChunkRange[];
 }
 
-/** Accepted: queued behind all that was. Call it inside a transaction. */
+/** Queues an accepted load behind all others. Call it inside a transaction. */
 export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
+  const { origin, sha256, header, columnMap, source, readAs, guards, amends, chunks, ...columns } = load;
   const { load_id } = await db
     .insertInto('loads')
     .values({
-      job_id: load.jobId,
-      request_id: load.requestId,
-      ...originColumns(load.origin),
-      environment_id: load.environmentId,
-      type: load.type,
-      entity: load.entity,
-      filename: load.filename,
-      file_size: load.fileSize,
-      sha256: Buffer.from(load.sha256, 'hex'),
-      file_ref: load.fileRef,
-      file_format: load.fileFormat,
-      header: load.header === null ? null : JSON.stringify(load.header),
-      column_map: JSON.stringify(load.columnMap),
-      preset: load.preset,
-      source_options: JSON.stringify(load.source),
-      read_as: JSON.stringify(load.readAs, storable),
-      total_rows: load.totalRows,
-      pass: load.pass,
-      max_errors: load.guards.maxErrors,
-      max_changed: load.guards.maxChanged,
-      max_removed_values: load.guards.maxRemovedValues,
-      duplicate_of: load.duplicateOf,
-      file_of: load.fileOf,
-      amends: load.amends?.loadId ?? null,
-      wins: load.amends?.wins ?? false,
-      chunk_count: load.chunks.length,
+      ...snake({ ...columns, ...guards }),
+      ...originColumns(origin),
+      sha256: Buffer.from(sha256, 'hex'),
+      header: header === null ? null : JSON.stringify(header),
+      column_map: JSON.stringify(columnMap),
+      source_options: JSON.stringify(source),
+      read_as: JSON.stringify(readAs, storable),
+      amends: amends?.loadId ?? null,
+      wins: amends?.wins ?? false,
+      chunk_count: chunks.length,
     })
     .returning('load_id')
     .executeTakeFirstOrThrow();
@@ -99,7 +85,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
     select ${load_id}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
     from rows from (
-      json_to_recordset(${JSON.stringify(load.chunks.map(toColumns))}) as (
+      json_to_recordset(${JSON.stringify(chunks.map((chunk) => snake(chunk)))}) as (
         byte_start bigint, byte_end bigint, first_row bigint, first_line bigint, row_count int, oversized boolean
       )
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`.execute(
@@ -107,33 +93,22 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
   );
 }
 
-/** What a file calls itself, or its parts, may hold what jsonb cannot. */
+/** Names in a file may hold characters that jsonb cannot. */
 function storable(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
 
-function toColumns(chunk: ChunkRange): object {
-  return {
-    byte_start: chunk.byteStart,
-    byte_end: chunk.byteEnd,
-    first_row: chunk.firstRow,
-    first_line: chunk.firstLine,
-    row_count: chunk.rowCount,
-    oversized: chunk.oversized,
-  };
-}
-
-/** A load that has just been started, and the tasks that the queue is to be notified of. */
+/** A load that has just been started, and the tasks to notify the queue of. */
 export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
-/** How long a transaction may be under way of which the server does not say to us when it began. */
+/** The assumed age of a transaction whose start the server hides from us. */
 const hiddenTransactionHours = 1;
 
 /**
- * From here on a plan looks at what is stored. Whatever it does not see is written by a transaction that began later, or that is under way now
- * and holds its virtual id; the latter's changes bear the time of its beginning.
+ * The moment from which a plan sees what is stored. Whatever it does not see is written by a transaction that begins later, or that runs
+ * now and holds its virtual id; the changes of the latter bear the time at which it began.
  */
 export const planBegins = {
   planned_at: sql<Date>`now()`,
@@ -157,8 +132,8 @@ const beginsPlan = {
 };
 
 /**
- * Queued → processing, with a task for each chunk that is not done, or with the one that begins it anew. Null if it was cancelled since it
- * was looked at.
+ * Starts a queued load with a task for each chunk that is not done, or with the one that begins it anew. Returns `null` if it is no
+ * longer queued.
  */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await db
@@ -166,28 +141,23 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
     .set({
       status: 'processing',
       started_at: sql`coalesce(started_at, now())`,
-      // What begins anew is looked at first: its pass begins with `beginPass`.
+      // A load that begins anew starts its work with `beginPass`.
       work_started_at: sql`case when begins_anew then null else now() end`,
       work_rows_before: sql`rows_read`,
       ...beginsPlan,
     })
     .where('load_id', '=', loadId)
     .where('status', '=', 'queued')
-    .returning([
-      'job_id as jobId',
-      'request_id as requestId',
-      'environment_id as environmentId',
-      'begins_anew',
-    ])
+    .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew'))
     .executeTakeFirst();
   if (load === undefined) return null;
-  const { begins_anew: beginsAnew, ...job } = load;
+  const { beginsAnew, ...job } = load;
   if (!beginsAnew) return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
   const begin = await insertTask(db, { kind: 'begin', subjectId: loadId, part: 0, ...job });
   return { ...job, tasks: begin === null ? [] : [begin] };
 }
 
-/** A task for each chunk that is not done, or the one that finishes the load; returns those that the queue is to be notified of. */
+/** Inserts a task for each chunk that is not done, or else the one that finishes the load. Returns the tasks to notify the queue of. */
 export async function insertChunkTasks(
   db: Database,
   loadId: number,
@@ -207,8 +177,8 @@ export async function insertChunkTasks(
 }
 
 /**
- * Processing → completed; what only a running load needs is forgotten. A plan keeps the hashes of its keys until it is applied. Call
- * it in the transaction that ends the finish.
+ * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the
+ * transaction that ends the `finish` task.
  */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await db
@@ -228,7 +198,7 @@ export interface EndedLoad extends JobIdentity {
   readonly at: Date;
 }
 
-/** Processing → failed; what was applied stays. Null if it has ended already. */
+/** Fails a load; what was applied stays. Returns `null` if it has ended already. */
 export async function failLoad(
   db: Database,
   loadId: number,
@@ -244,7 +214,7 @@ export async function failLoad(
 
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated end)`;
 
-/** Queued or processing → cancelled. Null if the environment has no such load, or it has ended already. */
+/** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
 export async function cancelLoad(
   db: Database,
   environmentId: number,
@@ -262,8 +232,8 @@ export async function cancelLoad(
 async function end(
   db: Database,
   loadId: number,
-  from: readonly string[],
-  to: UpdateObject<DB, 'loads'>,
+  from: readonly LoadStatus[],
+  to: UpdateObject<Tables, 'loads'>,
 ): Promise<EndedLoad | null> {
   await deleteTasks(db, loadTasks, loadId);
   const ended = await db
@@ -271,16 +241,11 @@ async function end(
     .set({ ...to, ended_at: sql`now()` })
     .where('load_id', '=', loadId)
     .where('status', 'in', from)
-    .returning([
-      'job_id as jobId',
-      'request_id as requestId',
-      'environment_id as environmentId',
-      'failure_message as failureMessage',
-      sql<Date>`now()`.as('at'),
-    ])
+    .returning(camel('job_id', 'request_id', 'environment_id', 'failure_message'))
+    .returning(sql<Date>`now()`.as('at'))
     .executeTakeFirst();
   if (ended === undefined) return null;
-  // The last chunk may have been committed meanwhile, and have made the task that finishes the load.
+  // The last chunk may have been committed meanwhile, with the task that finishes the load.
   await deleteTasks(db, loadTasks, loadId);
   await releaseClaims(db, loadId);
   return ended;
@@ -291,9 +256,8 @@ const loadTasks = ['begin', 'chunk', 'finish'] as const;
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
- * Failed or cancelled → queued, behind all that is accepted; it goes on with the chunks that are left, but a pass that writes nothing
- * begins anew. False if it cannot be: see
- * `retryLoad` of src/load/. Call it in the transaction that holds the lane's lock.
+ * Queues a failed or cancelled load behind all others. It goes on with the chunks that are left; a pass that writes nothing begins anew.
+ * Returns false if it cannot be retried (`retryLoad` in src/load/). Call it in the transaction that holds the lane's lock.
  */
 export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   const load = await db
@@ -306,7 +270,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
       failure_message: null,
       lane_position: sql`nextval('sluice.lane_positions')`,
       attempts: eb('attempts', '+', 1),
-      // A load that failed for its rejects, or another guard, would fail again at once: retrying says that they are accepted.
+      // A retry accepts what a guard refused; otherwise the load would fail again at once.
       max_errors: sql`case failure_code
         when 'too_many_rejects' then null
         when ${FIRST_RECORDS_REFUSED} then total_rows

@@ -1,18 +1,23 @@
-/** The SQL of `sluice.mappings`: how files are loaded, under a name. */
+/** Saved mappings: how files are loaded, under a name. */
 import { createHash } from 'node:crypto';
-import { type Selectable, sql } from 'kysely';
-import type { LoadEntity } from '../../domain/entity.ts';
+import { sql } from 'kysely';
 import type { MappingRules, SavedMapping } from '../../domain/saved-mapping.ts';
-import type { SourceFormat } from '../../domain/source.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
-import type { DB } from '../schema.ts';
 
-/** The same for the same columns, in whatever order: a map names them. */
+const columns = [
+  'mapping_name as name',
+  'column_map as map',
+  'source_options as source',
+  ...camel('entity', 'format', 'column_names', 'saved_at', 'last_used_at'),
+] as const;
+
+/** Does not depend on the order of the columns: a map names them. */
 function digestOf(columnNames: readonly string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(columnNames.toSorted())).digest();
 }
 
-/** Under a name that has one, it takes its place. Null: that would be more than `most` in the environment. */
+/** Saves a mapping, in place of one with this name. Returns `null` if the environment would have more than `most`. */
 export async function saveMapping(
   db: Database,
   environmentId: number,
@@ -37,7 +42,7 @@ export async function saveMapping(
     column_names: columnNames === null ? null : JSON.stringify(columnNames),
     header_sha256: columnNames === null ? null : digestOf(columnNames),
   };
-  const row = await db
+  return db
     .insertInto('mappings')
     .values({ environment_id: environmentId, mapping_name: name, ...rules })
     .onConflict((conflict) =>
@@ -45,9 +50,8 @@ export async function saveMapping(
         .columns(['environment_id', 'mapping_name'])
         .doUpdateSet({ ...rules, saved_at: sql<Date>`excluded.saved_at` }),
     )
-    .returningAll()
+    .returning(columns)
     .executeTakeFirstOrThrow();
-  return toMapping(row);
 }
 
 export async function findMapping(
@@ -57,23 +61,23 @@ export async function findMapping(
 ): Promise<SavedMapping | null> {
   const row = await db
     .selectFrom('mappings')
-    .selectAll()
+    .select(columns)
     .where('environment_id', '=', environmentId)
     .where('mapping_name', '=', name)
     .executeTakeFirst();
-  return row === undefined ? null : toMapping(row);
+  return row ?? null;
 }
 
-/** Those of files with these columns, up to `limit`; first the one that was used last. */
-export async function findMappingsOf(
+/** Finds up to `limit` mappings of files with these columns, the one that was used last first. */
+export function findMappingsOf(
   db: Database,
   environmentId: number,
   columnNames: readonly string[],
   limit: number,
 ): Promise<SavedMapping[]> {
-  const rows = await db
+  return db
     .selectFrom('mappings')
-    .selectAll()
+    .select(columns)
     .where('environment_id', '=', environmentId)
     .where('header_sha256', '=', digestOf(columnNames))
     .orderBy('last_used_at', (order) => order.desc().nullsLast())
@@ -81,27 +85,26 @@ export async function findMappingsOf(
     .orderBy('mapping_name')
     .limit(limit)
     .execute();
-  return rows.map(toMapping);
 }
 
-/** Without what a page of them would be too long for. */
+/** A mapping without the lists that would make a page of them too long. */
 export interface ListedMapping extends Pick<SavedMapping, 'name' | 'entity' | 'savedAt' | 'lastUsedAt'> {
-  /** Columns that it names. */
+  /** The number of columns that it maps. */
   readonly mapped: number;
-  /** Columns of the files that it is offered for; null: of none. */
+  /** The number of columns of the files that it is offered for; `null`: none. */
   readonly columns: number | null;
 }
 
-/** By name, up to `limit` of those after `after`. */
-export async function listMappings(
+/** Lists up to `limit` mappings after the name `after`, sorted by name. */
+export function listMappings(
   db: Database,
   environmentId: number,
   limit: number,
   after: string | null,
 ): Promise<ListedMapping[]> {
-  const rows = await db
+  return db
     .selectFrom('mappings')
-    .select(['mapping_name', 'entity', 'saved_at', 'last_used_at'])
+    .select(['mapping_name as name', ...camel('entity', 'saved_at', 'last_used_at')])
     .select([
       sql<number>`(select count(*)::int from jsonb_object_keys(column_map))`.as('mapped'),
       sql<number | null>`jsonb_array_length(column_names)`.as('columns'),
@@ -111,17 +114,9 @@ export async function listMappings(
     .orderBy('mapping_name')
     .limit(limit)
     .execute();
-  return rows.map(({ mapping_name, entity, saved_at, last_used_at, mapped, columns }) => ({
-    name: mapping_name,
-    entity: entity as LoadEntity,
-    mapped,
-    columns,
-    savedAt: saved_at,
-    lastUsedAt: last_used_at,
-  }));
 }
 
-/** Of the transaction that accepts a load with it. Harmless if it is gone by now. */
+/** Call it in the transaction that accepts a load with the mapping. Does nothing if the mapping is gone. */
 export async function markMappingUsed(db: Database, environmentId: number, name: string): Promise<void> {
   await db
     .updateTable('mappings')
@@ -131,7 +126,7 @@ export async function markMappingUsed(db: Database, environmentId: number, name:
     .execute();
 }
 
-/** False: there was none. */
+/** Returns false if there was none. */
 export async function removeMapping(db: Database, environmentId: number, name: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('mappings')
@@ -139,17 +134,4 @@ export async function removeMapping(db: Database, environmentId: number, name: s
     .where('mapping_name', '=', name)
     .executeTakeFirstOrThrow();
   return numDeletedRows > 0n;
-}
-
-function toMapping(row: Selectable<DB['mappings']>): SavedMapping {
-  return {
-    name: row.mapping_name,
-    entity: row.entity as LoadEntity,
-    map: row.column_map as SavedMapping['map'],
-    source: row.source_options as SavedMapping['source'],
-    format: row.format as SourceFormat | null,
-    columnNames: row.column_names as SavedMapping['columnNames'],
-    savedAt: row.saved_at,
-    lastUsedAt: row.last_used_at,
-  };
 }

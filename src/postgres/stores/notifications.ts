@@ -1,12 +1,13 @@
-import { sql } from 'kysely';
+import { type Selection, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { Channel, EventType, JobKind, Outcome } from '../../domain/notification.ts';
+import { camel, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
 
-/* Subscriptions, and the events of which they are notified. The deliveries of events: deliveries.ts. */
+/* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
 
-/** Who is notified of an environment's jobs; without its secrets. */
+/** A receiver of notifications about an environment's jobs, without its secrets. */
 export interface Subscription {
   readonly subscriptionId: string;
   readonly channel: Channel;
@@ -15,15 +16,15 @@ export interface Subscription {
   readonly outcomes: readonly Outcome[];
   readonly kinds: readonly JobKind[];
   readonly createdAt: Date;
-  /** Why nothing is sent there any more; null: it is. */
+  /** Why nothing is sent there any more; `null` if it is enabled. */
   readonly disabled: { readonly at: Date; readonly reason: string } | null;
-  /** Until when webhooks are signed by the previous secret too; null: they are not. */
+  /** The previous secret signs webhooks too until then; `null`: there is none. */
   readonly previousSecretUntil: Date | null;
 }
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
 
-/** `secret`: null for mail. */
+/** `secret` is `null` for mail. */
 export async function insertSubscription(
   db: Database,
   environmentId: number,
@@ -46,7 +47,7 @@ export async function insertSubscription(
   return toSubscription(row);
 }
 
-/** Oldest first, disabled ones too; removed ones are left out. */
+/** Lists the subscriptions, oldest first, including those that are disabled. */
 export async function listSubscriptions(db: Database, environmentId: number): Promise<Subscription[]> {
   const rows = await db
     .selectFrom('notification_subscriptions')
@@ -73,7 +74,7 @@ export async function findSubscription(
   return row === undefined ? null : toSubscription(row);
 }
 
-/** Nothing more is sent there, and its secrets are forgotten. What was sent stays listed. False: there is none. */
+/** Removes a subscription with its secrets; its deliveries stay listed. Returns false if there is none. */
 export async function markSubscriptionRemoved(
   db: Database,
   environmentId: number,
@@ -96,7 +97,7 @@ export async function markSubscriptionRemoved(
   return true;
 }
 
-/** Nothing more is sent there, since its receiver does not want it. */
+/** Disables a subscription whose receiver refuses what is sent. */
 export async function disableSubscription(
   db: Database,
   subscriptionId: string,
@@ -111,7 +112,7 @@ export async function disableSubscription(
   await killDeliveries(db, subscriptionId, `the subscription is disabled: ${reason}`);
 }
 
-/** Returns until when the previous secret signs too; null: there is no such subscription. */
+/** Returns until when the previous secret signs too; `null` if there is no such subscription. */
 export async function replaceSecret(
   db: Database,
   environmentId: number,
@@ -135,52 +136,35 @@ export async function replaceSecret(
 }
 
 const columns = [
-  'subscription_id',
-  'channel',
-  'target',
-  'outcomes',
-  'job_kinds',
-  'created_at',
-  'disabled_at',
-  'disabled_reason',
-  sql<Date | null>`case when previous_secret_until > now() then previous_secret_until end`.as(
-    'previous_until',
+  ...camel(
+    'subscription_id',
+    'channel',
+    'target',
+    'outcomes',
+    'created_at',
+    'disabled_at',
+    'disabled_reason',
   ),
-] as const;
+  'job_kinds as kinds' as const,
+  sql<Date | null>`case when previous_secret_until > now() then previous_secret_until end`.as(
+    'previousSecretUntil',
+  ),
+];
 
-interface SubscriptionRow {
-  subscription_id: string;
-  channel: string;
-  target: string;
-  outcomes: string[];
-  job_kinds: string[];
-  created_at: Date;
-  disabled_at: Date | null;
-  disabled_reason: string | null;
-  previous_until: Date | null;
+type SubscriptionRow = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
+
+function toSubscription({ disabledAt, disabledReason, ...row }: SubscriptionRow): Subscription {
+  return { ...row, disabled: disabledAt && { at: disabledAt, reason: disabledReason ?? '' } };
 }
 
-function toSubscription(row: SubscriptionRow): Subscription {
-  return {
-    subscriptionId: row.subscription_id,
-    channel: row.channel as Channel,
-    target: row.target,
-    outcomes: row.outcomes as Outcome[],
-    kinds: row.job_kinds as JobKind[],
-    createdAt: row.created_at,
-    disabled: row.disabled_at === null ? null : { at: row.disabled_at, reason: row.disabled_reason ?? '' },
-    previousSecretUntil: row.previous_until,
-  };
-}
-
-/** Who has subscribed to this end of a job. */
+/** Finds the subscriptions to this end of a job. */
 export async function findSubscribed(
   db: Database,
   environmentId: number,
   kind: JobKind,
   outcome: Outcome,
 ): Promise<Recipient[]> {
-  const rows = await db
+  return db
     .selectFrom('notification_subscriptions')
     .select(['subscription_id as subscriptionId', 'channel', 'target'])
     .where('environment_id', '=', environmentId)
@@ -190,10 +174,9 @@ export async function findSubscribed(
     .where(sql<boolean>`job_kinds @> array[${kind}]`)
     .orderBy('subscription_id')
     .execute();
-  return rows.map((row) => ({ ...row, channel: row.channel as Channel }));
 }
 
-/** What an event says of its environment, and the time of the transaction. */
+/** Returns what an event says about its environment, and the time of the transaction. */
 export async function readSender(
   db: Database,
   environmentId: number,
@@ -209,26 +192,23 @@ export interface NewEvent {
   readonly eventId: string;
   readonly environmentId: number;
   readonly type: EventType;
-  /** Null for a ping, and for a run. */
+  /** `null` for a ping, and for a run. */
   readonly jobId: string | null;
   readonly body: string;
 }
 
 /** Call it in the transaction that the event is about. */
-export async function insertEvent(db: Database, event: NewEvent): Promise<void> {
+export async function insertEvent(
+  db: Database,
+  { eventId, environmentId, type, jobId, body }: NewEvent,
+): Promise<void> {
   await db
     .insertInto('notification_events')
-    .values({
-      event_id: event.eventId,
-      environment_id: event.environmentId,
-      type: event.type,
-      job_id: event.jobId,
-      body: event.body,
-    })
+    .values(snake({ eventId, environmentId, type, jobId, body }))
     .execute();
 }
 
-/** Forgets old events without a pending delivery, and removed subscriptions that nothing refers to; how many events. */
+/** Deletes old events without a pending delivery, and removed subscriptions without deliveries. Returns the number of events. */
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('notification_events')
@@ -261,4 +241,19 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
     )
     .execute();
   return Number(numDeletedRows);
+}
+
+/** Returns the JSON that is sent; `null` if the environment has no such event. */
+export async function readEventBody(
+  db: Database,
+  environmentId: number,
+  eventId: string,
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('notification_events')
+    .select('body')
+    .where('environment_id', '=', environmentId)
+    .where('event_id', '=', eventId)
+    .executeTakeFirst();
+  return row?.body ?? null;
 }

@@ -1,91 +1,67 @@
-import { type Selectable, sql } from 'kysely';
-import type {
-  Export,
-  ExportFile,
-  ExportRequest,
-  ExportStatus,
-  ExportWarning,
-  FileDataset,
-} from '../../domain/export.ts';
-import type { ExportFormat } from '../../domain/export-format.ts';
+import { type InferResult, sql } from 'kysely';
+import type { Export, ExportFile, ExportRequest, ExportStatus } from '../../domain/export.ts';
 import type { FileRef } from '../../files/file-store.ts';
+import { camel, hex, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
-import type { ExportFiles } from '../schema.ts';
 import { pageJobIds } from './background-jobs.ts';
 
-/** The environment's exports of these ids, in no order. */
+/** Reads the environment's exports of these ids, in no order. */
 export async function readExports(
   db: Database,
   environmentId: number,
   jobIds: readonly string[],
 ): Promise<Export[]> {
   if (jobIds.length === 0) return [];
-  const rows = await db
-    .selectFrom('exports')
-    .select([...exportColumns, lastError])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', 'in', jobIds)
-    .execute();
-  const files = await readFiles(
-    db,
-    rows.filter((row) => row.files_expired_at === null).map((row) => row.export_id),
-  );
-  return rows.map((row) => toExport(row, files.get(row.export_id) ?? []));
+  const rows = await selectExports(db, environmentId, jobIds).execute();
+  const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
+  const files = await readFiles(db, kept);
+  return rows.map((row) => toExport(row, files.get(row.exportId) ?? []));
 }
 
 async function readFiles(
   db: Database,
   exportIds: readonly number[],
 ): Promise<ReadonlyMap<number, readonly ExportFile[]>> {
-  const files = new Map<number, ExportFile[]>();
-  if (exportIds.length === 0) return files;
-  const rows = await db
-    .selectFrom('export_files')
-    .selectAll()
+  if (exportIds.length === 0) return new Map();
+  const rows = await selectFiles(db)
+    .select('export_id as exportId')
     .where('export_id', 'in', exportIds)
     .orderBy('export_id')
-    // The data first, then what is said of it.
+    // The manifest comes after the data.
     .orderBy((eb) => eb('dataset', '=', 'manifest'))
     .orderBy('filename')
     .execute();
-  for (const row of rows) {
-    const known = files.get(row.export_id) ?? [];
-    known.push(toFile(row));
-    files.set(row.export_id, known);
-  }
+  const files = new Map<number, ExportFile[]>();
+  for (const { exportId, ...file } of rows) files.set(exportId, [...(files.get(exportId) ?? []), file]);
   return files;
 }
 
-function toFile(row: Selectable<ExportFiles>): ExportFile & { readonly ref: FileRef } {
-  return {
-    filename: row.filename,
-    dataset: row.dataset as FileDataset | 'manifest',
-    ref: row.file_ref as FileRef,
-    rows: row.row_count,
-    bytes: row.byte_count,
-    sha256: row.sha256.toString('hex'),
-  };
+function selectFiles(db: Database) {
+  return db
+    .selectFrom('export_files')
+    .select(['filename', 'dataset', 'file_ref as ref', 'row_count as rows', 'byte_count as bytes'])
+    .select(hex('sha256', 'sha256'));
 }
 
-/** What an export is to hold: lists of up to a megabyte, which nobody looks at by the page. */
+/** Reads what an export was asked for: up to a megabyte of lists, which pages of exports leave out. */
 export async function readExportRequest(db: Database, exportId: number): Promise<ExportRequest> {
   const { request } = await db
     .selectFrom('exports')
     .select('request')
     .where('export_id', '=', exportId)
     .executeTakeFirstOrThrow();
-  return request as unknown as ExportRequest;
+  return request;
 }
 
-/** A file of an export, whoever's it is: a link to it is what allows to read it. */
+/** A file of any environment's export: the link to it is what allows reading it. */
 export interface FoundFile {
   readonly environmentId: number;
   readonly filesExpired: boolean;
-  /** Null if the export has no such file. */
+  /** `null` if the export has no such file. */
   readonly file: (ExportFile & { readonly ref: FileRef }) | null;
 }
 
-/** Null if there is no such export. */
+/** Returns `null` if there is no such export. */
 export async function findExportFile(
   db: Database,
   jobId: string,
@@ -97,96 +73,47 @@ export async function findExportFile(
     .where('job_id', '=', jobId)
     .executeTakeFirst();
   if (found === undefined) return null;
-  const row = await db
-    .selectFrom('export_files')
-    .selectAll()
+  const file = await selectFiles(db)
     .where('export_id', '=', found.export_id)
     .where('filename', '=', filename)
     .executeTakeFirst();
   return {
     environmentId: found.environment_id,
     filesExpired: found.files_expired_at !== null,
-    file: row === undefined ? null : toFile(row),
+    file: file ?? null,
   };
 }
 
-/** What the last try of one that has not ended ran into. */
+/** The last error of an export that has not ended. */
 const lastError = sql<string | null>`(
   select t.last_error from tasks t where t.kind = 'export' and t.subject_id = exports.export_id
-)`.as('last_error');
+)`.as('lastError');
 
-const exportColumns = [
-  'export_id',
-  'job_id',
-  'environment_id',
-  'status',
-  'format',
-  'emails',
-  'warnings',
-  'requested_at',
-  'started_at',
-  'ended_at',
-  'attempts',
-  'rows_expected',
-  'rows_written',
-  'bytes_written',
-  'snapshot_at',
-  'failure_code',
-  'failure_message',
-  'files_expired_at',
-] as const;
-
-interface ExportRow {
-  export_id: number;
-  job_id: string;
-  environment_id: number;
-  status: string;
-  format: string;
-  emails: string[];
-  warnings: unknown;
-  requested_at: Date;
-  started_at: Date | null;
-  ended_at: Date | null;
-  attempts: number;
-  rows_expected: number | null;
-  rows_written: number;
-  bytes_written: number;
-  snapshot_at: Date | null;
-  failure_code: string | null;
-  failure_message: string | null;
-  last_error: string | null;
-  files_expired_at: Date | null;
+function selectExports(db: Database, environmentId: number, jobIds: readonly string[]) {
+  return db
+    .selectFrom('exports')
+    .select(camel('export_id', 'job_id', 'environment_id', 'status', 'format', 'emails', 'warnings'))
+    .select(camel('requested_at', 'started_at', 'ended_at', 'attempts', 'snapshot_at', 'files_expired_at'))
+    .select(camel('rows_expected', 'rows_written', 'bytes_written', 'failure_code', 'failure_message'))
+    .select(lastError)
+    .where('environment_id', '=', environmentId)
+    .where('job_id', 'in', jobIds);
 }
 
+type ExportRow = InferResult<ReturnType<typeof selectExports>>[number];
+
 function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
-  const status = row.status as ExportStatus;
+  const { rowsExpected, failureCode, failureMessage, filesExpiredAt, ...shown } = row;
   return {
-    exportId: row.export_id,
-    jobId: row.job_id,
-    environmentId: row.environment_id,
-    status,
-    format: row.format as ExportFormat,
-    emails: row.emails,
-    warnings: row.warnings as readonly ExportWarning[],
-    requestedAt: row.requested_at,
-    startedAt: row.started_at,
-    endedAt: row.ended_at,
-    attempts: row.attempts,
-    progress: progressOf(status, row.rows_written, row.rows_expected),
-    rowsWritten: row.rows_written,
-    bytesWritten: row.bytes_written,
-    snapshotAt: row.snapshot_at,
-    failure:
-      row.failure_code === null
-        ? null
-        : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
-    lastError: row.last_error,
-    files: status === 'completed' ? files : [],
-    filesExpired: row.files_expired_at !== null,
+    ...shown,
+    progress: progressOf(row.status, row.rowsWritten, rowsExpected),
+    failure: toFailure(failureCode, failureMessage),
+    files: row.status === 'completed' ? files : [],
+    filesExpired: filesExpiredAt !== null,
   };
 }
 
-/** What was expected is the planner's guess: short of completion it is never all. */
+/** The expected number is the planner's estimate: an export that runs never shows all of it. */
 function progressOf(status: ExportStatus, written: number, expected: number | null): number {
   if (status === 'completed') return 1;
   if (expected === null || expected <= 0) return 0;
@@ -197,11 +124,11 @@ export interface ExportPage {
   readonly exports: readonly Export[];
   /** Exports that match, on all pages. */
   readonly total: number;
-  /** Job id to continue after, or null on the last page. */
+  /** The job id to continue after; `null` on the last page. */
   readonly next: string | null;
 }
 
-/** Newest first. `after` is the job id at which the page before ended. */
+/** Lists exports, newest first. `after` is the last job id of the page before. */
 export async function pageExports(
   db: Database,
   environmentId: number,
@@ -209,15 +136,10 @@ export async function pageExports(
   page: { readonly limit: number; readonly after: string | null },
 ): Promise<ExportPage> {
   const { ids, total, next } = await pageJobIds(db, environmentId, { types: ['export'], ...filter }, page);
-  const exports = (await readExports(db, environmentId, ids)).sort(newestFirst);
-  return { exports, total, next };
+  const exports = await readExports(db, environmentId, ids);
+  return { exports: exports.sort((a, b) => (a.jobId < b.jobId ? 1 : -1)), total, next };
 }
 
-function newestFirst(a: Export, b: Export): number {
-  return a.jobId < b.jobId ? 1 : -1;
-}
-
-/** How an export stands, and whom it names. */
 export function readExportEnd(db: Database, environmentId: number, jobId: string) {
   return db
     .selectFrom('exports')

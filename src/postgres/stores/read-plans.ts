@@ -9,7 +9,7 @@ import {
 } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
-/* The rows of plans as they are shown: a few that change, and all of them page by page. */
+/* The rows of plans: as they are shown, a few or page by page, and compared with what is stored now. */
 
 /** A row that changes, as the summary shows it: of its properties only those that differ, and these cut. */
 export interface SampledRow {
@@ -160,3 +160,73 @@ function nextPlace(rows: readonly Paged[]): PlannedPlace | null {
   const { entity, isNew, chunkNo, key } = last;
   return { entity, isNew, chunkNo, key };
 }
+
+/**
+ * Counts the profiles that differ from what the plan of the load found: among those that it would write, and among those that it found
+ * unchanged. Of the latter the plan keeps hashes of the keys; they are searched among what was updated since by transactions that had
+ * not ended when the plan began.
+ */
+export async function countDrift(db: Database, loadId: number): Promise<number> {
+  const { rows } = await sql<{ drifted: number }>`
+    with plan as materialized (
+      select environment_id, plan_since, plan_horizon
+      from loads
+      where load_id = ${loadId}
+    ),
+    of_users as (
+      select r.key
+      from planned_rows r
+      where r.load_id = ${loadId} and r.entity = 'users'
+        and coalesce(
+          (
+            select r.is_new or ${differs} or p.company_id is distinct from r.company_before
+            from users p
+            where p.environment_id = (select environment_id from plan) and p.user_id = r.key
+          ),
+          not r.is_new
+        )
+      union
+      select p.user_id
+      from users p
+      where ${writtenSince} and ${isUnchanged(loadId, 'users', 'user_id')}
+    ),
+    of_companies as (
+      select r.key
+      from planned_rows r
+      where r.load_id = ${loadId} and r.entity = 'companies'
+        and coalesce(
+          (
+            select r.is_new or ${differs}
+            from companies p
+            where p.environment_id = (select environment_id from plan) and p.company_id = r.key
+          ),
+          not r.is_new
+        )
+      union
+      select p.company_id
+      from companies p
+      where ${writtenSince} and ${isUnchanged(loadId, 'companies', 'company_id')}
+    )
+    select (select count(*) from of_users) + (select count(*) from of_companies) as drifted`.execute(db);
+  return rows[0]?.drifted ?? 0;
+}
+
+const differs = sql`
+  p.metadata is distinct from r.before
+  or (r.seen_before is not null and (p.times is distinct from r.times_before or p.last_seen_at <> r.seen_before))`;
+
+/** xmin has 32 bits: it stands for the last transaction of that number. */
+const writtenSince = sql`
+  p.environment_id = (select environment_id from plan)
+  and p.updated_at >= (select plan_since from plan)
+  and (
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+    - ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint - p.xmin::text::bigint) & 4294967295)
+  ) >= (select plan_horizon::text::bigint from plan)`;
+
+const isUnchanged = (loadId: number, entity: string, id: string) => sql`
+  hashtextextended(p.${sql.ref(id)}, 0) & -4 in (
+    select hash & -4
+    from load_chunk_keys k, unnest(k.unchanged) hash
+    where k.load_id = ${loadId} and k.entity = ${entity}
+  )`;

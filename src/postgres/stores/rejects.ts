@@ -11,15 +11,15 @@ import type { Database, Transaction } from '../database.ts';
 
 const rowsPerPiece = 1_000;
 
-/** A reject, and the kind it is counted under; null where kinds are not counted. */
+/** A reject with the kind it is counted under; `null` if kinds are not counted. */
 export interface CountedReject {
   readonly reject: Reject;
   readonly kind: CountedKind | null;
 }
 
 /**
- * Keeps refused records; call it inside the chunk's transaction. By COPY: what it saves of this process's time, compared with
- * INSERT, pays for the causes.
+ * Stores refused records; call it inside the chunk's transaction. COPY saves as much of this process's time, compared with INSERT, as
+ * the causes cost.
  */
 export async function insertRejects(
   { client }: Pick<Transaction, 'client'>,
@@ -73,12 +73,12 @@ const copyEscapes: Readonly<Record<string, string>> = {
   '\0': '␀',
 };
 
-/** Text as COPY reads it, with nothing in it that PostgreSQL cannot keep. */
+/** Escapes text for COPY, without characters that PostgreSQL cannot store. */
 function copied(text: string): string {
   return text.toWellFormed().replace(/[\\\t\n\r\0]/g, (found) => copyEscapes[found] ?? found);
 }
 
-/** Numbers of the chunk's rows that the database refused, though they had passed all checks. */
+/** Returns the chunk's rows that the database refused, though they had passed all checks. */
 export async function readRefusedRows(
   db: Database,
   loadId: number,
@@ -95,14 +95,14 @@ export async function readRefusedRows(
   return new Set(rows.map((row) => row.row_number));
 }
 
-/** What must be known of a load to write its rejects in the shape of its file. */
+/** What is needed to write the rejects of a load in the shape of its file. */
 export interface RejectsSource {
   readonly loadId: number;
   readonly format: StoredFormat;
   readonly header: CsvHeader | null;
 }
 
-/** Null if the environment has no such job. */
+/** Returns `null` if the environment has no such job. */
 export async function readRejectsSource(
   db: Database,
   environmentId: number,
@@ -110,37 +110,37 @@ export async function readRejectsSource(
 ): Promise<RejectsSource | null> {
   const row = await db
     .selectFrom('loads')
-    .select(['load_id', 'file_format', 'header'])
+    .select(['load_id as loadId', 'file_format as format', 'header'])
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)
     .executeTakeFirst();
-  if (row === undefined) return null;
-  return {
-    loadId: row.load_id,
-    format: row.file_format as StoredFormat,
-    header: row.header as CsvHeader | null,
-  };
+  return row ?? null;
 }
 
-/** The first reject of that code; null if there is none. */
+const place = ['row_number as row', 'line_number as line', 'byte_offset as byteOffset'] as const;
+const reason = ['column_name as column', 'error_code as code', 'message'] as const;
+const rejectColumns = sql`
+  row_number as row, line_number as line, byte_offset as "byteOffset",
+  column_name as column, error_code as code, message`;
+
+/** Returns the first reject with this code; `null` if there is none. */
 export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
   const row = await db
     .selectFrom('load_rejects')
-    .select(['row_number', 'line_number', 'byte_offset', 'column_name', 'error_code', 'message', 'raw'])
+    .select([...place, ...reason, 'raw'])
     .where('load_id', '=', loadId)
-    .where('error_code', '=', code)
+    .where('error_code', '=', code as RejectCode)
     .orderBy('row_number')
     .limit(1)
     .executeTakeFirst();
-  return row === undefined ? null : toReject(row);
+  return row ?? null;
 }
 
-/** How much of the rejects of a load is read at a time. */
 export interface RejectsBounds {
   readonly rows: number;
-  /** Of the records, roughly; the last may go beyond it, so that there always is one. */
+  /** Of the records, roughly; the last may exceed it, so that there always is one. */
   readonly bytes: number;
-  /** Of each record; what is longer is cut. */
+  /** A longer record is cut. */
   readonly rawBytes: number;
 }
 
@@ -150,12 +150,12 @@ export interface ReadRejects {
   readonly more: boolean;
 }
 
-/** What a row takes besides its record. */
+/** The size of a row without its record. */
 const rowBytes = 512;
 
 /**
- * Rejects of rows after `afterRow`, in file order; with a `cause`, only those. The database adds the bytes up, which it knows without reading the records:
- * what is beyond the bounds is never sent.
+ * Reads the rejects after `afterRow` in file order; with a `cause`, only those. The database adds up the bytes without reading the
+ * records, and never sends what exceeds the bounds.
  */
 export async function readRejectsPage(
   db: Database,
@@ -165,9 +165,9 @@ export async function readRejectsPage(
   cause: number | null = null,
 ): Promise<ReadRejects> {
   const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
-  const { rows } = await sql<MeasuredReject>`
-    select row_number, line_number, byte_offset, column_name, error_code, message, found,
-      octet_length(raw) > ${rawBytes} as is_cut,
+  const { rows } = await sql<ReadRejects['rejects'][number] & { found: number }>`
+    select ${rejectColumns}, found,
+      octet_length(raw) > ${rawBytes} as "isCut",
       substring(raw from 1 for ${rawBytes}) as raw
     from (
       select *, count(*) over () as found,
@@ -185,25 +185,25 @@ export async function readRejectsPage(
     order by row_number
     limit ${limit}`.execute(db);
   return {
-    rejects: rows.map((row) => ({ ...toReject(row), isCut: row.is_cut })),
+    rejects: rows.map(({ found: _, ...reject }) => reject),
     more: (rows[0]?.found ?? 0) > rows.length,
   };
 }
 
-/** Returns the rejects of these rows; rows that are not, or no longer, refused are left out. */
+/** Reads the rejects of these rows, except those that are not refused any more. */
 export async function readRejectsOf(
   db: Database,
   loadId: number,
   rows: readonly number[],
 ): Promise<Reject[]> {
-  const found = await sql<RejectRow>`
-    select row_number, line_number, byte_offset, column_name, error_code, message, raw
+  const found = await sql<Reject>`
+    select ${rejectColumns}, raw
     from load_rejects
     where load_id = ${loadId} and row_number = any(${rows}::bigint[])`.execute(db);
-  return found.rows.map(toReject);
+  return found.rows;
 }
 
-/** The last of a cause, in file order, as far as they go beyond `afterRow` and the bounds. */
+/** Reads the last rejects of a cause that come after `afterRow`, in file order. */
 export async function readLastRejects(
   db: Database,
   loadId: number,
@@ -211,14 +211,13 @@ export async function readLastRejects(
   { rows: limit, rawBytes }: Omit<RejectsBounds, 'bytes'>,
   cause: number,
 ): Promise<Reject[]> {
-  const { rows } = await sql<RejectRow>`
-    select row_number, line_number, byte_offset, column_name, error_code, message,
-      substring(raw from 1 for ${rawBytes}) as raw
+  const { rows } = await sql<Reject>`
+    select ${rejectColumns}, substring(raw from 1 for ${rawBytes}) as raw
     from load_rejects
     where load_id = ${loadId} and row_number > ${afterRow} and cause = ${cause}
     order by row_number desc
     limit ${limit}`.execute(db);
-  return rows.toReversed().map(toReject);
+  return rows.reverse();
 }
 
 export async function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
@@ -231,26 +230,25 @@ export async function countOfCause(db: Database, loadId: number, cause: number):
   return count;
 }
 
-/** Refused records of a load that share a cause. */
 export interface CountedCause extends CauseKey {
   readonly cause: number;
   readonly count: number;
-  /** The first of them, in file order. */
   readonly firstRow: number;
 }
 
 export interface CountedCauses {
-  /** The most frequent first. */
+  /** Most frequent first. */
   readonly shown: readonly CountedCause[];
-  /** How many causes there are, and records of all of them. */
+  /** The numbers of all causes and of their records. */
   readonly causes: number;
   readonly records: number;
 }
 
-/** The causes of a load's rejects, at most `limit` of them. */
+/** Counts a load's rejects by cause, and returns up to `limit` causes. */
 export async function countCauses(db: Database, loadId: number, limit: number): Promise<CountedCauses> {
-  const { rows } = await sql<CauseRow>`
-    select shown.*, error_code, column_name, shape
+  const { rows } = await sql<CountedCause & { causes: number; records: number }>`
+    select shown.cause, shown.count, shown.first_row as "firstRow", shown.causes, shown.records,
+      error_code as code, column_name as column, shape
     from (
       select *, count(*) over () as causes, (sum(count) over ())::bigint as records
       from (
@@ -264,56 +262,9 @@ export async function countCauses(db: Database, loadId: number, limit: number): 
     ) shown
     join load_rejects first on first.load_id = ${loadId} and first.row_number = shown.first_row
     order by count desc, first_row`.execute(db);
-  return { shown: rows.map(toCause), causes: rows[0]?.causes ?? 0, records: rows[0]?.records ?? 0 };
-}
-
-interface CauseRow {
-  readonly cause: number;
-  readonly count: number;
-  readonly first_row: number;
-  readonly causes: number;
-  readonly records: number;
-  readonly error_code: string;
-  readonly column_name: string | null;
-  readonly shape: string;
-}
-
-function toCause(row: CauseRow): CountedCause {
-  const reject = { code: row.error_code as RejectCode, column: row.column_name };
-  return {
-    cause: row.cause,
-    count: row.count,
-    firstRow: row.first_row,
-    code: reject.code,
-    column: causeColumn(reject),
-    shape: row.shape,
-  };
-}
-
-interface RejectRow {
-  readonly row_number: number;
-  readonly line_number: number;
-  readonly byte_offset: number;
-  readonly column_name: string | null;
-  readonly error_code: string;
-  readonly message: string;
-  readonly raw: Buffer;
-}
-
-interface MeasuredReject extends RejectRow {
-  readonly is_cut: boolean;
-  /** Candidates, of which these are the first. */
-  readonly found: number;
-}
-
-function toReject(row: RejectRow): Reject {
-  return {
-    row: row.row_number,
-    line: row.line_number,
-    byteOffset: row.byte_offset,
-    column: row.column_name,
-    code: row.error_code as RejectCode,
-    message: row.message,
-    raw: row.raw,
-  };
+  const { causes = 0, records = 0 } = rows[0] ?? {};
+  const shown = rows.map(({ cause, count, firstRow, code, column, shape }) => {
+    return { cause, count, firstRow, code, column: causeColumn({ code, column }), shape };
+  });
+  return { shown, causes, records };
 }

@@ -1,20 +1,37 @@
 import { sql } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import type { Guards, LoadPass, PlanSummary, Preset, StoredFormat, Tally } from '../../domain/load.ts';
+import {
+  type Guards,
+  keepsPlan,
+  type LoadPass,
+  type OnDrift,
+  type PlanSummary,
+  type Preset,
+  type StoredFormat,
+  type Tally,
+} from '../../domain/load.ts';
+import type { DueTask } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
+import { insertChunkTasks, planBegins } from './loads.ts';
+import { forgetPlannedRows } from './plans.ts';
+import { forgetRepeats } from './repeats.ts';
 
-/* What tasks read of a load that runs: those of its chunks, and the one that finishes it. Its steps are in loads.ts. */
+/*
+ * What the tasks of a running load read, and its passes. A load may pass over its file more than once: to plan and later to apply
+ * the plan; to check a guard and then to load; from the beginning, because it is retried. Every pass starts from nothing.
+ */
 
-/** What a worker must know of a load to do any of its chunks. Changes between two passes, never while there are tasks of one. */
+/** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
 export interface LoadSource {
   readonly loadId: number;
   readonly jobId: string;
   readonly environmentId: number;
   readonly entity: LoadEntity;
-  /** As `Instant` writes it. */
+  /** As `Instant` writes it; the parent's, if the load has a `place`. */
   readonly acceptedAt: string;
   readonly fileRef: FileRef | null;
   readonly fileFormat: StoredFormat;
@@ -28,11 +45,10 @@ export interface LoadSource {
   readonly maxErrors: number | null;
   /** Secret of the environment: see `digestKey`. */
   readonly recordKey: string;
-  /** Its records yield to what stands later: see `src/load/amend/place.ts`. Null: they count as of now. */
+  /** Its records yield to what stands later in the file of its parent (`src/load/amend/place.ts`). `null`: they count as of now. */
   readonly place: Place | null;
 }
 
-/** Of an amendment whose records count as of their place in the file of its parent. `acceptedAt` is the parent's. */
 export interface Place {
   readonly parentId: number;
 }
@@ -44,66 +60,53 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     .leftJoin('loads as parent', (join) =>
       join.onRef('parent.load_id', '=', 'loads.amends').on('loads.wins', '=', false),
     )
-    .select([
-      'loads.job_id',
-      'loads.environment_id',
-      'loads.entity',
-      'loads.file_ref',
-      'loads.file_format',
-      'loads.header',
-      'loads.column_map',
-      'loads.preset',
-      'loads.pass',
-      'loads.dry_run',
-      'loads.chunk_count',
-      'loads.max_errors',
-      'record_key',
-      'parent.load_id as parent_id',
-    ])
+    .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.entity', 'loads.preset'))
+    .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
+    .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
+    .select('parent.load_id as parentId')
     .select(
       sql<string>`to_char(
         coalesce(parent.accepted_at, loads.accepted_at) at time zone 'UTC',
         'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
-      )`.as('accepted_at'),
+      )`.as('acceptedAt'),
     )
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  return {
-    loadId,
-    jobId: row.job_id,
-    environmentId: row.environment_id,
-    entity: row.entity as LoadEntity,
-    acceptedAt: row.accepted_at,
-    fileRef: row.file_ref as FileRef | null,
-    fileFormat: row.file_format as StoredFormat,
-    header: row.header as CsvHeader | null,
-    columnMap: row.column_map as Readonly<Record<string, string>>,
-    preset: row.preset as Preset | null,
-    pass: row.pass as LoadPass,
-    dryRun: row.dry_run,
-    chunkCount: row.chunk_count,
-    maxErrors: row.max_errors,
-    recordKey: row.record_key,
-    place: row.parent_id === null ? null : { parentId: row.parent_id },
-  };
+  const { parentId, ...source } = row;
+  return { ...source, place: parentId === null ? null : { parentId } };
 }
 
-/** What is looked at before a load is completed. */
+export const tally = sql<Tally>`json_build_object(
+  'read', loads.rows_read,
+  'inserted', loads.rows_inserted,
+  'updated', loads.rows_updated,
+  'unchanged', loads.rows_unchanged,
+  'superseded', loads.rows_superseded,
+  'rejected', loads.rows_rejected,
+  'amended', loads.rows_amended
+)`.as('tally');
+
+/** What is checked before a load is completed. */
 export interface FinishState {
   readonly jobId: string;
   readonly totalRows: number;
-  /** It mends refused records of another load. */
   readonly isAmendment: boolean;
-  /** Chunks that are not done; none, if the counter of done chunks tells the truth. */
+  /** Chunks that are not done; 0 if the counter of done chunks is right. */
   readonly openChunks: number;
   readonly pass: LoadPass;
   readonly guards: Guards;
   readonly plan: PlanSummary | null;
   readonly tally: Tally;
-  /** Whether the counts by kind, where there are any, add up to these. */
+  /** The counts by kind, if there are any, add up to the tally. */
   readonly kindsAddUp: boolean;
 }
+
+const openChunks = sql<number>`(
+  select count(*)
+  from load_chunks c
+  where c.load_id = loads.load_id and c.done_at is null
+)`.as('openChunks');
 
 const kindsAddUp = sql<boolean>`coalesce(
   (
@@ -114,57 +117,126 @@ const kindsAddUp = sql<boolean>`coalesce(
     where n.load_id = loads.load_id
   ),
   true
-)`;
+)`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number): Promise<FinishState> {
-  const row = await db
+  const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await db
     .selectFrom('loads')
-    .select([
-      'job_id',
-      'total_rows',
-      'amends',
-      'pass',
-      'max_errors',
-      'max_changed',
-      'max_removed_values',
-      'plan',
-      'rows_read',
-      'rows_inserted',
-      'rows_updated',
-      'rows_unchanged',
-      'rows_superseded',
-      'rows_rejected',
-      'rows_amended',
-      sql<number>`(
-        select count(*)
-        from load_chunks c
-        where c.load_id = loads.load_id and c.done_at is null
-      )`.as('open_chunks'),
-      kindsAddUp.as('kinds_add_up'),
-    ])
+    .select(camel('job_id', 'total_rows', 'amends', 'pass', 'plan'))
+    .select(camel('max_errors', 'max_changed', 'max_removed_values'))
+    .select([tally, openChunks, kindsAddUp])
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
-  return {
-    jobId: row.job_id,
-    totalRows: row.total_rows,
-    isAmendment: row.amends !== null,
-    openChunks: row.open_chunks,
-    pass: row.pass as LoadPass,
-    guards: {
-      maxErrors: row.max_errors,
-      maxChanged: row.max_changed,
-      maxRemovedValues: row.max_removed_values,
-    },
-    plan: row.plan as PlanSummary | null,
-    kindsAddUp: row.kinds_add_up,
-    tally: {
-      read: row.rows_read,
-      inserted: row.rows_inserted,
-      updated: row.rows_updated,
-      unchanged: row.rows_unchanged,
-      superseded: row.rows_superseded,
-      rejected: row.rows_rejected,
-      amended: row.rows_amended,
-    },
-  };
+  return { ...state, isAmendment: amends !== null, guards: { maxErrors, maxChanged, maxRemovedValues } };
+}
+
+/**
+ * Queues a completed plan behind all accepted loads, to be applied; also one whose application failed or was cancelled. Returns
+ * false if the load is no such plan, or its file is gone. Call it in the transaction that holds the lane's lock.
+ */
+export async function queueApply(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  onDrift: OnDrift,
+): Promise<boolean> {
+  const load = await db
+    .updateTable('loads')
+    .set({
+      status: 'queued',
+      pass: 'apply',
+      begins_anew: true,
+      on_drift: onDrift,
+      applied_at: sql`now()`,
+      work_started_at: null,
+      ended_at: null,
+      failure_code: null,
+      failure_message: null,
+      lane_position: sql`nextval('sluice.lane_positions')`,
+    })
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .where('plan', 'is not', null)
+    .where('file_ref', 'is not', null)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('pass', '=', 'plan'), eb('status', '=', 'completed')]),
+        eb.and([eb('pass', '=', 'apply'), eb('status', 'in', ['failed', 'cancelled'])]),
+      ]),
+    )
+    .returning('load_id')
+    .executeTakeFirst();
+  return load !== undefined;
+}
+
+/** Returns `null` if the load does not run. */
+export async function readBeginning(
+  db: Database,
+  loadId: number,
+): Promise<{ readonly pass: LoadPass; readonly onDrift: OnDrift | null } | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select(['pass', 'on_drift as onDrift'])
+    .where('load_id', '=', loadId)
+    .where('status', '=', 'processing')
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/**
+ * Forgets what the last pass left and begins `pass` with a task for each chunk. Returns the tasks to notify the queue of. Call it in
+ * the transaction that ends the caller's task.
+ */
+export async function beginPass(db: Database, loadId: number, pass: LoadPass): Promise<DueTask[]> {
+  const load = await db
+    .updateTable('loads')
+    .set({
+      pass,
+      begins_anew: false,
+      work_started_at: sql`now()`,
+      work_rows_before: 0,
+      chunks_done: 0,
+      rows_read: 0,
+      rows_inserted: 0,
+      rows_updated: 0,
+      rows_unchanged: 0,
+      rows_superseded: 0,
+      rows_rejected: 0,
+      repeats_resolved_at: null,
+      has_event_types: false,
+      ...(keepsPlan(pass) && {
+        plan: null,
+        plan_ended_at: null,
+        applied_at: null,
+        on_drift: null,
+        ...planBegins,
+      }),
+    })
+    .where('load_id', '=', loadId)
+    .where('status', '=', 'processing')
+    .returning(camel('job_id', 'request_id', 'environment_id'))
+    .executeTakeFirst();
+  if (load === undefined) throw new Fault(`load ${loadId} does not run`);
+  await db
+    .updateTable('load_chunks')
+    .set({
+      done_at: null,
+      rows_inserted: null,
+      rows_updated: null,
+      rows_unchanged: null,
+      rows_superseded: null,
+      rows_rejected: null,
+      attempts: 0,
+      losses: 0,
+    })
+    .where('load_id', '=', loadId)
+    .execute();
+  await db.deleteFrom('load_rejects').where('load_id', '=', loadId).execute();
+  await db.deleteFrom('load_kinds').where('load_id', '=', loadId).execute();
+  await forgetRepeats(db, [loadId]);
+  if (keepsPlan(pass)) {
+    await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
+    await forgetPlannedRows(db, [loadId]);
+  }
+  return insertChunkTasks(db, loadId, load);
 }

@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { RunStatus } from '../../domain/run-status.ts';
+import { camel, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 
-/* Runs of schedules as they are read and shown, and what each took. */
+/* Runs of schedules as they are shown, and the items that each took. */
 
-/** A run as its row. Times in UTC. */
 export interface ScheduleRun {
   readonly runId: number;
   readonly environmentId: number;
@@ -24,7 +24,7 @@ export interface ScheduleRun {
   readonly deliveredTo: string | null;
   readonly code: string | null;
   readonly reason: string | null;
-  /** What went wrong at the last attempt, should another follow. */
+  /** The last error of a run that is tried again. */
   readonly lastError: string | null;
   readonly definition: unknown;
   readonly notify: Notify | null;
@@ -37,7 +37,7 @@ export interface RunFilter {
   readonly dueAt?: Date;
 }
 
-/** Latest due time first. */
+/** Reads runs, latest due time first. */
 export async function readRuns(db: Database, filter: RunFilter, limit: number): Promise<ScheduleRun[]> {
   let query = selectRuns(db);
   const { runId, environmentId, name, dueAt } = filter;
@@ -45,14 +45,13 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   if (environmentId !== undefined) query = query.where('schedule_runs.environment_id', '=', environmentId);
   if (name !== undefined) query = query.where('schedule_name', '=', name);
   if (dueAt !== undefined) query = query.where('due_at', '=', dueAt);
-  const rows = await query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
-  return rows.map(toRun);
+  return query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
 }
 
-/** Those that wait for their jobs although none is under way any more: in the order in which they were made, of those after `after`. */
+/** Reads runs after `after` that wait for their jobs although all have ended, in the order in which they were made. */
 export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
   const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
-  const rows = await selectRuns(db)
+  return selectRuns(db)
     .where('status', '=', 'waiting')
     .where('run_id', '>', after)
     .where(
@@ -65,7 +64,6 @@ export async function readRunsToEnd(db: Database, after: number, limit: number):
     .orderBy('run_id')
     .limit(limit)
     .execute();
-  return rows.map(toRun);
 }
 
 function selectRuns(db: Database) {
@@ -75,46 +73,25 @@ function selectRuns(db: Database) {
     .leftJoin('tasks', (join) =>
       join.on('tasks.kind', '=', 'run').onRef('tasks.subject_id', '=', 'schedule_runs.run_id'),
     )
-    .selectAll('schedule_runs')
-    .select(['environments.name as environment', 'tasks.lease_until', 'tasks.last_error as task_error']);
-}
-
-type RunRow = Awaited<ReturnType<ReturnType<typeof selectRuns>['execute']>>[number];
-
-function toRun(row: RunRow): ScheduleRun {
-  return {
-    runId: row.run_id,
-    environmentId: row.environment_id,
-    environment: row.environment,
-    name: row.schedule_name,
-    dueAt: row.due_at,
-    cause: row.cause as ScheduleRun['cause'],
-    status: row.lease_until === null ? (row.status as RunStatus) : 'running',
-    missed: row.missed,
-    startedAt: row.started_at,
-    endedAt: row.ended_at,
-    attempts: row.attempts,
-    rangeFrom: row.range_from,
-    rangeTo: row.range_to,
-    deliveredTo: row.delivered_to,
-    code: row.reason_code,
-    reason: row.reason,
-    lastError: row.task_error ?? row.last_error,
-    definition: row.definition,
-    notify: row.notify as unknown as Notify | null,
-  };
+    .select(camel('run_id', 'schedule_runs.environment_id', 'due_at', 'cause', 'missed', 'started_at'))
+    .select(camel('ended_at', 'attempts', 'range_from', 'range_to', 'delivered_to', 'reason', 'definition'))
+    .select(['environments.name as environment', 'schedule_name as name', 'reason_code as code', 'notify'])
+    .select([
+      sql<RunStatus>`case when lease_until is null then schedule_runs.status else 'running' end`.as('status'),
+      sql<string | null>`coalesce(tasks.last_error, schedule_runs.last_error)`.as('lastError'),
+    ]);
 }
 
 export interface RunItem {
   readonly item: string;
   readonly version: string | null;
-  /** Null: it was refused, and the error says why. */
+  /** `null`: it was refused, and the error says why. */
   readonly jobId: string | null;
   readonly isNew: boolean;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Call it in the transaction that accepts the job. An item that was refused before may be taken now. */
+/** Call it in the transaction that accepts the job. Replaces an item that was refused before. */
 export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
   const values = {
     version: item.version,
@@ -135,21 +112,17 @@ export async function insertRunItem(db: Database, runId: number, item: RunItem):
 export async function readRunItems(db: Database, runId: number): Promise<RunItem[]> {
   const rows = await db
     .selectFrom('schedule_run_items')
-    .selectAll()
+    .select(camel('item', 'version', 'job_id', 'is_new', 'error_code', 'error_message'))
     .where('run_id', '=', runId)
     .orderBy('item')
     .execute();
-  return rows.map((row) => ({
-    item: row.item,
-    version: row.version,
-    jobId: row.job_id,
-    isNew: row.is_new,
-    error:
-      row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? row.error_code },
+  return rows.map(({ errorCode, errorMessage, ...item }) => ({
+    ...item,
+    error: toFailure(errorCode, errorMessage),
   }));
 }
 
-/** What an earlier attempt refused may be there now. */
+/** Forgets what an earlier attempt refused: it may be acceptable now. */
 export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
   await db.deleteFrom('schedule_run_items').where('run_id', '=', runId).where('job_id', 'is', null).execute();
 }

@@ -1,29 +1,27 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
+import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
-import type { Uploads } from '../schema.ts';
 
-/** A file that was sent to be inspected, as it was sent; or as much of it as has come. */
+/** A file sent to be inspected, or as much of it as has come. */
 export interface Upload {
   readonly uploadId: string;
-  /** As the sender calls it; null: not at all. */
   readonly filename: string | null;
   readonly contentType: string | null;
   /** The request said `Content-Encoding: gzip`. */
   readonly isGzip: boolean;
   /** Bytes as sent. */
   readonly fileSize: number;
-  /** Of these, those that have come. */
   readonly receivedBytes: number;
-  /** Hex, of the bytes as sent; null as long as that is not known. */
+  /** Hex, of the bytes as sent; `null` until all have come and were read. */
   readonly sha256: string | null;
-  /** The job whose stored file it is; null: it was sent. */
+  /** The job whose stored file it is; `null`: it was sent. */
   readonly fileOf: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
 }
 
-/** The bytes [start, end) of an upload, as a file of their own. */
+/** A file with the bytes [start, end) of an upload. */
 export interface UploadPart {
   readonly start: number;
   readonly end: number;
@@ -39,19 +37,20 @@ export interface AppendClaim {
 export type NewUpload = Omit<Upload, 'fileOf' | 'createdAt' | 'expiresAt'>;
 
 const uploadColumns = [
-  'upload_id',
-  'filename',
-  'content_type',
-  'is_gzip',
-  'file_size',
-  'received_bytes',
-  'uploads.sha256',
-  'created_at',
-  'expires_at',
-  sql<string | null>`(select l.job_id from loads l where l.load_id = uploads.file_of)`.as('file_of_job'),
+  ...camel(
+    'upload_id',
+    'filename',
+    'content_type',
+    'is_gzip',
+    'file_size',
+    'received_bytes',
+    'uploads.sha256',
+  ),
+  ...camel('created_at', 'expires_at'),
+  sql<string | null>`(select l.job_id from loads l where l.load_id = uploads.file_of)`.as('fileOf'),
 ] as const;
 
-/** That of a load may be gone before the upload is. */
+/** The stored file of a load may expire before the upload does. */
 const hasFile = sql<boolean>`(
   uploads.file_of is null
   or exists (select 1 from loads l where l.load_id = uploads.file_of and l.file_ref is not null)
@@ -59,32 +58,20 @@ const hasFile = sql<boolean>`(
 
 const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
-/** Kept for `keptMs` from now on. */
-export async function insertUpload(
+export function insertUpload(
   db: Database,
   environmentId: number,
   upload: NewUpload,
   keptMs: number,
 ): Promise<Upload> {
-  const row = await db
+  return db
     .insertInto('uploads')
-    .values({
-      upload_id: upload.uploadId,
-      environment_id: environmentId,
-      filename: upload.filename,
-      content_type: upload.contentType,
-      is_gzip: upload.isGzip,
-      file_size: upload.fileSize,
-      received_bytes: upload.receivedBytes,
-      sha256: upload.sha256,
-      expires_at: inMs(keptMs),
-    })
+    .values(snake({ ...upload, environmentId, expiresAt: inMs(keptMs) }))
     .returning(uploadColumns)
     .executeTakeFirstOrThrow();
-  return toUpload(row);
 }
 
-/** The stored file of a load, kept for `keptMs` from now on at most; null if the environment has no such load, or its file is gone. */
+/** Makes an upload of the stored file of a load. Returns `null` if the environment has no such load, or its file is gone. */
 export async function insertUploadOfLoad(
   db: Database,
   environmentId: number,
@@ -125,10 +112,10 @@ export async function insertUploadOfLoad(
     )
     .returning(uploadColumns)
     .executeTakeFirst();
-  return row === undefined ? null : toUpload(row);
+  return row ?? null;
 }
 
-/** Part of the transaction that counts its bytes as received. */
+/** Call it in the transaction that counts the bytes as received. */
 export async function insertPart(
   db: Database,
   uploadId: string,
@@ -140,7 +127,7 @@ export async function insertPart(
     .execute();
 }
 
-/** Uploads of the environment of which bytes are missing. Whoever creates one counts first, one at a time: call it in the transaction. */
+/** Counts the unfinished uploads of the environment, and locks it: call it in the transaction that creates another. */
 export async function countOpenUploads(db: Database, environmentId: number): Promise<number> {
   await sql`select 1 from environments where environment_id = ${environmentId} for no key update`.execute(db);
   const { open } = await db
@@ -153,7 +140,7 @@ export async function countOpenUploads(db: Database, environmentId: number): Pro
   return Number(open);
 }
 
-/** Null if there is none in the environment, or it has expired. */
+/** Returns `null` if the environment has no such upload, or it has expired. */
 export async function findUpload(
   db: Database,
   environmentId: number,
@@ -167,12 +154,12 @@ export async function findUpload(
     .where('expires_at', '>', sql<Date>`now()`)
     .where(hasFile)
     .executeTakeFirst();
-  return row === undefined ? null : toUpload(row);
+  return row ?? null;
 }
 
-/** The latest of the environment that have not expired, latest first. */
-export async function listUploads(db: Database, environmentId: number, limit: number): Promise<Upload[]> {
-  const rows = await db
+/** Lists the environment's uploads that have not expired, latest first. */
+export function listUploads(db: Database, environmentId: number, limit: number): Promise<Upload[]> {
+  return db
     .selectFrom('uploads')
     .select(uploadColumns)
     .where('environment_id', '=', environmentId)
@@ -182,31 +169,25 @@ export async function listUploads(db: Database, environmentId: number, limit: nu
     .orderBy('upload_id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(toUpload);
 }
 
-/** What has come of it, in the order of the bytes. */
-export async function listParts(db: Database, uploadId: string): Promise<UploadPart[]> {
-  const rows = await db
+/** Lists the parts in the order of their bytes. */
+export function listParts(db: Database, uploadId: string): Promise<UploadPart[]> {
+  return db
     .selectFrom('upload_parts')
-    .select(['byte_start', 'byte_end', 'file_ref'])
+    .select(['byte_start as start', 'byte_end as end', 'file_ref as ref'])
     .where('upload_id', '=', uploadId)
     .orderBy('byte_start')
     .execute();
-  return rows.map(({ byte_start, byte_end, file_ref }) => ({
-    start: byte_start,
-    end: byte_end,
-    ref: file_ref as FileRef,
-  }));
 }
 
-/** The stored file that an upload is of; null if it is gone. */
+/** Returns the stored file of a load; `null` if it is gone. */
 export async function findStoredFile(db: Database, jobId: string): Promise<FileRef | null> {
   const row = await db.selectFrom('loads').select('file_ref').where('job_id', '=', jobId).executeTakeFirst();
-  return (row?.file_ref ?? null) as FileRef | null;
+  return row?.file_ref ?? null;
 }
 
-/** From now on this request alone may append; null if by now something else has come than the `offset` says, or nothing may. */
+/** Lets only this request append. Returns `null` if the upload no longer ends at `offset`, or has expired. */
 export async function claimAppend(
   db: Database,
   uploadId: string,
@@ -223,7 +204,7 @@ export async function claimAppend(
   return row === undefined ? null : { uploadId, attempt: row.attempt };
 }
 
-/** The part counts, and the upload is kept for `keptMs` from now on; false if another request has claimed it, or it is being removed. */
+/** Adds a part and keeps the upload for `keptMs` from now. Returns false if another request has claimed it, or it is being removed. */
 export async function addPart(
   db: Database,
   { uploadId, attempt }: AppendClaim,
@@ -244,12 +225,11 @@ export async function addPart(
   return true;
 }
 
-/** Once all of its bytes have come. */
 export async function recordHash(db: Database, uploadId: string, sha256: string): Promise<void> {
   await db.updateTable('uploads').set({ sha256 }).where('upload_id', '=', uploadId).execute();
 }
 
-/** Nothing is added to it any more; false if the environment has none of that id. */
+/** Closes an upload for removal. Returns false if the environment has no such upload. */
 export async function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
   const row = await db
     .updateTable('uploads')
@@ -262,7 +242,7 @@ export async function condemnUpload(db: Database, environmentId: number, uploadI
   return row !== undefined;
 }
 
-/** Up to `limit` that have expired: nothing is added to them any more. */
+/** Closes up to `limit` expired uploads for removal. */
 export async function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
   const rows = await db
     .updateTable('uploads')
@@ -280,7 +260,7 @@ export async function condemnExpiredUploads(db: Database, limit: number): Promis
   return rows.map(({ upload_id }) => upload_id);
 }
 
-/** Up to `limit` that were created in the deletion's environment before it: nothing is added to them any more. */
+/** Closes up to `limit` uploads that were created in the deletion's environment before it. */
 export async function condemnEarlierUploads(
   db: Database,
   deletionId: number,
@@ -303,26 +283,6 @@ export async function condemnEarlierUploads(
   return rows.map(({ upload_id }) => upload_id);
 }
 
-/** Once their files are gone. */
 export async function forgetUploads(db: Database, uploadIds: readonly string[]): Promise<void> {
   await db.deleteFrom('uploads').where('upload_id', 'in', uploadIds).execute();
-}
-
-type UploadRow = Omit<Selectable<Uploads>, 'environment_id' | 'attempt' | 'file_of'> & {
-  readonly file_of_job: string | null;
-};
-
-function toUpload(row: UploadRow): Upload {
-  return {
-    uploadId: row.upload_id,
-    filename: row.filename,
-    contentType: row.content_type,
-    isGzip: row.is_gzip,
-    fileSize: row.file_size,
-    receivedBytes: row.received_bytes,
-    sha256: row.sha256,
-    fileOf: row.file_of_job,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-  };
 }

@@ -2,13 +2,13 @@ import { join } from 'node:path';
 import { type InboxFile, inboxFolders } from '../../domain/inbox.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
-import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
 import {
   countOpenInboxFiles,
   openInboxFilesOf,
   type RecentInboxFile,
   recentInboxFiles,
-} from '../../postgres/stores/inbox-history.ts';
+} from '../../postgres/stores/inbox.ts';
+import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
 import { statOf } from './claimed-file.ts';
 import { findFolder, lookInto } from './folders.ts';
 import { findInbox, mappingErrorName } from './inbox.ts';

@@ -4,7 +4,7 @@ import { inputError } from '../../domain/errors.ts';
 import type { InboxFile } from '../../domain/inbox.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import type { Database } from '../../postgres/database.ts';
-import { findFailedInboxFile } from '../../postgres/stores/inbox-history.ts';
+import { findFailedInboxFile } from '../../postgres/stores/inbox.ts';
 import { statOf } from './claimed-file.ts';
 import { findInbox } from './inbox.ts';
 

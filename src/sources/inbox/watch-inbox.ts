@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Interrupted } from '../../domain/errors.ts';
 import { type Poller, startPoller } from '../../poller.ts';
 import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
-import { InboxLock } from '../../postgres/stores/inbox-lock.ts';
+import { InboxLock } from '../../postgres/stores/inbox.ts';
 import type { ClaimTools } from './claimed-file.ts';
 import { concludeFiles } from './conclude.ts';
 import { findFolder } from './folders.ts';

@@ -1,0 +1,157 @@
+/*
+ * What columns hold beyond what the database knows: the domain's unions, ids and JSON. With these types, `camel` and `snake`, a
+ * selected row is the domain's record and an inserted record is a row; no store needs a mapper.
+ */
+import {
+  type AliasedRawBuilder,
+  type ColumnType,
+  type InsertType,
+  type SelectType,
+  sql,
+  type UpdateType,
+} from 'kysely';
+import type { DataType } from '../domain/data-type.ts';
+import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
+import type { Entity, LoadEntity, PropertyEntity } from '../domain/entity.ts';
+import type { ExportFile, ExportRequest, ExportStatus, ExportWarning } from '../domain/export.ts';
+import type { ExportFormat } from '../domain/export-format.ts';
+import type { InboxFolder, InboxOptions, InboxOutcome, InboxReason, InboxState } from '../domain/inbox.ts';
+import type {
+  CountedKind,
+  LoadPass,
+  LoadStatus,
+  LoadType,
+  OnDrift,
+  PlanSummary,
+  Preset,
+  StoredFormat,
+} from '../domain/load.ts';
+import type { Channel, DeliveryState, EventType, JobKind, Notify, Outcome } from '../domain/notification.ts';
+import type { Origin } from '../domain/origin.ts';
+import type { RejectCode } from '../domain/reject.ts';
+import type { RunStatus } from '../domain/run-status.ts';
+import type { SavedMapping } from '../domain/saved-mapping.ts';
+import type { Holder, Scope } from '../domain/scope.ts';
+import type { ReadAs, SourceOptions } from '../domain/source.ts';
+import type { TaskKindName } from '../domain/task.ts';
+import type { FileRef } from '../files/file-store.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
+import type { DB, Json } from './schema.ts';
+
+/** The types that are read; what is written is checked by the constraints of the tables. A JSON column that may be null says so. */
+interface Known {
+  api_keys: { scopes: readonly Scope[] };
+  console_sessions: { holder: Holder };
+  deletion_ids: { outcome: DeletionOutcome };
+  deletions: { entity: Entity; status: DeletionStatus; origin: Origin['kind'] };
+  export_files: { dataset: ExportFile['dataset']; file_ref: FileRef };
+  exports: {
+    format: ExportFormat;
+    origin: Origin['kind'];
+    request: ExportRequest;
+    status: ExportStatus;
+    warnings: readonly ExportWarning[];
+  };
+  inbox_files: {
+    folder: InboxFolder;
+    options: InboxOptions;
+    outcome: InboxOutcome;
+    reasons: readonly InboxReason[];
+    state: InboxState;
+  };
+  load_rejects: { error_code: RejectCode; kind: CountedKind };
+  loads: {
+    column_map: Readonly<Record<string, string>>;
+    entity: LoadEntity;
+    file_format: StoredFormat;
+    file_ref: FileRef;
+    header: CsvHeader | null;
+    on_drift: OnDrift;
+    origin: Origin['kind'];
+    pass: LoadPass;
+    plan: PlanSummary | null;
+    preset: Preset;
+    read_as: ReadAs | null;
+    source_options: SourceOptions;
+    status: LoadStatus;
+    type: LoadType;
+  };
+  mappings: {
+    column_map: SavedMapping['map'];
+    column_names: readonly string[] | null;
+    entity: LoadEntity;
+    format: NonNullable<SavedMapping['format']>;
+    source_options: SavedMapping['source'];
+  };
+  notification_deliveries: { channel: Channel; state: DeliveryState };
+  notification_events: { type: EventType };
+  notification_subscriptions: {
+    channel: Channel;
+    job_kinds: readonly JobKind[];
+    outcomes: readonly Outcome[];
+  };
+  properties: { data_type: DataType; entity: PropertyEntity };
+  received_files: { file_ref: FileRef };
+  schedule_runs: { cause: 'due' | 'made_up' | 'asked'; notify: Notify | null; status: RunStatus };
+  segments: { definition: object };
+  tasks: { kind: TaskKindName };
+  upload_parts: { file_ref: FileRef };
+}
+
+type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<Column>, UpdateType<Column>>;
+
+/** JSON has a null of its own, which does not tell whether the column may be null. */
+type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
+
+/** The tables, with the types that the domain gives their columns. */
+export type Tables = {
+  [T in keyof DB]: T extends keyof Known
+    ? { [C in keyof DB[T]]: C extends keyof Known[T] ? Retyped<DB[T][C], Known[T][C]> : DB[T][C] }
+    : DB[T];
+};
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Rest}`
+  ? `${Head}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+
+type Unqualified<Column extends string> = Column extends `${string}.${infer Name}` ? Name : Column;
+
+type InCamelCase<Column extends string> = Column extends string
+  ? `${Column} as ${CamelCase<Unqualified<Column>>}`
+  : never;
+
+/** Selects columns under their names in camel case. */
+export function camel<const Column extends string>(...columns: Column[]): InCamelCase<Column>[] {
+  return columns.map((column) => {
+    const name = column.slice(column.indexOf('.') + 1);
+    return `${column} as ${name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())}`;
+  }) as InCamelCase<Column>[];
+}
+
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name;
+
+type InSnakeCase<T> = { [K in keyof T & string as SnakeCase<K>]: T[K] };
+
+/** Returns the record with the names of columns; each of its members is one. */
+export function snake<T extends object>(record: T): InSnakeCase<T> {
+  const named = Object.entries(record).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    value,
+  ]);
+  return Object.fromEntries(named) as InSnakeCase<T>;
+}
+
+/** A hash, in hex. */
+export function hex<Name extends string>(column: string, name: Name): AliasedRawBuilder<string, Name> {
+  return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
+}
+
+/** Why a job failed; `null` if it did not. */
+export function toFailure(
+  code: string | null,
+  message: string | null,
+): { readonly code: string; readonly message: string } | null {
+  return code === null ? null : { code, message: message ?? code };
+}
