@@ -1,6 +1,6 @@
 /**
- * Every bound in one place. Bytes unless the name says otherwise. Those an operator may change are defaults
- * here and settings in `config.ts`; the others are part of what "a record" means.
+ * Every bound in one place, in bytes unless the name says otherwise. Those that an operator may change are defaults here and settings in
+ * `config.ts`; the others are part of what "a record" means.
  */
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -8,12 +8,12 @@ const GiB = 1024 * MiB;
 
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */
 export const MAX_RECORD_BYTES = MiB;
-/** One property value, as UTF-8 text (a nested value: as JSON). */
+/** The size of a property value as UTF-8 text, of a nested value as JSON. */
 export const MAX_VALUE_BYTES = 64 * KiB;
 /** user_id and company_id. */
 export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
-/** Properties of an environment and entity that are listed, and event names of an environment. */
+/** Listed properties of an environment and entity, and event names of an environment. */
 export const MAX_LISTED_NAMES = 10_000;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
@@ -21,7 +21,7 @@ export const MAX_OPERATOR_FILE_DEPTH = 64;
 export const MAX_OPERATOR_FILE_ITEMS = 5_000;
 export const MAX_SURVEY_MODULES = 200;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
-/** What is reported of a file that is wrong all over, and what is looked for in it. */
+/** The problems that are reported of a file, and those that are searched for. */
 export const MAX_OPERATOR_FILE_PROBLEMS = 100;
 export const MAX_SCHEMA_ERRORS = 50_000;
 export const MAX_ITEM_KEY_CHARS = 100;
@@ -33,7 +33,7 @@ export const MAX_QUESTION_CHARS = 2_000;
 export const MAX_REMEMBERED_NAMES = 200_000;
 /** Objects and arrays inside one another, the record itself being level 1. */
 export const MAX_DEPTH = 32;
-/** The same before it is parsed, with the `company` and the `metadata` that may stand around a value. */
+/** The nesting before parsing, which counts the `company` and the `metadata` around a value. */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
 /** Properties of one record beside its documented keys, and as many in its `metadata` and in its `company`. */
 export const MAX_RECORD_PROPERTIES = 10_000;
@@ -47,26 +47,24 @@ export const SAMPLED_ROWS = 64;
 /** The header line of a CSV, and the blank lines before it. */
 export const MAX_HEADER_BYTES = MiB;
 export const MAX_BLANK_BYTES = 64 * KiB;
-/** Of a line with a quote too many: quotes that may be the one. */
+/** Quotes of a line that are tried as the one too many. */
 export const MAX_STRAY_QUOTES = 16;
-/** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
+/** Problems that are reported of a header, and columns that a message names. */
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;
-/** Of a sheet's name, in an option or in a workbook. */
 export const MAX_SHEET_NAME_CHARS = 255;
-/** Column names that the record of a job has. */
 export const MAX_READ_AS_COLUMNS = 100;
-/** Of the columns that were given a name, those that a sentence in the job record is about. */
+/** Notes of a job record about columns that were given a name. */
 export const MAX_HEADER_NOTES = 20;
-/** What is looked at to find how a CSV is written, and where its header stands. */
+/** The sample from which a CSV's dialect and header are found. */
 export const DIALECT_SAMPLE_BYTES = MiB;
 /** The longest beginning that is sniffed outside of a sandbox: a wide file takes tenths of a second. */
 export const SNIFFED_HERE_BYTES = 64 * KiB;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
-/** Of a number written out, its power of ten included. */
+/** The length of a number written out, with its power of ten. */
 export const MAX_NUMBER_CHARS = 20_000;
-/** What is kept of a refused record; a longer one is cut and the message says so. */
+/** A longer refused record is cut, and the message says so. */
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
 /** Target length of a chunk: the unit of work, retry and parallelism. */
@@ -81,47 +79,44 @@ export const MAX_REFUSED_AT_FIRST = 100_000;
 export const READ_BYTES = 256 * KiB;
 /** Bytes written to a file between two syncs in the background. */
 export const FILE_SYNC_BYTES = 16 * MiB;
-/**
- * Temporary files that nobody wrote to or touched for so long are of a process that was killed, and so are received files of which
- * nobody made a load for so long, in milliseconds.
- */
+/** Temporary files that nobody touched for so long belong to a killed process, as do received files that nobody loaded. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
-/** How often a file that is in use is touched, whether or not anything is written to it. */
+/** A file in use is touched this often, even if nothing is written to it. */
 export const FILE_TOUCH_MS = 5 * 60 * 1000;
 /**
- * How long an upload waits to learn whether a COMMIT whose answer was lost took effect. Longer than a session may idle in its
- * transaction (15 s): one that hears no COMMIT has rolled back by then.
+ * An upload waits so long to learn whether a COMMIT whose answer was lost took effect. A session may idle in its transaction for 15 s
+ * only: if it got no COMMIT, it has rolled back by then.
  */
 export const COMMIT_DOUBT_MS = 20_000;
-/** On S3: a file is sent in parts of at least so many bytes, so many parts at a time, and has at most so many. */
+/** The parts in which a file is sent to S3: their size, how many are in flight, and the most of a file. */
 export const S3_PART_BYTES = 8 * MiB;
 export const S3_PARTS_IN_FLIGHT = 2;
 export const MAX_S3_PARTS = 10_000;
-/** Times that a request to S3 is made, and that a read which broke off is taken up again without a byte since the last. */
+/** Attempts at a request to S3, and at resuming a read without a byte since the last attempt. */
 export const S3_ATTEMPTS = 3;
 export const S3_CONNECT_MS = 5_000;
-/** Without a byte on a connection to S3, in milliseconds, after which it is given up. */
+/** A connection to S3 without a byte for so long is given up. */
 export const S3_STALL_MS = 20_000;
 export const S3_CHECK_MS = 5_000;
 /** Connections to S3 of one process; downloads that callers take slowly hold one each. */
 export const MAX_S3_CONNECTIONS = 500;
 /** Objects removed at a time. */
 export const S3_REMOVALS_AT_A_TIME = 8;
-/** An upload to S3 that was begun this long ago is one that nobody goes on with; its age says when it began, no more. */
+/** A multipart upload to S3 that was begun this long ago is abandoned. */
 export const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 /** S3 signs for a week at most. */
 export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
-/** What is looked at to tell the format of a file, and its encoding. */
+/** The beginnings of a file from which its format and its encoding are told. */
 export const SNIFF_BYTES = 4 * KiB;
 export const ENCODING_SNIFF_BYTES = MiB;
-/** What is looked at to tell how JSON is laid out, and lines of it that are read for that. */
+/** The beginning of a file from which the layout of JSON is told, and the lines that are parsed for it. */
 export const JSON_SNIFF_BYTES = MiB;
 export const MAX_SNIFFED_LINES = 100;
 /** Keys inside one another that lead to the records of a JSON document. */
 export const MAX_RECORDS_PATH = 16;
-/** gzip inside gzip: how many times a file is unpacked at most. */
+/** Layers of gzip inside gzip. */
 export const MAX_GZIP_LAYERS = 2;
-/** The same per byte of a Parquet or Avro file, as NDJSON: these write a value that repeats only once. */
+/** Bytes of NDJSON per byte of a Parquet or Avro file, which writes a repeated value only once. */
 export const MAX_COLUMNAR_RATIO = 2_000;
 /**
  * Bounds of one row of a Parquet or Avro file: its values (no record of MAX_RECORD_BYTES can have more) and its characters as
@@ -129,7 +124,7 @@ export const MAX_COLUMNAR_RATIO = 2_000;
  */
 export const MAX_TYPED_ROW_VALUES = MAX_RECORD_BYTES / 2;
 export const MAX_TYPED_ROW_CHARS = 32 * MiB;
-/** One block of an Avro file, packed and unpacked, and what stands before the first. */
+/** A block of an Avro file, packed and unpacked, and the header before the first. */
 export const MAX_AVRO_BLOCK_BYTES = 16 * MiB;
 export const MAX_AVRO_HEADER_BYTES = MiB;
 /**
@@ -141,19 +136,19 @@ export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 export const MAX_PARQUET_PAGE_VALUES = 2 * 1024 * 1024;
 export const MAX_PARQUET_HELD_BYTES = 128 * MiB;
 export const PARQUET_READ_AHEAD_BYTES = 32 * MiB;
-/** Members that a ZIP archive may have; what stands before its directory is read once, whatever it says. */
+/** Members of a ZIP archive. */
 export const MAX_ZIP_MEMBERS = 10_000;
 /** Members, or sheets, that a message or a note names. */
 export const MAX_NAMED_PARTS = 10;
-/** Of a workbook: sheets, relations and styles; text that cells share, held in memory; rows as Excel has them. */
+/** Bounds of a workbook: sheets, relations and styles; shared text held in memory; rows and columns as in Excel. */
 export const MAX_SHEETS = 1_000;
 export const MAX_WORKBOOK_STYLES = 100_000;
 export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
 export const MAX_SHEET_ROWS = 1_048_576;
 export const MAX_SHEET_COLUMNS = 16_384;
-/** One cell: more than Excel takes (32 767), and as much as a value may have. */
+/** A cell; Excel itself takes 32 767 characters. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
-/** What is read of a sheet to know whether it has data. */
+/** The beginning of a sheet that is searched for data. */
 export const SHEET_SNIFF_BYTES = 256 * KiB;
 /** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
@@ -172,12 +167,12 @@ export const SANDBOX_START_MS = 30_000;
 export const SANDBOX_WAIT_MS = 30_000;
 export const SANDBOX_IDLE_MS = 60_000;
 
-/** How long a file is kept that was sent to be inspected, in milliseconds after the last of its bytes. */
+/** A file that was sent to be inspected is kept so long after its last byte. */
 export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** Of an environment: uploads that are incomplete; and what a list of uploads shows. */
+/** Incomplete uploads of an environment, and uploads that a list shows. */
 export const MAX_OPEN_UPLOADS = 100;
 export const MAX_LISTED_UPLOADS = 100;
-/** What an upload that comes in several requests is stored in: who is killed loses no more; and so many parts of a file that comes in one. */
+/** Parts of a resumable upload, which bound what a killed process loses, and parts of a file that comes in one request. */
 export const UPLOAD_PART_BYTES = 16 * MiB;
 export const MAX_UPLOAD_PARTS_OF_ONE = 1_000;
 /** Requests that one upload may come in. */
@@ -194,34 +189,31 @@ export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
 /** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
 export const MAX_PAGE_BYTES = MiB;
-/** What a page of JSON shows of a refused record; files of rejects have all that is kept. */
+/** The part of a refused record that a page of JSON shows; files of rejects have all that is kept. */
 export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 /** Refused records, and bytes of them, that a download of rejects holds at a time. */
 export const REJECTS_AT_A_TIME = 1_000;
 export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
-/** Refused records of a chunk that are not UTF-8 and of which is said what they may be in. */
+/** Refused records of a chunk that are not UTF-8 and for which an encoding is suggested. */
 export const MAX_EXPLAINED_RECORDS = 100;
-/** The shape of a value, and what is looked at of the value to tell it. */
+/** The shape of a value, and the beginning of the value that it is made of. */
 export const MAX_SHAPE_CHARS = 48;
 export const MAX_SHAPED_CHARS = 256;
 /** Causes of a job that are listed, the most frequent first; the others are counted. */
 export const MAX_SHOWN_CAUSES = 50;
 /** The time, in milliseconds, that a list of causes spends on trying mends. */
 export const CAUSES_MS = 10_000;
-/** Of a cause: records that are shown, and each of their values and texts, in characters. */
+/** Sample records of a cause, and the characters of each of their values. */
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
-/** Of what is replaced in a column of refused records, and by what, in characters. */
 export const MAX_REPLACEMENT_CHARS = 256;
-/** Of a cause: records on which mends are tried, and their bytes. */
+/** Records of a cause on which mends are tried, and their bytes. */
 export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
 /** Properties that the summary of a plan names, those with the most changes; and rows of it that are shown. */
 export const MAX_PLAN_PROPERTIES = 1_000;
 export const PLAN_SAMPLE_ROWS = 50;
-/** Of a value that is shown in it, as JSON. */
 export const MAX_SAMPLE_VALUE_CHARS = 256;
-/** Properties of a row that is shown in it. */
 export const MAX_SAMPLE_PROPERTIES = 50;
 /** Rows of a plan, and bytes of them, that a download holds at a time. */
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
@@ -236,24 +228,24 @@ export const MAX_EDITED_RECORDS = 1_000;
 export const MAX_SHOWN_AMENDMENTS = 100;
 /** Unfinished jobs before one that waits, of each kind, that are counted. */
 export const MAX_COUNTED_AHEAD = 10_000;
-/** Answers that a serving process holds until their callers have taken them: of one connection, of one environment, of all. */
+/** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
 export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;
 export const MAX_HELD_BYTES_PER_ENVIRONMENT = 16 * MiB;
 export const MAX_HELD_BYTES = 128 * MiB;
 /** The share of these bytes that answers without a key may take. */
 export const MAX_HELD_BYTES_WITHOUT_KEY = 32 * MiB;
-/** An answer of which no such piece is taken for so long is cut: 2 KiB a second is the least. */
+/** An answer is cut if no such piece of it is taken for so long, that is at less than 2 KiB a second. */
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 export const ANSWER_STALL_MS = 30_000;
-/** How long the API waits for a statement that only reads. */
+/** The timeout of statements of the API that only read. */
 export const READ_TIMEOUT_MS = 5_000;
 /** Segments on a page of their lookup. */
 export const MAX_LOOKUP_PAGE_SIZE = 200;
 
-/** Problems that one refusal names: of a request that is wrong all over nobody reads more. */
+/** Problems that one refusal names. */
 export const MAX_REQUEST_PROBLEMS = 100;
 
-/** How long a worker owns a chunk without a sign of life; on the database's clock. */
+/** A worker owns a chunk so long without a sign of life, on the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
@@ -266,8 +258,8 @@ export const SUSPECT_LOSSES = 2;
 /** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */
 export const MAX_CHUNK_LOSSES = 10;
 /**
- * A worker whose event loop gave no sign for this long is ended, in milliseconds in which its process ran. Longer than a
- * lease: what it had under way is another's by then, and it could commit nothing of it.
+ * A worker whose event loop gave no sign for this long, while its process ran, is ended. It is longer than a lease: what the worker had
+ * claimed belongs to another by then.
  */
 export const SILENT_WORKER_MS = 20_000;
 /** Attempts a chunk gets at errors that are not known to pass. */
@@ -290,7 +282,6 @@ export const MAX_BATCH_ITEMS = 10_000;
 /** Bodies of batches that a serving process holds, from their first byte to the answer, in all and of one environment: what is parsed takes a multiple. */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 export const MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT = 24 * MiB;
-/** A batch takes longer than a record, and so may its answer. */
 export const BATCH_DEADLINE_MS = 30_000;
 /** Events of a batch that share a statement: more would not fit into PostgreSQL's default work_mem. */
 export const BATCH_STATEMENT_EVENTS = 2_000;
@@ -322,7 +313,6 @@ export const MAX_SEGMENT_STRING_CHARS = 1_024;
 export const MAX_SEGMENT_DAYS = 36_500;
 /** `at_least` and `at_most`. */
 export const MAX_SEGMENT_EVENT_COUNT = 1_000_000;
-/** Of a definition that is wrong all over, nobody reads more. */
 export const MAX_SEGMENT_PROBLEMS = 100;
 /** A longer string is neither a number nor a date to a segment; bounds what Postgres is asked to read as one. */
 export const MAX_COMPARED_CHARS = 100;
@@ -330,7 +320,7 @@ export const MAX_COMPARED_CHARS = 100;
 export const MAX_SEGMENT_SAMPLE = 100;
 export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
 
-/** How long a task that failed waits before it is tried again, in milliseconds. */
+/** A task that failed waits so long before it is tried again. */
 export const TASK_PAUSE_MS = 5_000;
 
 /** Attempts at an export whose worker vanished, and at one that met an error; then it fails. */
@@ -339,25 +329,25 @@ export const MAX_EXPORT_FAILURES = 5;
 /** Ids, or event keys, that one filter of an export may list; and terms to leave out. */
 export const MAX_EXPORT_VALUES = 10_000;
 export const MAX_EXCLUSIONS = 1_000;
-/** Of these, terms with a wildcard: each is held against every row and name, and takes up to the product of the two lengths. */
+/** Exclusions with a wildcard: each is compared with every row and name, at the cost of the product of the two lengths. */
 export const MAX_EXCLUSION_PATTERNS = 100;
 /** Addresses that are notified of the end of one export. */
 export const MAX_EXPORT_EMAILS = 20;
-/** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
+/** A file of an export that grows beyond it continues in the next part. Bytes as stored. */
 export const EXPORT_PART_BYTES = GiB;
-/** What a thread packs at a time of a file of an export, and how many such blocks are held at a time. */
+/** The block of an exported file that a thread packs at a time, and the blocks that are held. */
 export const GZIP_BLOCK_BYTES = 256 * KiB;
 export const MAX_GZIP_BLOCKS = 4;
 
 /** Events that one statement removes when they have outlived their retention. */
 export const RETIREMENT_BATCH_ROWS = 5_000;
-/** How long a month that is taken out of the events waits for exports to end, and new ones for it. */
+/** A month that is taken out of the events waits so long for exports to end, and new exports for it. */
 export const EVENT_STORE_LOCK_MS = 3_000;
-/** How long it then waits for those who write events, who wait for it as long at most; and how often it tries. */
+/** It then waits so long for writers of events, who wait for it as long, and tries so often. */
 export const EVENTS_LOCK_MS = 200;
-/** How long the copy of a whole database waits for a table that somebody changes the definition of. */
+/** The copy of a database waits so long for a table whose definition is being changed. */
 export const COPY_LOCK_MS = 30_000;
-/** Of a stored file or a table, in a backup: one entry of its archive, held in memory while it is written or read. */
+/** An entry of a backup's archive: a part of a stored file or a table, held in memory. */
 export const BACKUP_PART_BYTES = 4 * MiB;
 /** The largest entry is the description of a database with very many months of events. */
 export const MAX_ARCHIVE_ENTRY_BYTES = 64 * MiB;
@@ -392,15 +382,14 @@ export const MAX_NOTIFY_EMAILS = 20;
 /** Items that are notified of the end of a schedule's run. */
 export const MAX_TOLD_ITEMS = 100;
 export const MAX_SUBSCRIPTIONS = 100;
-/** Of a webhook's address, in characters. */
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
 /** Notifications that one worker sends at a time, and that are under way to one receiver. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-/** What is read of a webhook's answer, and kept of it. */
+/** The part of a webhook's answer that is read, and the part that is kept. */
 export const MAX_ANSWER_BYTES = KiB;
 export const MAX_NOTIFICATION_ERROR_CHARS = 500;
-/** Days that is kept what was sent to whom; shorter where JOB_RETENTION_DAYS is. */
+/** Deliveries are kept so many days, or JOB_RETENTION_DAYS if that is less. */
 export const NOTIFICATION_RETENTION_DAYS = 30;
 
 /** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
@@ -409,10 +398,10 @@ export const MAX_INBOX_FAILURES = 8;
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;
 
-/** Of the host and process id that the ledger remembers of a worker. */
+/** The host and process id of a worker in the ledger. */
 export const MAX_WORKER_NAME_CHARS = 100;
 
-/** Live views: how often the ledger is looked at for all of them together. */
+/** The ledger is read this often for all live views together. */
 export const LIVE_TICK_MS = 1_000;
 /** After so long without anything a stream says that it is still there. */
 export const LIVE_HEARTBEAT_MS = 15_000;
@@ -420,13 +409,13 @@ export const LIVE_HEARTBEAT_MS = 15_000;
 export const MAX_LIVE_TOPICS = 20;
 export const MAX_LIVE_STREAMS_PER_ENVIRONMENT = 500;
 export const MAX_LIVE_STREAMS = 1_000;
-/** What a stream may have unread before it misses what comes next. Messages are shared by all who get them. */
+/** A stream with more unread bytes misses what comes next. Messages are shared by their streams. */
 export const MAX_LIVE_UNREAD_BYTES = 256 * KiB;
-/** What is kept of a topic for those who come back, and how long after the last of them left. */
+/** The past events of a topic that are kept for streams that come back, and how long after the last has left. */
 export const MAX_LIVE_PAST_EVENTS = 200;
 export const MAX_LIVE_PAST_BYTES = 512 * KiB;
 export const LIVE_LINGER_MS = 30_000;
-/** Of each kind the newest jobs, and of all kinds those unfinished, that a live list of jobs is about. */
+/** A live list of jobs shows the newest jobs of each kind, and the unfinished ones. */
 export const LIVE_RECENT_JOBS = 100;
 export const MAX_LIVE_UNFINISHED_JOBS = 500;
 /** Records that a live view shows of a quarter of a second, half of them refused ones; those that it begins with; bytes of one. */
@@ -444,7 +433,7 @@ export const SHOWN_DUE_DAYS = 7;
 export const SHOWN_RUNS = 14;
 /** A text that a list is filtered by. */
 export const MAX_FILTER_BYTES = 512;
-/** How often a process adds to the rates by the minute what it has counted, and the minutes that are kept. */
+/** A process adds its counts to the rates this often; so many minutes are kept. */
 export const RATES_FLUSH_MS = 5_000;
 export const KEPT_RATE_MINUTES = 60;
 /** Tasks that fail, and jobs of a lane, that the overview shows; and newest loads whose chunks it counts again. */
@@ -453,7 +442,7 @@ export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
 /** Jobs that one request cancels or retries by a filter. */
 export const MAX_BULK_JOBS = 500;
-/** Of the parameters that a job shows of itself: items of a list. */
+/** Items of a list among the parameters that a job shows. */
 export const MAX_SHOWN_PARAMETERS = 100;
 
 /** Schedules of a file. */
@@ -506,16 +495,14 @@ export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
 export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;
-/** How long the rows of one file of an export are counted before they are estimated. */
+/** The rows of a file of an export are counted for so long, and then estimated. */
 export const EXPORT_COUNT_MS = 2_000;
-/** How long it is counted how many refused records a replacement would mend; those counted by then are the least. */
+/** The refused records that a replacement would mend are counted for so long; the result is a lower bound then. */
 export const REPLACEMENT_COUNT_MS = 10_000;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;
 
-/** How long a sign-in to the console lasts. */
 export const CONSOLE_SESSION_MS = 12 * 3_600_000;
-/** How long a one-time link to the console may be used. */
 export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
 export const MAX_SESSIONS_PER_KEY = 100;
@@ -524,12 +511,12 @@ export const MAX_CLIENT_NAME = 200;
 
 /** Files that a move copies at a time. */
 export const MOVE_FILES_AT_A_TIME = 4;
-/** How long a move waits for the session of an earlier one that was killed. */
+/** A move waits so long for the session of an earlier one that was killed. */
 export const MOVE_LOCK_MS = 30_000;
 
-/** How long the last spans may take to be sent when a process stops. */
+/** A process that stops waits so long for its last spans to be sent. */
 export const TRACE_FLUSH_MS = 2_000;
 /** Records of a commit window whose requests its span names; the first is its parent. */
 export const MAX_WINDOW_LINKS = 32;
-/** How long the trace of a job is kept for what becomes of it. */
+/** The trace of a job is kept for so long. */
 export const JOB_TRACE_DAYS = 30;
