@@ -12,18 +12,18 @@ import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import { type Poller, startPoller } from '../poller.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
+import { forgetOldTraces } from '../postgres/stores/background-jobs.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
-import { forgetOldTraces } from '../postgres/stores/job-traces.ts';
+import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import {
   countPrunable,
   deleteLoads,
   findExpiredFiles,
-  forgetFile,
+  forgetFiles,
   forgetOldKeys,
-} from '../postgres/stores/prunable.ts';
-import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
+} from '../postgres/stores/stored-files.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
 import { forgetOldWorkers } from '../postgres/stores/workers.ts';
 import { planEventPruning, pruneEvents, removeReplaced } from '../retention/prune-events.ts';
@@ -153,7 +153,7 @@ async function pruneBatch(
     expired.map(({ loadId, ref }) =>
       atATime(async () => {
         await files.remove(ref);
-        await forgetFile(db, loadId);
+        await forgetFiles(db, [loadId]);
       }),
     ),
   );

@@ -21,7 +21,7 @@ import { createDatabase } from '../postgres/database.ts';
 import { migrate, readMigrations } from '../postgres/migrate.ts';
 import { createPool } from '../postgres/pool.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
-import { forgetFile } from '../postgres/stores/prunable.ts';
+import { forgetFiles } from '../postgres/stores/stored-files.ts';
 import type { About, Manifest } from './archive.ts';
 import { readArchive } from './read-archive.ts';
 import { DamagedArchive } from './tar.ts';
@@ -168,7 +168,7 @@ async function forgetMissing(
     for await (const { kind, id, ref } of namedFiles(client)) {
       if (forgotten.has(`${kind} ${id}`) || (await files.size(ref)) !== null) continue;
       forgotten.add(`${kind} ${id}`);
-      if (kind === 'load') await forgetFile(db, Number(id));
+      if (kind === 'load') await forgetFiles(db, [Number(id)]);
       else if (kind === 'export') await markFilesExpired(db, Number(id));
       else await db.deleteFrom('uploads').where('upload_id', '=', id).execute();
     }

@@ -1,4 +1,4 @@
-import { readProfile } from '../postgres/stores/read-profiles.ts';
+import { readProfile } from '../postgres/stores/profiles.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import { required } from './options.ts';

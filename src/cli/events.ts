@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { COMMIT_LAG_MS, MAX_TAIL_EVENTS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
-import { type LatestEventsQuery, type ReadEvent, readLatestEvents } from '../postgres/stores/read-events.ts';
+import { type LatestEventsQuery, type ReadEvent, readLatestEvents } from '../postgres/stores/events.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { parsed, text } from './options.ts';

@@ -1,6 +1,6 @@
 import { MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { readUserEvents } from '../postgres/stores/read-events.ts';
-import { readProfile } from '../postgres/stores/read-profiles.ts';
+import { readUserEvents } from '../postgres/stores/events.ts';
+import { readProfile } from '../postgres/stores/profiles.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { parsed, required, text } from './options.ts';

@@ -17,12 +17,12 @@ import {
   findKeptExports,
   findKeptFiles,
   findLoadsWithRejects,
-  forgetFiles,
   restartExports,
 } from '../postgres/stores/deletion-traces.ts';
 import { readIds } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
 import { readRejectsPage } from '../postgres/stores/rejects.ts';
+import { forgetFiles } from '../postgres/stores/stored-files.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';

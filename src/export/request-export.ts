@@ -8,7 +8,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { insertExport } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
-import { keepTrace } from '../postgres/stores/job-traces.ts';
+import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { findSegmentIds } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';

@@ -18,8 +18,8 @@ import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
+import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
-import { keepTrace } from '../postgres/stores/job-traces.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import {
@@ -29,7 +29,7 @@ import {
   recordReceived,
   takeReceived,
   touchReceived,
-} from '../postgres/stores/received-files.ts';
+} from '../postgres/stores/stored-files.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import type { ReceivingStore } from './receive/asides.ts';

@@ -15,7 +15,7 @@ import {
 } from '../domain/limits.ts';
 import type { FileRef } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { takeReceived } from '../postgres/stores/received-files.ts';
+import { takeReceived } from '../postgres/stores/stored-files.ts';
 import {
   type AppendClaim,
   addPart,

@@ -8,12 +8,17 @@ import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
-import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
-import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
+import {
+  chunksToReplay,
+  findRepeats,
+  keepReplayed,
+  noteEventRepeats,
+  resolveRepeats,
+} from '../postgres/stores/repeats.ts';
 import {
   beginPass,
   type FinishState,

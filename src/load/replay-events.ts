@@ -20,13 +20,13 @@ import {
   replaceEvents,
 } from '../postgres/merge/add-events.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
+import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
   type EventRepeat,
   endEventReplay,
   eventChunksToReplay,
   readEventRepeats,
-} from '../postgres/stores/event-repeats.ts';
-import { readRefusedRows } from '../postgres/stores/rejects.ts';
+} from '../postgres/stores/repeats.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';

@@ -10,7 +10,7 @@ import { inputError, TransientError } from '../domain/errors.ts';
 import { MAX_LISTED_UPLOADS, READ_BYTES, UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { takeReceived } from '../postgres/stores/received-files.ts';
+import { takeReceived } from '../postgres/stores/stored-files.ts';
 import {
   condemnExpiredUploads,
   condemnUpload,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { SEARCH_BUDGET_MS, SEGMENTS_PER_STATEMENT } from '../domain/limits.ts';
 import type { Reader } from '../postgres/reader.ts';
-import { profileAlias } from '../postgres/stores/read-profiles.ts';
+import { profileAlias } from '../postgres/stores/profiles.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';

@@ -4,7 +4,7 @@ import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
 import { keepAlive } from '../poller.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
-import { readTrace } from '../postgres/stores/job-traces.ts';
+import { readTrace } from '../postgres/stores/background-jobs.ts';
 import { endEarlierSessions, endOwnSession } from '../postgres/stores/task-sessions.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';

@@ -4,7 +4,7 @@ import { applyPlan } from '../../src/load/apply-plan.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
-import { forgetFile } from '../../src/postgres/stores/prunable.ts';
+import { forgetFiles } from '../../src/postgres/stores/stored-files.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type FileOptions,
@@ -183,7 +183,7 @@ test('a plan that is cancelled before it is applied can be applied; one whose fi
     .select('load_id')
     .where('job_id', '=', expired.jobId)
     .executeTakeFirstOrThrow();
-  await forgetFile(t.system.db, load_id);
+  await forgetFiles(t.system.db, [load_id]);
   const expiredProblem = { problems: [{ code: 'job_expired' }] };
   await expect(applyPlan(quiet, environmentId, expired.jobId, 'refuse')).rejects.toMatchObject(
     expiredProblem,

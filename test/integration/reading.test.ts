@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findArchivedUntil } from '../../src/postgres/stores/read-events.ts';
+import { findArchivedUntil } from '../../src/postgres/stores/events.ts';
 import { listProfiles, type ProfileFilter } from '../../src/profiles/list-profiles.ts';
 import { readPropertyFilter } from '../../src/profiles/property-filter.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';

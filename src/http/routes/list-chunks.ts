@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
-import { readChunks } from '../../postgres/stores/job-history.ts';
+import { readChunks } from '../../postgres/stores/background-jobs.ts';
 import { chunkStates } from '../../postgres/stores/live.ts';
 import { rowQuery } from '../job-rows.ts';
 import { envelope, readRowCursor, sendEnvelope, writeRowCursor } from '../page.ts';

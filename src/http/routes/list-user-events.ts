@@ -4,7 +4,7 @@ import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readRangeEnd } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_EVENT_NAME_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { findArchivedUntil, isUserKnown, readUserEvents } from '../../postgres/stores/read-events.ts';
+import { findArchivedUntil, isUserKnown, readUserEvents } from '../../postgres/stores/events.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { envelope, eventPage, readEventCursor, sendEnvelope, writeEventCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';

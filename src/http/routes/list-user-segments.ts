@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { readProfile } from '../../postgres/stores/read-profiles.ts';
+import { readProfile } from '../../postgres/stores/profiles.ts';
 import { findSegmentsOf } from '../../profiles/find-segments-of.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, jobRefusals } from '../schemas/answers.ts';

@@ -5,7 +5,7 @@ import { deletionBodies, readDeletionRequest } from '../../deletion/request-dele
 import type { Entity } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
-import { findArchivedUntil } from '../../postgres/stores/read-events.ts';
+import { findArchivedUntil } from '../../postgres/stores/events.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { component, orNull, refusals, withExamples } from '../schemas/answers.ts';

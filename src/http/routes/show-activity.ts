@@ -9,9 +9,8 @@ import {
   MAX_COUNTED_USERS,
 } from '../../domain/limits.ts';
 import { isTimeZone } from '../../domain/time-zone.ts';
-import { countUsersOf, readActivity } from '../../postgres/stores/read-activity.ts';
-import { findArchivedUntil, isUserKnown } from '../../postgres/stores/read-events.ts';
-import { readProfile } from '../../postgres/stores/read-profiles.ts';
+import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
+import { readProfile } from '../../postgres/stores/profiles.ts';
 import { ruled, worded } from '../../validation.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { originKinds } from '../../domain/origin.ts';
-import { readJobHistory } from '../../postgres/stores/job-history.ts';
+import { readJobHistory } from '../../postgres/stores/background-jobs.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, jobRefusals, orNull } from '../schemas/answers.ts';
 import { jobFields, jobIdOf, jobParameters } from '../schemas/job-record.ts';

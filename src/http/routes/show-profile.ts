@@ -4,7 +4,7 @@ import type { System } from '../../context.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ID_BYTES } from '../../domain/limits.ts';
-import { readProfile } from '../../postgres/stores/read-profiles.ts';
+import { readProfile } from '../../postgres/stores/profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { sendJson } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';

@@ -1,8 +1,6 @@
-import { sql } from 'kysely';
+import { type NotNull, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
-import { forgetPlannedRows } from './plans.ts';
-import { forgetRepeats } from './repeats.ts';
 import { restartTasks } from './tasks.ts';
 
 /** Loads of the deletion's environment that were accepted before it. By then all of them have ended. */
@@ -33,23 +31,16 @@ export interface KeptFile {
 }
 
 /** Up to `limit` files kept of earlier loads. */
-export async function findKeptFiles(db: Database, deletionId: number, limit: number): Promise<KeptFile[]> {
-  const rows = await db
+export function findKeptFiles(db: Database, deletionId: number, limit: number): Promise<KeptFile[]> {
+  return db
     .selectFrom('loads')
-    .select(['load_id', 'file_ref'])
+    .select(['load_id as loadId', 'file_ref as ref'])
     .where('file_ref', 'is not', null)
     .where(earlier(deletionId))
     .orderBy('load_id')
     .limit(limit)
+    .$narrowType<{ ref: NotNull }>()
     .execute();
-  return rows.map(({ load_id, file_ref }) => ({ loadId: load_id, ref: file_ref as FileRef }));
-}
-
-/** Their files are gone, and so is what was kept for a retry, and what their plans say of profiles. */
-export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
-  await forgetPlannedRows(db, loadIds);
-  await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
-  await forgetRepeats(db, loadIds);
 }
 
 /** Earlier loads that have refused records. */

@@ -1,7 +1,12 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import type { Database } from '../database.ts';
-import { readQuery, runQuery } from '../database.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { inputError } from '../../domain/errors.ts';
+import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
+import { type Database, queryRows, readQuery, runQuery } from '../database.ts';
+import type { Reader } from '../reader.ts';
+import { isUnknownName } from '../sqlstate.ts';
+import { instantText } from './profiles.ts';
 
 export interface EventRow {
   readonly environmentId: number;
@@ -104,4 +109,198 @@ export async function countStoredEvents(
         and e.inserted_at = r.inserted_at and e.event_id = r.event_id`.execute(db);
   const { rows: all = 0, same = 0 } = found.rows[0] ?? {};
   return { rows: all, same, dated: 0 };
+}
+
+/** Where an event stands among those of its user. */
+export interface EventPosition {
+  /** Instant with its microseconds. */
+  readonly at: string;
+  readonly id: string;
+}
+
+export interface ReadEvent extends EventPosition {
+  readonly json: string;
+}
+
+export interface UserEventsQuery {
+  readonly userId: string;
+  /** Instant, included; null: from the beginning. */
+  readonly from: string | null;
+  /** Instant, excluded; null: to the last. */
+  readonly to: string | null;
+  readonly eventName: string | null;
+  /** The last event of the page before; null: this is the first page. */
+  readonly before: EventPosition | null;
+  readonly limit: number;
+  /** Of JSON; the last event may be beyond it. */
+  readonly bytes: number;
+}
+
+const userEvents = readQuery('read-user-events');
+
+/** Newest first. `more`: there are others that match. */
+export async function readUserEvents(
+  { pool }: Pick<Reader, 'pool'>,
+  environmentId: number,
+  query: UserEventsQuery,
+): Promise<{ readonly events: readonly ReadEvent[]; readonly more: boolean }> {
+  const { userId, from, to, eventName, limit, bytes } = query;
+  // No id is lower than an empty one: what is before it lies before its instant.
+  const before = query.before ?? { at: to ?? 'infinity', id: '' };
+  const rows = await queryRows<ReadEvent & { found: number }>(pool, userEvents, [
+    ...[environmentId, userId, from ?? '-infinity', before.at, before.id, eventName],
+    ...[limit + 1, bytes],
+  ]);
+  const events = rows.slice(0, limit);
+  return { events, more: (rows[0]?.found ?? 0) > events.length };
+}
+
+/** Whether anything is stored of a user: a profile, or an event. Events may come before the profile does. */
+export async function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
+  const { rows } = await sql<{ known: boolean }>`
+    select
+      exists (select 1 from users where environment_id = ${environmentId} and user_id = ${userId})
+      or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`.execute(
+    db,
+  );
+  return rows[0]?.known === true;
+}
+
+/**
+ * Up to when events of the environment may be in archives, which only exports read; null: none are. A month on its way there
+ * counts, whoever's events it holds.
+ */
+export async function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
+  const { rows } = await sql<{ until: string | null }>`
+    select ${instantText(sql`greatest(
+      (select max(last_at) from event_archives where environment_id = ${environmentId} and state = 'stored'),
+      (
+        select max((month + interval '1 month') at time zone 'UTC')
+        from event_retirements
+        where state = 'retired' and archives
+      )
+    )`)} as until`.execute(db);
+  return rows[0]?.until ?? null;
+}
+
+export interface LatestEventsQuery {
+  readonly userId: string | null;
+  readonly eventName: string | null;
+  /** Only those that happened within so many milliseconds before now; null: whenever. */
+  readonly withinMs: number | null;
+  readonly limit: number;
+}
+
+/** The latest events of an environment that have happened by now, the oldest of them first. */
+export async function readLatestEvents(
+  db: Database,
+  environmentId: number,
+  { userId, eventName, withinMs, limit }: LatestEventsQuery,
+): Promise<ReadEvent[]> {
+  const conditions = [
+    sql`environment_id = ${environmentId} and inserted_at <= now()`,
+    ...(withinMs === null ? [] : [sql`inserted_at >= now() - make_interval(secs => ${withinMs / 1_000})`]),
+    ...(userId === null ? [] : [sql`user_id = ${userId}`]),
+    ...(eventName === null ? [] : [sql`event_name = ${eventName}`]),
+  ];
+  const at = instantText(sql.ref('page.inserted_at'));
+  const { rows } = await sql<ReadEvent>`
+    select ${at} as at, page.event_id as id, row_to_json(shown)::text as json
+    from (
+      select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
+      from events
+      where ${sql.join(conditions, sql` and `)}
+      order by inserted_at desc, event_id desc, user_id desc
+      limit ${limit}
+    ) page
+    cross join lateral (
+      select
+        page.event_id, page.event_type, page.event_name, page.user_id, page.company_id, page.source,
+        ${at} as inserted_at,
+        page.metadata
+    ) shown
+    order by page.inserted_at, page.event_id, page.user_id`.execute(db);
+  return rows;
+}
+
+export interface Activity {
+  /** The latest MAX_COUNTED_EVENTS at most; all numbers are of these. */
+  readonly events: number;
+  readonly isComplete: boolean;
+  readonly firstAt: string | null;
+  readonly lastAt: string | null;
+  /** Days on which something happened, the oldest first. */
+  readonly days: readonly { readonly day: string; readonly events: number }[];
+  /** The most frequent first. */
+  readonly names: readonly {
+    readonly event_name: string;
+    readonly events: number;
+    readonly last_at: string;
+  }[];
+}
+
+export interface ActivityQuery {
+  readonly id: string;
+  /** Of which days the events are shown by day: those that begin after so many days before now. */
+  readonly days: number;
+  /** Whose days they are. */
+  readonly timeZone: string;
+}
+
+/** By events_user_idx or events_company_idx. @throws InputError `invalid_field` for a time zone that the database does not know. */
+export async function readActivity(
+  db: Database,
+  entity: Entity,
+  environmentId: number,
+  { id, days, timeZone }: ActivityQuery,
+): Promise<Activity> {
+  const found = sql<Activity>`
+    with counted as materialized (
+      select inserted_at, event_name, row_number() over (order by inserted_at desc) as place
+      from events
+      where environment_id = ${environmentId} and ${sql.ref(idColumn[entity])} = ${id}
+      order by inserted_at desc
+      limit ${MAX_COUNTED_EVENTS + 1}
+    ),
+    kept as (select * from counted where place <= ${MAX_COUNTED_EVENTS}),
+    by_day as (
+      select to_char(inserted_at at time zone ${timeZone}, 'YYYY-MM-DD') as day, count(*) as events
+      from kept
+      where (inserted_at at time zone ${timeZone})::date > (now() at time zone ${timeZone})::date - ${days}::int
+      group by 1
+    ),
+    by_name as (
+      select event_name, count(*) as events, ${instantText(sql`max(inserted_at)`)} as last_at
+      from kept
+      group by event_name
+      order by events desc, event_name
+      limit ${MAX_ACTIVITY_NAMES}
+    )
+    select
+      (select count(*) from kept) as events,
+      (select count(*) from counted) <= ${MAX_COUNTED_EVENTS} as "isComplete",
+      (select ${instantText(sql`min(inserted_at)`)} from kept) as "firstAt",
+      (select ${instantText(sql`max(inserted_at)`)} from kept) as "lastAt",
+      (select coalesce(json_agg(d order by d.day), '[]') from by_day d) as days,
+      (select coalesce(json_agg(n order by n.events desc, n.event_name), '[]') from by_name n) as names`;
+  const { rows } = await found.execute(db).catch((error: unknown) => {
+    if (!isUnknownName(error)) throw error;
+    throw inputError('invalid_field', 'The database knows no such time zone', 'time_zone');
+  });
+  const [row] = rows;
+  if (row === undefined) throw new Error('a row was expected');
+  return row;
+}
+
+/** Users who belong to a company now, MAX_COUNTED_USERS at most. */
+export async function countUsersOf(db: Database, environmentId: number, companyId: string): Promise<number> {
+  const { rows } = await sql<{ users: number }>`
+    select count(*) as users
+    from (
+      select 1
+      from users
+      where environment_id = ${environmentId} and company_id = ${companyId}
+      limit ${MAX_COUNTED_USERS}
+    ) of_company`.execute(db);
+  return rows[0]?.users ?? 0;
 }

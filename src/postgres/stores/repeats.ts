@@ -1,8 +1,13 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
-import type { LoadPass } from '../../domain/load.ts';
+import {
+  addOutcomes,
+  countedKinds,
+  type LoadPass,
+  noOutcomes,
+  type OutcomesByKind,
+} from '../../domain/load.ts';
 import type { Database } from '../database.ts';
-import { unchangedEvents } from './event-repeats.ts';
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
@@ -206,4 +211,132 @@ export async function forgetRepeats(db: Database, loadIds: readonly number[]): P
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
   await db.deleteFrom('load_event_replays').where('load_id', 'in', loadIds).execute();
+}
+
+/*
+ * Events that stand in several chunks of a load. Each chunk numbers equal events from 0, and takes what it finds of an id
+ * as having been there. What the chunks before it hold is known once all are done.
+ */
+
+/**
+ * Notes, for each chunk, the events that stand in earlier ones, and those whose id is the caller's and was added by a later
+ * chunk, which must give way. Where no chunk found an event there already, none stands in several; a dry run adds none,
+ * and so finds none. Call it in the transaction that also holds the fence.
+ */
+export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
+  await sql`set local work_mem = '64MB'`.execute(db);
+  await sql`
+    with met as (
+      select k.chunk_no, hash, true as is_written
+      from load_chunk_keys k, unnest(k.written) hash
+      where k.load_id = ${loadId} and k.entity = 'events' and (${mayHaveRepeats(loadId)})
+      union all
+      select k.chunk_no, hash, false
+      from load_chunk_keys k, unnest(k.unchanged) hash
+      where k.load_id = ${loadId} and k.entity = 'events' and (${mayHaveRepeats(loadId)})
+    ),
+    repeated as (
+      select hash from met group by hash having min(chunk_no) < max(chunk_no)
+    ),
+    in_chunk as (
+      select hash, chunk_no, count(*) as met, bool_or(is_written) as is_written
+      from met join repeated using (hash)
+      group by hash, chunk_no
+    ),
+    placed as (
+      select
+        hash,
+        chunk_no,
+        is_written,
+        coalesce(sum(met) over earlier, 0) as rows_before,
+        bool_or(is_written) over (partition by hash) as is_of_load
+      from in_chunk
+      window earlier as (partition by hash order by chunk_no rows between unbounded preceding and 1 preceding)
+    )
+    insert into load_event_replays (load_id, chunk_no, key_hash, rows_before, is_written)
+    select ${loadId}, chunk_no, hash, rows_before, is_written
+    from placed
+    where rows_before > 0 or (hash & 1 = 1 and is_of_load and not is_written)
+    on conflict do nothing`.execute(db);
+}
+
+const mayHaveRepeats = (loadId: number) => sql`
+  select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
+
+/** Rows, if some chunk found an event there already. */
+export const unchangedEvents = (loadId: unknown) => sql`
+  select 1
+  from load_kinds n
+  where n.load_id = ${loadId} and n.kind in ('track', 'page_view') and n.rows_unchanged > 0`;
+
+/** Chunks that hold events to be put right, in file order. */
+export async function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom('load_event_replays')
+    .select('chunk_no')
+    .distinct()
+    .where('load_id', '=', loadId)
+    .orderBy('chunk_no')
+    .execute();
+  return rows.map((row) => row.chunk_no);
+}
+
+/** What is noted of an id in a chunk. */
+export interface EventRepeat {
+  /** Rows of earlier chunks. */
+  readonly rowsBefore: number;
+  /** The chunk has added it. */
+  readonly isWritten: boolean;
+}
+
+/** By the hash of the id, as `EventBuffer` has it. As many as the chunk has events, at most. */
+export async function readEventRepeats(
+  db: Database,
+  loadId: number,
+  chunkNo: number,
+): Promise<ReadonlyMap<bigint, EventRepeat>> {
+  const { rows } = await sql<{ hash: string; rowsBefore: number; isWritten: boolean }>`
+    select key_hash::text as hash, rows_before as "rowsBefore", is_written as "isWritten"
+    from load_event_replays
+    where load_id = ${loadId} and chunk_no = ${chunkNo}`.execute(db);
+  return new Map(rows.map(({ hash, ...repeat }) => [BigInt(hash), repeat]));
+}
+
+/** What a chunk's replay adds to the counts, and takes from them. */
+export type Corrections = OutcomesByKind;
+
+/** The chunk's events are right, and so are the counts. False: they were before. */
+export async function endEventReplay(
+  db: Database,
+  loadId: number,
+  chunkNo: number,
+  corrections: Corrections,
+): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('load_event_replays')
+    .where('load_id', '=', loadId)
+    .where('chunk_no', '=', chunkNo)
+    .executeTakeFirst();
+  if (numDeletedRows === 0n) return false;
+  const kinds = countedKinds.map((kind) => ({ kind, ...corrections[kind] }));
+  const sum = countedKinds.reduce((total, kind) => addOutcomes(total, corrections[kind]), noOutcomes);
+  await sql`
+    with corrected as (
+      update load_kinds k
+      set
+        rows_inserted = rows_inserted + c.inserted,
+        rows_unchanged = rows_unchanged + c.unchanged,
+        rows_superseded = rows_superseded + c.superseded
+      from json_to_recordset(${JSON.stringify(kinds)}) as c (
+        kind text, inserted bigint, unchanged bigint, superseded bigint
+      )
+      where k.load_id = ${loadId} and k.kind = c.kind
+    )
+    update loads
+    set
+      rows_inserted = rows_inserted + ${sum.inserted},
+      rows_unchanged = rows_unchanged + ${sum.unchanged},
+      rows_superseded = rows_superseded + ${sum.superseded}
+    where load_id = ${loadId}`.execute(db);
+  return true;
 }

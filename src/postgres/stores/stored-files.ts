@@ -1,9 +1,80 @@
-import { sql } from 'kysely';
+import { type NotNull, sql } from 'kysely';
 import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
+
+/** Before the file is complete in the store: from then on somebody must know of it. */
+export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
+  await db.insertInto('received_files').values({ file_ref: ref }).execute();
+}
+
+/** Somebody still uses the file; false if it is being removed, or gone. */
+export async function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
+  const row = await db
+    .updateTable('received_files')
+    .set({ received_at: sql<Date>`now()` })
+    .where('file_ref', '=', ref)
+    .where('condemned_at', 'is', null)
+    .returning('file_ref')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The file belongs to a load from now on; false if it is being removed. Call it in the transaction of the load. */
+export async function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
+  const row = await db
+    .deleteFrom('received_files')
+    .where('file_ref', '=', ref)
+    .where('condemned_at', 'is', null)
+    .returning('file_ref')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/**
+ * No load may take the file any more: true. False if one has it, or it is gone. Waits for a transaction that took it and of
+ * which nobody knows yet whether it is committed. Call it in a transaction.
+ * @throws an error of Postgres if that is not known within `withinMs`
+ */
+export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
+  const bound = `${withinMs}ms`;
+  await sql`
+    select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`.execute(
+    db,
+  );
+  const row = await db
+    .updateTable('received_files')
+    .set({ condemned_at: sql`coalesce(condemned_at, now())` })
+    .where('file_ref', '=', ref)
+    .returning('file_ref')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Up to `limit` files that no load may take any more, because none has for `olderThanMs`. */
+export async function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
+  const rows = await db
+    .updateTable('received_files')
+    .set({ condemned_at: sql`coalesce(condemned_at, now())` })
+    .where('file_ref', 'in', (eb) =>
+      eb
+        .selectFrom('received_files')
+        .select('file_ref')
+        .where('received_at', '<', sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`)
+        .orderBy('received_at')
+        .limit(limit),
+    )
+    .returning('file_ref')
+    .execute();
+  return rows.map(({ file_ref }) => file_ref);
+}
+
+/** Once the file is gone. */
+export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
+  await db.deleteFrom('received_files').where('file_ref', '=', ref).execute();
+}
 
 export interface RetentionDays {
   readonly fileDays: number;
@@ -74,26 +145,26 @@ export async function countPrunable(
 }
 
 /** Received files that have outlived their retention, up to `limit`. */
-export async function findExpiredFiles(
+export function findExpiredFiles(
   db: Database,
   fileDays: number,
   limit: number,
 ): Promise<{ readonly loadId: number; readonly ref: FileRef }[]> {
-  const rows = await db
+  return db
     .selectFrom('loads')
-    .select(['load_id', 'file_ref'])
+    .select(['load_id as loadId', 'file_ref as ref'])
     .where('file_ref', 'is not', null)
     .where('ended_at', '<', daysAgo(fileDays))
     .limit(limit)
+    .$narrowType<{ ref: NotNull }>()
     .execute();
-  return rows.map((row) => ({ loadId: row.load_id, ref: row.file_ref as FileRef }));
 }
 
-/** The file of a load is gone, and with it what was kept for a retry, which without the file there cannot be, and the rows of its plan. */
-export async function forgetFile(db: Database, loadId: number): Promise<void> {
-  await forgetPlannedRows(db, [loadId]);
-  await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', loadId).execute();
-  await forgetRepeats(db, [loadId]);
+/** Forgets the files of loads, which are gone, with what a retry would need and the rows of their plans. */
+export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
+  await forgetPlannedRows(db, loadIds);
+  await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
+  await forgetRepeats(db, loadIds);
 }
 
 /** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects; how many that were. */
