@@ -4,7 +4,8 @@ import { formatCount, plural } from '../domain/wording.ts';
 import { analyzeStale } from '../postgres/maintenance.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
-import { previewSegment, type SegmentPreview } from '../segments/preview-segment.ts';
+import type { SegmentMembers } from '../postgres/stores/segments.ts';
+import { previewSegment } from '../segments/preview-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { defineCommand } from './define-command.ts';
@@ -88,7 +89,7 @@ async function count(
   { system, environmentId }: EnvironmentSession,
   segment: Segment,
   sample: number,
-): Promise<SegmentPreview> {
+): Promise<SegmentMembers> {
   await analyzeStale(system.db, system.log);
   try {
     return await previewSegment(system.db, environmentId, segment, { sample });

@@ -13,14 +13,15 @@ import {
   READ_TIMEOUT_MS,
 } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
+import { inSavepoint } from '../postgres/database.ts';
 import type { Reader } from '../postgres/reader.ts';
+import { countWithin, inSnapshot, type Snapshot } from '../postgres/snapshot.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { findSegments } from './find-segments.ts';
 import { readRequest } from './read-request.ts';
 import { requireValid } from './request-export.ts';
 import { estimateRows, setParameters } from './write/copy-out.ts';
 import { type FilePlan, planFiles, type Reading } from './write/plan.ts';
-import { inSnapshot, type Snapshot } from './write/snapshot.ts';
 
 /** What an export would write of one kind of rows. */
 export interface PreviewedFile {
@@ -114,20 +115,14 @@ async function countRows(
   client: pg.PoolClient,
   { select, pieces }: Reading,
 ): Promise<{ readonly rows: number; readonly isExact: boolean }> {
-  await client.query('savepoint counting');
-  try {
+  const count = async (): Promise<number> => {
     await setParameters(client, select);
-    await client.query(`set local statement_timeout = ${EXPORT_COUNT_MS}`);
-    const { rows } = await client.query<{ count: number }>(`select count(*) from (${select.text}) as row`);
-    await client.query('set local statement_timeout = 0');
-    const counted = rows[0]?.count ?? 0;
-    return { rows: counted + (pieces?.rows ?? 0), isExact: pieces === null || pieces.rows === 0 };
-  } catch (error) {
-    if (!isCancelledStatement(error)) throw error;
-    await client.query('rollback to savepoint counting');
-    const estimate = Math.max(0, Math.round(await estimateRows(client, select)));
-    return { rows: estimate + (pieces?.rows ?? 0), isExact: false };
-  }
+    return countWithin(client, select.text, EXPORT_COUNT_MS);
+  };
+  const counted = await inSavepoint(client, count, isCancelledStatement);
+  const isExact = 'result' in counted;
+  const rows = isExact ? counted.result : Math.max(0, Math.round(await estimateRows(client, select)));
+  return { rows: rows + (pieces?.rows ?? 0), isExact: isExact && (pieces === null || pieces.rows === 0) };
 }
 
 interface Sample {

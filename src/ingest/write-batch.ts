@@ -1,6 +1,7 @@
+import type pg from 'pg';
 import { idempotencyConflict } from '../domain/errors.ts';
 import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
@@ -149,21 +150,18 @@ export class BatchWriter {
   /** Tries the items by halves, in a transaction that leaves nothing. */
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const found = new Map<BatchItem, unknown>();
-    const search = async (client: Connection, some: readonly BatchItem[]): Promise<void> => {
+    const search = async (client: pg.PoolClient, some: readonly BatchItem[]): Promise<void> => {
       const rows = await this.#prepare(some);
-      await client.query('savepoint trial');
-      try {
+      const write = async (): Promise<void> => {
         await this.#writeRows(client, rows);
-        await client.query('set constraints all immediate');
-        await client.query('rollback to savepoint trial');
-      } catch (error) {
-        if (!isDataError(error)) throw error;
-        await client.query('rollback to savepoint trial');
-        const middle = some.length >> 1;
-        if (some.length === 1) return void found.set(some[0] as BatchItem, error);
-        await search(client, some.slice(0, middle));
-        await search(client, some.slice(middle));
-      }
+        await checkConstraints(client);
+      };
+      const tried = await inSavepoint(client, write, isDataError, { undo: true });
+      if (!('error' in tried)) return;
+      if (some.length === 1) return void found.set(some[0] as BatchItem, tried.error);
+      const middle = some.length >> 1;
+      await search(client, some.slice(0, middle));
+      await search(client, some.slice(middle));
     };
     await inTransaction(this.#context.pool, async ({ client }) => {
       await search(client, items);

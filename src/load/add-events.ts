@@ -1,7 +1,7 @@
 import type { EventKind } from '../domain/event.ts';
 import { noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
-import type { Transaction } from '../postgres/database.ts';
+import { inSavepoint, type Transaction } from '../postgres/database.ts';
 import { type AddedEvents, classifyEvents, copyEvents, mergeEvents } from '../postgres/merge/add-events.ts';
 import { isDeadlock, isUniqueViolation } from '../postgres/sqlstate.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
@@ -36,23 +36,17 @@ async function tryCopying(
   chunkNo: number,
   events: EventBuffer,
 ): Promise<EventOutcomes | null> {
-  const { client } = transaction;
   const scope = scopeOf(source, chunkNo);
-  await client.query('savepoint copying');
-  try {
-    await copyEvents(transaction, scope, {
+  const copy = (): Promise<void> =>
+    copyEvents(transaction, scope, {
       text: events.text(),
       ids: events.idText(),
       keyHashes: scope.keepKeys ? events.keyHashes() : null,
     });
-  } catch (error) {
-    // A deadlock: another chunk adds the same events in another order.
-    if (!isUniqueViolation(error) && !isDeadlock(error)) throw error;
-    await client.query('rollback to savepoint copying; release savepoint copying');
-    return null;
-  }
-  await client.query('release savepoint copying');
-  return outcomesOf(events);
+  // A deadlock: another chunk adds the same events in another order.
+  const isThere = (error: Error): boolean => isUniqueViolation(error) || isDeadlock(error);
+  const copied = await inSavepoint(transaction.client, copy, isThere);
+  return 'error' in copied ? null : outcomesOf(events);
 }
 
 /** For events of which some may be there; of those records only that `includes` lets through. */

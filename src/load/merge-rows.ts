@@ -4,7 +4,7 @@ import { eventKinds, type RecordKind } from '../domain/event.ts';
 import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
-import type { Transaction } from '../postgres/database.ts';
+import { inSavepoint, type Transaction } from '../postgres/database.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { type Batch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
 import { noteNewCompanies, planBatch } from '../postgres/merge/plan-batch.ts';
@@ -58,10 +58,11 @@ export async function mergeRowsCarefully(
   await prepareIncoming(transaction.client);
   const refused = new Map<number, Refusal>();
   for (;;) {
-    const merged = await attempt(transaction.client, 'keep', async () => ({
+    const merge = async () => ({
       ...(await mergeProfiles(transaction, source, chunkNo, rows, refused)),
       ...(await addAccepted(transaction, source, chunkNo, rows, (record) => !refused.has(record))),
-    }));
+    });
+    const merged = await inSavepoint(transaction.client, merge, isDataError);
     if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
     const known = refused.size;
     await findAllRefused(transaction, source, chunkNo, rows, refused);
@@ -253,7 +254,9 @@ async function findRefused(
 ): Promise<void> {
   const trial = async (records: readonly number[]): Promise<string | null> => {
     const tried = new Set(records);
-    const outcome = await attempt(client, 'undo', () => merge((record) => tried.has(record)));
+    const outcome = await inSavepoint(client, () => merge((record) => tried.has(record)), isDataError, {
+      undo: true,
+    });
     return 'error' in outcome ? outcome.error.message : null;
   };
   const search = async (records: readonly number[]): Promise<boolean> => {
@@ -281,26 +284,4 @@ async function findRefused(
     return true;
   };
   await search(all.filter((record) => !refused.has(record)));
-}
-
-/** Runs `work` in a savepoint. What the database says against the data is a result. */
-async function attempt<T>(
-  client: pg.PoolClient,
-  then: 'keep' | 'undo',
-  work: () => Promise<T>,
-): Promise<{ readonly result: T } | { readonly error: Error }> {
-  await client.query('savepoint attempt');
-  try {
-    const result = await work();
-    await client.query(
-      then === 'keep'
-        ? 'release savepoint attempt'
-        : 'rollback to savepoint attempt; release savepoint attempt',
-    );
-    return { result };
-  } catch (error) {
-    if (!(error instanceof Error && isDataError(error))) throw error;
-    await client.query('rollback to savepoint attempt; release savepoint attempt');
-    return { error };
-  }
 }

@@ -91,6 +91,37 @@ export async function inTransaction<T>(
   });
 }
 
+/** Checks deferred constraints now rather than at the commit. */
+export async function checkConstraints(client: pg.PoolClient): Promise<void> {
+  await client.query('set constraints all immediate');
+}
+
+/** The result of `work`, or the error of the database that it was expected to meet. */
+export type Attempt<T> = { readonly result: T } | { readonly error: Error };
+
+/**
+ * Runs `work` in a savepoint. An error that `isExpected` is returned, and what the work changed is undone; with `undo`, so is what
+ * succeeded.
+ */
+export async function inSavepoint<T>(
+  client: pg.PoolClient,
+  work: () => Promise<T>,
+  isExpected: (error: Error) => boolean,
+  { undo = false } = {},
+): Promise<Attempt<T>> {
+  const rollback = 'rollback to savepoint attempt; release savepoint attempt';
+  await client.query('savepoint attempt');
+  try {
+    const result = await work();
+    await client.query(undo ? rollback : 'release savepoint attempt');
+    return { result };
+  } catch (error) {
+    if (!(error instanceof Error && isExpected(error))) throw error;
+    await client.query(rollback);
+    return { error };
+  }
+}
+
 /** Runs `work` on a connection of its own. One that was lost meanwhile, or that `work` discards, is not given to others. */
 export async function onConnection<T>(
   pool: pg.Pool,

@@ -1,8 +1,11 @@
-import { sql } from 'kysely';
 import { SEARCH_BUDGET_MS, SEGMENTS_PER_STATEMENT } from '../domain/limits.ts';
 import type { Reader } from '../postgres/reader.ts';
 import { profileAlias } from '../postgres/stores/profiles.ts';
-import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
+import {
+  type DefinedSegment,
+  findSegmentsAmong,
+  readSegmentDefinitions,
+} from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 
@@ -40,7 +43,7 @@ export async function findSegmentsOf(
   return { ids, asked, total: readable.length };
 }
 
-async function ask(
+function ask(
   { db }: Reader,
   environmentId: number,
   userId: string,
@@ -50,14 +53,7 @@ async function ask(
   const tests = segments.flatMap(({ id, definition }) => {
     const { segment } = readSegment(definition);
     if (segment === null) return [];
-    const isIn = compileSegment(segment, { environmentId, now, user: profileAlias, only: userId });
-    return [sql`(${sql.lit(id)}, ${isIn})`];
+    return [{ id, isIn: compileSegment(segment, { environmentId, now, user: profileAlias, only: userId }) }];
   });
-  const { rows } = await sql<{ id: number }>`
-    select tested.id
-    from users as ${sql.ref(profileAlias)}
-    cross join lateral (values ${sql.join(tests)}) as tested (id, holds)
-    where environment_id = ${environmentId} and user_id = ${userId} and tested.holds
-    order by tested.id`.execute(db);
-  return rows.map(({ id }) => id);
+  return findSegmentsAmong(db, environmentId, userId, tests);
 }

@@ -14,7 +14,15 @@ import {
   SEARCH_STATEMENT_MS,
 } from '../domain/limits.ts';
 import type { Reader } from '../postgres/reader.ts';
-import { findRangeEnd, holdsOneOf, isOfCompany, type KeyRange, profileAlias, type ReadProfile, readProfiles } from '../postgres/stores/profiles.ts';
+import {
+  findRangeEnd,
+  holdsOneOf,
+  isOfCompany,
+  type KeyRange,
+  profileAlias,
+  type ReadProfile,
+  readProfiles,
+} from '../postgres/stores/profiles.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { PropertyFilter } from './property-filter.ts';

@@ -13,10 +13,10 @@ import { compileForCopy } from '../export/write/copy-out.ts';
 import { groupRows } from '../export/write/group-files.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { planRows } from '../export/write/plan.ts';
-import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
 import { writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
+import { inSnapshot, type Snapshot } from '../postgres/snapshot.ts';
 import {
   type ArchivePlace,
   archiveFolder,

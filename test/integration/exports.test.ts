@@ -9,8 +9,8 @@ import { Fault, FinalFailure, Interrupted, TransientError } from '../../src/doma
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { cancelExport } from '../../src/export/end-export.ts';
-import { inSnapshot } from '../../src/export/write/snapshot.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
+import { inSnapshot } from '../../src/postgres/snapshot.ts';
 import { beginExport } from '../../src/postgres/stores/exports.ts';
 import { taskSessionName } from '../../src/postgres/stores/task-sessions.ts';
 import { claimNextTask } from '../../src/postgres/stores/tasks.ts';

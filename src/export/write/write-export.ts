@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import { Fault } from '../../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { inSnapshot, type Snapshot } from '../../postgres/snapshot.ts';
 import type { Filter } from '../filter.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { estimateRows } from './copy-out.ts';
@@ -21,7 +22,6 @@ import {
 } from './manifest.ts';
 import { type FilePlan, planFiles } from './plan.ts';
 import { ContentHash } from './row-blocks.ts';
-import { inSnapshot, type Snapshot } from './snapshot.ts';
 
 export interface WriteExportContext {
   readonly pool: pg.Pool;

@@ -1,6 +1,8 @@
-/** The SQL of segments as lookups and exports use them. */
+/** Segments as lookups and exports use them. */
+import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
+import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
 
@@ -131,4 +133,52 @@ export async function findSegmentIds(
     .where('segment_id', 'in', possible)
     .execute();
   return new Set(rows.map((row) => row.segment_id));
+}
+
+/** A segment's id and the condition that `profileAlias` belongs to it. */
+export interface SegmentTest {
+  readonly id: number;
+  readonly isIn: Expression<SqlBool>;
+}
+
+/** Returns the ids of the segments that a user is in, in their order. */
+export async function findSegmentsAmong(
+  db: Database,
+  environmentId: number,
+  userId: string,
+  tests: readonly SegmentTest[],
+): Promise<number[]> {
+  const values: RawBuilder<unknown>[] = tests.map(({ id, isIn }) => sql`(${sql.lit(id)}, ${isIn})`);
+  const { rows } = await sql<{ id: number }>`
+    select tested.id
+    from users as ${sql.ref(profileAlias)}
+    cross join lateral (values ${sql.join(values)}) as tested (id, holds)
+    where environment_id = ${environmentId} and user_id = ${userId} and tested.holds
+    order by tested.id`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
+/** The users of a segment: their number, and the first `sample` ids. */
+export interface SegmentMembers {
+  readonly users: number;
+  readonly sample: readonly string[];
+}
+
+/** Reads the members of a segment in one snapshot. `isIn` is a condition on users as `u`; each statement may take `timeoutMs`. */
+export async function readMembers(
+  db: Database,
+  isIn: Expression<SqlBool>,
+  sample: number,
+  timeoutMs: number,
+): Promise<SegmentMembers> {
+  const snapshot = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+  return snapshot.execute(async (transaction) => {
+    await sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.execute(transaction);
+    const users = transaction.selectFrom('users as u').where(isIn);
+    const { count } = await users
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    const shown = await users.select('u.user_id').orderBy('u.user_id').limit(sample).execute();
+    return { users: count, sample: shown.map((row) => row.user_id) };
+  });
 }

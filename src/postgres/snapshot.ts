@@ -1,22 +1,20 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { Fault } from '../../domain/errors.ts';
+import { Fault } from '../domain/errors.ts';
 
-/** One state of the database, held for as long as an export reads. */
+/** A state of the database, held as long as an export reads. */
 export interface Snapshot {
   readonly client: pg.PoolClient;
-  /** All that was committed by then is in it. */
   readonly at: Date;
   readonly backendPid: number;
 }
 
-/** How long the database waits for us between two statements, while the end of a file is being stored. */
+/** The time between two statements, in which the end of a file may have to be stored. */
 const idleTimeout = '10min';
 
 /**
- * Runs `work` on a snapshot. If it fails, or the signal aborts, the session is ended: a statement under way cannot be
- * stopped gently, since a server that waits for us to read hears of nothing but its own end. `name` is what others know
- * the session by, until it ends.
+ * Runs `work` on a snapshot, in a session called `name`. If the work fails or the signal aborts, the session is terminated: a server that
+ * waits for us to read a result does not notice a request to cancel.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
@@ -42,7 +40,7 @@ export async function inSnapshot<T>(
     client.release();
     return result;
   } catch (error) {
-    // With an error the pool closes the connection; after that there is one to spare for what follows.
+    // With an error the pool closes the connection, and has one to spare for ending the session.
     client.release(error instanceof Error ? error : new Error(String(error)));
     end();
     await ending;
@@ -62,9 +60,8 @@ interface Session {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // No table of events is taken from under it; see src/postgres/stores/retirements.ts. LOCK takes no snapshot.
+  // Keeps the tables of events in place (stores/retirements.ts). LOCK takes no snapshot, the next statement does.
   await client.query('lock table event_retirements in row share mode');
-  // The next statement does.
   const { rows } = await client.query<Session>(
     `select
       statement_timestamp() as at,
@@ -95,4 +92,12 @@ async function endSession(pool: pg.Pool, { pid, startedAt }: Session, log: Logge
     // It ends by itself as soon as it has something to send.
     log.warn({ err: error, pid }, 'the session of an export could not be ended');
   }
+}
+
+/** Counts the rows of a select. Throws 57014 after `timeoutMs`. */
+export async function countWithin(client: pg.PoolClient, select: string, timeoutMs: number): Promise<number> {
+  await client.query(`set local statement_timeout = ${timeoutMs}`);
+  const { rows } = await client.query<{ count: number }>(`select count(*) from (${select}) as row`);
+  await client.query('set local statement_timeout = 0');
+  return rows[0]?.count ?? 0;
 }

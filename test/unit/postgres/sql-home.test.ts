@@ -1,0 +1,29 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { packageRoot } from '../../../src/package-root.ts';
+
+/** Statements elsewhere are of another database, copy a whole database, or are compiled from what a caller defines. */
+const others = [
+  /^src\/(backup|database-copy|move)\//,
+  /^src\/doctor\/check-postgres\.ts$/,
+  /^src\/cli\/service\/await-database\.ts$/,
+  /^src\/sources\/schedules\/postgres\.ts$/,
+  /^src\/segments\/compile-[a-z]+\.ts$/,
+  /^src\/export\/(filter|write\/[a-z-]+)\.ts$/,
+];
+
+test('SQL stands in src/postgres; elsewhere only where it is compiled, or of another database', () => {
+  const files = globSync('{src,jobs}/**/*.ts', { cwd: packageRoot }).map((file) =>
+    file.replaceAll('\\', '/'),
+  );
+  const holders = files.filter(
+    (file) =>
+      !file.startsWith('src/postgres/') &&
+      !others.some((pattern) => pattern.test(file)) &&
+      /\bsql(?:<[^`]*>)?`|\b(?:client|pool|watch|connection)\.query[(<]|\.(?:selectFrom|insertInto|updateTable|deleteFrom)\(/.test(
+        readFileSync(join(packageRoot, file), 'utf8'),
+      ),
+  );
+  expect(holders).toEqual([]);
+});
