@@ -97,7 +97,7 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
 }
 
 /** The result of `work`, or the error of the database that it was expected to meet. */
-export type Attempt<T> = { readonly result: T } | { readonly error: Error };
+type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**
  * Runs `work` in a savepoint. An error that `isExpected` is returned, and what the work changed is undone; with `undo`, so is what
