@@ -6,16 +6,16 @@ import type { Reject, RejectCode } from './reject.ts';
  * records are refused for a handful of causes, and what mends one record of a cause mostly mends all of them.
  */
 
-/** What a cause is told by. */
+/** The properties that make up a cause. */
 export interface CauseKey {
   readonly code: RejectCode;
-  /** Null where it is the record as a whole, or where the column makes no difference. */
+  /** `null` for the record as a whole, or if the column makes no difference. */
   readonly column: string | null;
   /** Empty where the code says it all. */
   readonly shape: string;
 }
 
-/** What a refused record is counted with: the number of its cause, and the shape in it. */
+/** The number of a refused record's cause, and its shape. */
 export interface RejectCause {
   readonly cause: number;
   readonly shape: string;
@@ -33,7 +33,7 @@ export function writeCauseId(cause: number): string {
   return cause.toString(16).padStart(causeDigits, '0');
 }
 
-/** Null for what is no id of a cause. */
+/** Returns `null` if the text is no id of a cause. */
 export function readCauseId(text: string): number | null {
   return text.length === causeDigits && /^[0-9a-f]+$/.test(text) ? Number.parseInt(text, 16) : null;
 }
@@ -61,7 +61,7 @@ const nullWords: ReadonlySet<string> = new Set([
 ]);
 const longestNullWord = Math.max(...[...nullWords].map((word) => word.length));
 
-/** Whether a text says that there is no value. */
+/** Tells whether a text says that there is no value. */
 export function isNullWord(text: string): boolean {
   return text.length <= 2 * longestNullWord && nullWords.has(text.trim().toLowerCase());
 }
@@ -92,7 +92,7 @@ export function shapeOf(value: string): string {
   return shorten(value.length > MAX_SHAPED_CHARS ? `${words}…` : words);
 }
 
-/** Of letters and digits in a row. The T and the Z of a time stay. */
+/** The shape of consecutive letters and digits. The T and the Z of a time stay. */
 function wordShape(word: string): string {
   if (/^\d+$/.test(word)) return digits(word.length);
   if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
@@ -112,7 +112,7 @@ function shorten(shape: string): string {
   return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
 }
 
-/** How a text begins and ends: of JSON and the like, of which the middle says nothing. */
+/** The beginning and end of a text such as JSON, whose middle says nothing. */
 export function outlineOf(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return emptyShape;

@@ -42,7 +42,7 @@ function collect(
   return Object.fromEntries(map);
 }
 
-/** Null if it is none: a header may begin with a brace too. Only here a name of ours may be empty: `Header=` is mostly a slip. */
+/** Returns `null` if it is no object: a header may begin with a brace too. Only here may our name be empty: `Header=` is mostly a slip. */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
   try {
@@ -76,7 +76,7 @@ function splitPairs(text: string): Pair[] | null {
 
 const twoNames = (column: string) => `map gives ${JSON.stringify(column)} two names`;
 
-/** Whether Postgres can hold it. */
+/** Tells whether Postgres can store the text. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }

@@ -1,4 +1,4 @@
-/** What the lookups say a property's values are. `string` also stands for values of several types. */
+/** The type of a property in the lookups. `string` also stands for values of several types. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
 
@@ -31,7 +31,7 @@ const form =
 const monthDays = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
- * Whether a text is a day of the calendar, `YYYY-MM-DD`, or a time on one: `THH:MM[:SS[.fff…]]` and then perhaps `Z` or
+ * Tells whether a text is a day of the calendar, `YYYY-MM-DD`, or a time on one: `THH:MM[:SS[.fff…]]` and then perhaps `Z` or
  * `±HH:MM`.
  */
 export function isIsoDate(text: string): boolean {
@@ -40,7 +40,7 @@ export function isIsoDate(text: string): boolean {
   return day <= 28 || hasDay(twoDigits(text, 0), twoDigits(text, 2), twoDigits(text, 5), day);
 }
 
-/** Whether dashes and the T stand where such a date has them: costs a tenth, and few texts that are no date pass. */
+/** Checks the places of the dashes and the T, at a tenth of the cost; few texts that are no date pass. */
 export function resemblesIsoDate(text: string): boolean {
   return (
     text.length >= 10 &&
@@ -50,7 +50,7 @@ export function resemblesIsoDate(text: string): boolean {
   );
 }
 
-/** The same of a text in bytes [start, end). */
+/** Checks the text in bytes [start, end). */
 export function resemblesIsoDateBytes(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   return (

@@ -1,5 +1,5 @@
 /**
- * What an operator defines. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
+ * The definitions of an operator. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
  * be translated on the way.
  */
 export const kinds = [
@@ -28,7 +28,7 @@ export const embedTypes = ['banner', 'card'] as const;
 export type EmbedType = (typeof embedTypes)[number];
 
 export interface SegmentItem {
-  /** What the file calls the item: unique among those of its kind, and what its id hangs on. */
+  /** The item's name in the file, unique among its kind. Its id belongs to it. */
   readonly key: string;
   readonly title: string;
   readonly usage: string;
@@ -36,7 +36,7 @@ export interface SegmentItem {
   readonly is_hidden: boolean;
   readonly is_protected: boolean;
   readonly status: string;
-  /** As JSON; `readSegment` takes it. */
+  /** JSON that `readSegment` reads. */
   readonly definition: object;
 }
 
@@ -70,7 +70,7 @@ export interface KeyedItem {
   readonly data_type: string;
 }
 
-/** How long events are kept in the database. */
+/** The retention of events in the database. */
 export interface RetentionItem {
   /** The name of an event; `*` stands for every one whose name is not a key itself. */
   readonly key: string;
@@ -78,7 +78,6 @@ export interface RetentionItem {
   readonly days: number;
 }
 
-/** All that an operator defines for one environment. */
 export interface Definitions {
   readonly segments: readonly SegmentItem[];
   readonly surveys: readonly SurveyItem[];
@@ -104,7 +103,6 @@ export type StoredEmbed = EmbedItem & Stored;
 export type StoredSurvey = Omit<SurveyItem, 'modules'> &
   Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
 
-/** What is stored for one environment. */
 export interface StoredDefinitions {
   readonly segments: readonly StoredSegment[];
   readonly surveys: readonly StoredSurvey[];
@@ -124,7 +122,7 @@ const separators = /[\s_.-]+/u;
 /** Between `monthly` and `Active`, and between `API` and `Key`; a digit ends a word only before a capitalised one. */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
-/** What people are shown for a key: `subscription_tier` and `subscriptionTier` become `Subscription Tier`. */
+/** Returns a key as people are shown it: `subscription_tier` and `subscriptionTier` become `Subscription Tier`. */
 export function displayName(key: string): string {
   const words = key.split(separators).flatMap((part) => (part === '' ? [] : part.split(capitals)));
   // A key of separators only has no words; in quotes it can at least be seen.

@@ -21,11 +21,11 @@ export interface Deletion {
   readonly acceptedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** How often it was begun. */
+  /** The number of times it was begun. */
   readonly attempts: number;
   /** Ids: requested, and of those that are done. */
   readonly counts: { readonly requested: number; readonly deleted: number; readonly not_found: number };
-  /** What else went. `events` of companies are those from which the company was taken. */
+  /** Other removals. `events` of companies are those from which the company was taken. */
   readonly removed: {
     readonly events: number;
     readonly rejects: number;
@@ -33,13 +33,13 @@ export interface Deletion {
     readonly exports: number;
   };
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** What the last try ran into, as long as the job goes on trying. */
+  /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
   /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
 }
 
-/** What became of one id. */
+/** The outcome of one id. */
 export interface IdOutcome {
   /** Its place in the request, from 1. */
   readonly position: number;

@@ -1,8 +1,8 @@
-/** What a profile is about. Events are not profiles and come in by other routes. */
+/** The kinds of profiles. Events are no profiles and come in by other routes. */
 export const entities = ['users', 'companies'] as const;
 export type Entity = (typeof entities)[number];
 
-/** What has properties: profiles and events. */
+/** Profiles and events have properties. */
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
 

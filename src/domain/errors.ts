@@ -51,7 +51,7 @@ export interface Problem {
   readonly code: ErrorCode;
   /** A sentence for a person. */
   readonly message: string;
-  /** Where: a field, a column, a position. */
+  /** The place: a field, a column, a position. */
   readonly details: string;
 }
 
@@ -71,7 +71,7 @@ export class InputError extends Error {
   }
 }
 
-/** What was sent is quoted in it, and the ledger keeps it: Postgres takes neither U+0000 nor half a surrogate pair. */
+/** Messages quote what was sent, and the ledger keeps them: Postgres takes neither U+0000 nor half a surrogate pair. */
 function keepable({ code, message, details }: Problem): Problem {
   return { code, message: keepableText(message), details: keepableText(details) };
 }
@@ -80,7 +80,7 @@ export function keepableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
-/** One problem, the usual case. */
+/** Creates an error with a single problem, the usual case. */
 export function inputError(code: ErrorCode, message: string, details = ''): InputError {
   return new InputError({ code, message, details });
 }

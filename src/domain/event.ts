@@ -1,4 +1,4 @@
-/** What a record of a file may say it is, in `event_type`. */
+/** The values of `event_type` in a record of a file. */
 export const recordKinds = ['identify_user', 'identify_company', 'track', 'page_view'] as const;
 export type RecordKind = (typeof recordKinds)[number];
 

@@ -5,11 +5,11 @@ import type { LoadStatus } from './load.ts';
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-/** What the files hold: a dataset each, or rows of all kinds in order of time. */
+/** The layout of the files: a dataset each, or rows of all kinds in order of time. */
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
-/** What the rows of one file are. */
+/** The content of one file. */
 export type FileDataset = Dataset | 'stream';
 
 export const compressions = ['gzip', 'none'] as const;
@@ -19,7 +19,7 @@ export type Compression = (typeof compressions)[number];
 export type ExportStatus = LoadStatus;
 
 /**
- * What an export is to hold. Every list: any of them, and an empty one does not filter; filters of different kinds are
+ * The content of an export. Every list: any of them, and an empty one does not filter; filters of different kinds are
  * combined with AND. Kept as JSON in `sluice.exports.request`.
  */
 export interface ExportRequest {
@@ -52,7 +52,7 @@ export interface Exclusion {
 export interface ExportFile {
   readonly filename: string;
   readonly dataset: FileDataset | 'manifest';
-  /** As `FileStore` knows it. */
+  /** The reference in `FileStore`. */
   readonly ref: string;
   readonly rows: number;
   readonly bytes: number;
@@ -68,12 +68,12 @@ export interface Export {
   readonly status: ExportStatus;
   readonly format: ExportFormat;
   readonly emails: readonly string[];
-  /** What of the request was ignored. */
+  /** The ignored parts of the request. */
   readonly warnings: readonly ExportWarning[];
   readonly requestedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** How often it was begun. */
+  /** The number of times it was begun. */
   readonly attempts: number;
   /** 0 to 1. */
   readonly progress: number;
@@ -81,7 +81,7 @@ export interface Export {
   readonly bytesWritten: number;
   readonly snapshotAt: Date | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** What the last try ran into, as long as the job goes on trying. */
+  /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
   /** None until it is completed, or once they have expired. */
   readonly files: readonly ExportFile[];
@@ -110,7 +110,7 @@ const eventKinds: readonly string[] = ['track', 'page_view', 'interaction', 'tra
 
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
-/** What `event_type` selects: files by their names, events by their kinds, and by any other value, which is an event's name. */
+/** Reads `event_type`, which selects files by name, and events by kind or by their own name. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
@@ -146,7 +146,7 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
   return Object.fromEntries(Object.entries(all).filter(([, value]) => !saysNothing(value)));
 }
 
-/** What `selectEvents` reads as the selection. */
+/** Writes a selection as `selectEvents` reads it. */
 function givenEvents({
   datasets: chosen,
   eventKinds: kinds,
@@ -157,7 +157,7 @@ function givenEvents({
   return chosen.flatMap((dataset) => (dataset === 'events' && some.length > 0 ? some : [dataset]));
 }
 
-/** Those that must be known names or keys of events. */
+/** Returns the values that must be names or keys of events. */
 export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !eventKinds.includes(type));
 }

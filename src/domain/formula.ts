@@ -1,5 +1,5 @@
 /*
- * What a spreadsheet would run when it opens a CSV, and how such a cell is defused and made whole again. The one definition:
+ * Cells that a spreadsheet would run when it opens a CSV, and how such a cell is defused and made whole again. The one definition:
  * exports build their SQL from it (`src/export/write/csv.ts`).
  *
  * A formula begins with = + - @ or their full-width forms, or with a tab or line break that some programs drop before they
@@ -18,7 +18,7 @@ export const apostrophe = "'";
 const starts: ReadonlySet<number> = new Set(formulaStarts);
 const isNumeral = new RegExp(numeral);
 
-/** Whether the cell is a formula, maybe behind apostrophes. */
+/** Tells whether the cell is a formula, perhaps behind apostrophes. */
 function needsDefusing(cell: string): boolean {
   let start = 0;
   while (cell[start] === apostrophe) start++;

@@ -1,10 +1,10 @@
-/** One character of a pattern: itself, or whether another one will do. */
+/** A character of a pattern, or a test of a character. */
 type Unit = string | ((character: string) => boolean);
 
 const STAR = '*';
 
 /**
- * Whether a whole text matches a pattern; `*` in it stands for any text. Of all stars only the last one passed is ever
+ * Tells whether a whole text matches a pattern; `*` in it stands for any text. Of all stars only the last one passed is ever
  * given more: where the rest does not match with the least that earlier ones took, no more for those would help. So the
  * time is bounded by the product of the two lengths, where a regular expression would raise one to the number of stars.
  */
@@ -17,7 +17,7 @@ function matches(units: readonly Unit[], text: readonly string[]): boolean {
   let unit = 0;
   let at = 0;
   let star = -1;
-  /** Where what the last star stands for ends. */
+  /** The end of the text that the last star matches. */
   let starEnd = 0;
   while (at < text.length) {
     if (units[unit] === STAR) {

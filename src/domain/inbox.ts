@@ -1,13 +1,13 @@
 import type { LoadOptions } from './load.ts';
 import type { SourceFormat } from './source.ts';
 
-/** Where in an environment's folder a file lay: in itself, or in one of those that fix the entity. */
+/** The folder of a file: the environment's own, or one of those that fix the entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 
-/** How the files of a folder are to be loaded; what its mapping.yaml leaves out is filled in. */
+/** The load options of a folder, with the defaults for what its mapping.yaml leaves out. */
 export interface InboxOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
-  /** Null: the content and the name say it. */
+  /** `null`: told by the content and the name. */
   readonly format: SourceFormat | null;
   /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
   readonly mapping: string | null;
@@ -45,7 +45,7 @@ export interface InboxFile extends FileIdentity {
   readonly environmentId: number;
   readonly environment: string;
   readonly folder: InboxFolder;
-  /** As it was called in the inbox. */
+  /** The name in the inbox. */
   readonly name: string;
   readonly hasMarker: boolean;
   readonly options: InboxOptions;

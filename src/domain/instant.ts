@@ -1,6 +1,6 @@
 /** A moment with the microseconds that a Date does not keep. */
 export interface Instant {
-  /** As Postgres reads it: `2026-11-20T12:34:56.123456Z`. */
+  /** ISO 8601 with microseconds: `2026-11-20T12:34:56.123456Z`. */
   readonly text: string;
   /** Milliseconds since 1970. */
   readonly ms: number;
@@ -115,7 +115,7 @@ export function dayText(days: number): string {
   return `${year < 0 ? '-' : ''}${String(Math.abs(year)).padStart(4, '0')}-${two(month)}-${two(day)}`;
 }
 
-/** One end of a range of time as it was written: where it begins, and where it ends. The two differ where it is a whole day. */
+/** An end of a range of time. `start` and `after` differ if it is a whole day. */
 export interface RangeEnd {
   readonly start: string;
   readonly after: string;
@@ -123,7 +123,7 @@ export interface RangeEnd {
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** What Postgres and ISO 8601 both have; people write the last day of it for "for ever". */
+/** The last instant in both Postgres and ISO 8601; people write its day for "for ever". */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
 /** A day of UTC, or an instant; null for what is neither. All its texts are of one form and length, and sort as the instants do. */
@@ -141,7 +141,7 @@ function nextDay(ms: number): string {
 }
 
 const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
-/** As seconds they would lie in the year 5138 or later, as milliseconds before 1974. */
+/** A greater number would be the year 5138 or later in seconds, a smaller one before 1974 in milliseconds. */
 const firstMilliseconds = 1e11;
 
 /**

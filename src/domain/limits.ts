@@ -298,7 +298,7 @@ export const MAX_WINDOW_RETRIES = 5;
 export const MAX_EVENT_NAME_BYTES = 256;
 /** source of an event in a file. */
 export const MAX_EVENT_SOURCE_BYTES = 256;
-/** How far ahead of our clock an event may say it happened: the sender's clock may be wrong, or on local time. */
+/** The time of an event may be so far ahead of our clock: the sender's clock may be wrong, or on local time. */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** The earliest instant an event may have: bounds the number of partitions. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);

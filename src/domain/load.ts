@@ -23,13 +23,13 @@ export const FIRST_RECORDS_REFUSED = 'first_records_refused';
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
 /**
- * What the chunks of a load do. load: they write. dry_run: they look and count. plan: they keep what they find. guard: as plan, and validate:
+ * The work of a load's chunks. load: they write. dry_run: they look and count. plan: they keep what they find. guard: as plan, and validate:
  * they only map; then, unless a guard is hit, the load goes on as `load`. apply: the plan is to be loaded, and nothing has begun.
  */
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
 
-/** Whether the chunks keep what they find. */
+/** Tells whether the chunks keep what they find. */
 export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
@@ -37,14 +37,14 @@ export function keepsPlan(pass: LoadPass): boolean {
 /** `failure.code` of a load of which more would change, or go, than was allowed. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** How the stored file is written: JSON arrays, Parquet and Avro are stored as NDJSON while they are received. */
+/** The format of the stored file: JSON arrays, Parquet and Avro are rewritten as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 /** Products whose export files are read as they are (docs/api.md, "Presets"). */
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog'] as const;
 export type Preset = (typeof presets)[number];
 
-/** What a load may be asked for besides its file. */
+/** The options of a load. */
 export interface LoadOptions {
   readonly entity: LoadEntity;
   /** Their header (or NDJSON key) → our name. */
@@ -65,7 +65,7 @@ export interface LoadOptions {
 /** A number, or a share of the records of the file in per cent. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** What guards allow, in numbers; null: anything. */
+/** The limits of the guards, in numbers; `null`: none. */
 export interface Guards {
   readonly maxErrors: number | null;
   readonly maxChanged: number | null;
@@ -103,17 +103,17 @@ export interface Load {
   readonly workRowsBefore: number;
   readonly endedAt: Date | null;
   readonly tally: Tally;
-  /** Null unless some record says by its `event_type` what it is. */
+  /** `null` unless some record has an `event_type`. */
   readonly tallyByKind: TallyByKind | null;
   /** The caller asked for nothing to be written, or has not asked for more yet. */
   readonly dryRun: boolean;
   readonly pass: LoadPass;
   /** The received file is still there. */
   readonly hasFile: boolean;
-  /** Null unless there is one, and it is complete. */
+  /** `null` unless there is a complete plan. */
   readonly plan: LoadPlan | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** What the last try ran into, as long as the job goes on trying. */
+  /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
   readonly attempts: number;
   /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
@@ -125,7 +125,7 @@ export interface Load {
   readonly amends: string | null;
   /** The jobs that mend refused records of this one, latest first. None in lists. */
   readonly amendments: readonly Amendment[];
-  /** Null in lists. */
+  /** `null` in lists. */
   readonly readAs: ReadAs | null;
 }
 
@@ -137,7 +137,7 @@ export interface Amendment {
   readonly totalRows: number;
 }
 
-/** What a load would do, or was to do before it was applied. */
+/** The changes that a load would make, or was planned to make. */
 export interface LoadPlan {
   readonly summary: PlanSummary;
   readonly plannedAt: Date;
@@ -146,18 +146,18 @@ export interface LoadPlan {
   readonly onDrift: OnDrift | null;
 }
 
-/** What happens to a plan of which something has changed since: nothing is written, or it is loaded all the same. */
+/** The action if profiles have changed since the plan: refuse to write, or load all the same. */
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
-/** As it stands in the ledger. */
+/** The summary of a plan, as the ledger keeps it. */
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
   /** Profiles, also those that records of others name or describe. */
   readonly profiles: Readonly<Record<Entity, { readonly new: number; readonly changed: number }>>;
   readonly values: ValueChanges;
-  /** Those with the most changes first, at most MAX_PLAN_PROPERTIES. */
+  /** At most MAX_PLAN_PROPERTIES, those with the most changes first. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
 }
@@ -177,14 +177,14 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** What the rows of an amendment leave to others. */
+/** Later records that the rows of an amendment must not overwrite. */
 export interface Yields {
   /** To single records since then: as the parent's chunks were begun. As `Instant` writes it. */
   readonly since: string;
   readonly later: readonly Yield[];
 }
 
-/** What a row of an amendment leaves to later records of files. */
+/** The parts of a row that later records of files have set. */
 export interface Yield {
   readonly key: string;
   /** Properties that a later record sets or removes. */
@@ -197,7 +197,7 @@ export interface Yield {
 export interface ChunkRange {
   /** First byte in the stored file. */
   readonly byteStart: number;
-  /** One past the last byte. */
+  /** The end, exclusive. */
   readonly byteEnd: number;
   /** Number of the first record among the data records of the file, from 1. */
   readonly firstRow: number;
@@ -229,7 +229,7 @@ export function balances(tally: Tally): boolean {
   return tally.read === inserted + updated + unchanged + superseded + rejected + amended;
 }
 
-/** What is counted apart. `unknown`: the record was refused before its kind could be told. */
+/** Kinds that are counted apart. `unknown`: the record was refused before its kind was known. */
 export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
   | RecordKind
   | 'unknown'
@@ -237,7 +237,7 @@ export const countedKinds = [...recordKinds, 'unknown'] as const satisfies reado
 export type CountedKind = (typeof countedKinds)[number];
 export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
 
-/** What the records of a chunk came to, when it was done. */
+/** The counts of a chunk's records. */
 export type Outcomes = Omit<Tally, 'read' | 'amended'>;
 export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
@@ -267,7 +267,7 @@ export function toTally(outcomes: Outcomes, amended = 0): Tally {
   return { read, inserted, updated, unchanged, superseded, rejected, amended };
 }
 
-/** Of several loads; null if none of them counts by kind. */
+/** Adds up the tallies of several loads; `null` if none of them counts by kind. */
 export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind | null {
   const some = tallies.filter((tally) => tally !== null);
   if (some.length === 0) return null;

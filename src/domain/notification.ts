@@ -1,15 +1,15 @@
-/** How a job can end, as those see it who want to be notified. */
+/** The ends of a job that subscriptions select. */
 export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** What is told unless a subscription says otherwise: whoever cancels knows. */
+/** The default of a subscription. Whoever cancels a job knows. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'failed'];
 
 /** A `schedule` is a run of one: it may make no job, or many. */
 export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
 
-/** What a subscription is told of unless it says otherwise: the jobs that a run made tell of themselves. */
+/** The default of a subscription. The jobs of a schedule's run send notifications of their own. */
 export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
 
 export type EventType = `${JobKind}.${Outcome}` | 'ping';

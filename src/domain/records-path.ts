@@ -1,7 +1,7 @@
 import { inputError } from './errors.ts';
 import { MAX_RECORDS_PATH } from './limits.ts';
 
-/** Where in a JSON document the array of its records is: keys and positions, from the outside in. Empty: the document itself. */
+/** The keys and positions that lead to the array of records in a JSON document; empty: the document itself. */
 export type RecordsPath = readonly string[];
 
 /**
@@ -32,7 +32,7 @@ export function readRecordsPath(text: string): RecordsPath {
   throw inputError('invalid_field', message, 'records');
 }
 
-/** As `parseRecordsPath` reads it. */
+/** Writes a path as `parseRecordsPath` reads it. */
 export function recordsPathText(path: RecordsPath): string {
   return path.map((key) => key.replace(/[.\\]/g, '\\$&')).join('.');
 }

@@ -51,7 +51,7 @@ export interface Reject extends Reason {
 }
 
 /**
- * What a file of rejects adds to the records: why each was refused, and, in CSV, the record itself where it does not
+ * The columns that a file of rejects adds to the records: why each was refused, and, in CSV, the record itself where it does not
  * fit the columns; its bytes too where they are no text. A load takes no notice of columns and keys of these names, so that the file, once mended, can be
  * sent again as it is.
  */
@@ -73,7 +73,7 @@ export const rejectKey = 'sluice_reject';
 
 const reserved: ReadonlySet<string> = new Set([...rejectColumns, rejectKey]);
 
-/** Whether a column or key is of a file of rejects and no property. */
+/** Tells whether a column or key belongs to a file of rejects and is no property. */
 export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }

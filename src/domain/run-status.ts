@@ -1,4 +1,4 @@
-/** How a run of a schedule can stand; see the comment on sluice.schedule_runs. */
+/** The states of a schedule's run; see the comment on sluice.schedule_runs. */
 const openRunStatuses = ['queued', 'running', 'waiting'] as const;
 export const runStatuses = [
   ...openRunStatuses,

@@ -13,19 +13,19 @@ export function isMappingName(text: string): boolean {
   return new RegExp(mappingNamePattern).test(text);
 }
 
-/** How files are loaded. */
+/** The rules of a mapping. */
 export interface MappingRules {
   readonly entity: LoadEntity;
   readonly map: ColumnMap;
-  /** How they are written, in the words of whoever saved it. */
+  /** The options of the files' format, as they were given. */
   readonly source: GivenSource;
-  /** Null: the content says it. */
+  /** `null`: told by the content. */
   readonly format: SourceFormat | null;
   /** The columns of the files that it is offered for; null: of none. */
   readonly columnNames: readonly string[] | null;
 }
 
-/** How files are loaded, kept under a name. */
+/** Mapping rules under a name. */
 export interface SavedMapping extends MappingRules {
   readonly name: string;
   readonly savedAt: Date;
@@ -33,13 +33,13 @@ export interface SavedMapping extends MappingRules {
   readonly lastUsedAt: Date | null;
 }
 
-/** What a mapping says of a load. */
+/** The part of a load's options that a mapping sets. */
 export interface Mapped extends Pick<LoadOptions, 'entity' | 'map' | 'source'> {
   readonly format: SourceFormat | null;
 }
 
 /**
- * What is asked for, with a saved mapping in place of a map; what the caller says of the records and of how the file is written wins.
+ * Applies a saved mapping to what is asked for; what the caller says of the records and of how the file is written wins.
  * @throws InputError `invalid_field` where that contradicts the mapping.
  */
 export function applyMapping<T extends Mapped>(asked: T, { name, ...saved }: SavedMapping): T {

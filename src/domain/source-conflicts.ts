@@ -2,7 +2,7 @@ import { inputError } from './errors.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 import { type SourceOptionName, sourceOptionNames, sourceOptions } from './source-options.ts';
 
-/** What is wrong with an option. */
+/** A problem with an option. */
 export interface SourceProblem {
   readonly name: SourceOptionName;
   /** Goes on from the name. */

@@ -3,11 +3,11 @@ import { parseRecordsPath } from './records-path.ts';
 import type { SourceOptions } from './source.ts';
 
 /*
- * How the options of `SourceOptions` are written: the same names, values and sentences in the query and the form of an upload, in
+ * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in
  * the mapping.yaml of the inbox, in a schedule, and as flags of the command line. Each of these makes its own schema of this table.
  */
 
-/** What the options of a file may say of how it is written. */
+/** The bounds of the options' values. */
 const maxDelimiterChars = 8;
 const maxCommentChars = 8;
 const maxNullTokens = 20;
@@ -23,17 +23,17 @@ export interface SourceOption {
   readonly key: keyof SourceOptions;
   /** In JSON. */
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
-  /** Of a number. */
+  /** The range of a number. */
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
-  /** What help calls the value. */
+  /** The name of the value in the help. */
   readonly argument: string;
   /** Without the full stop. */
   readonly description: string;
   /** Goes on from the name of the option. */
   readonly rule: string;
   readonly examples: readonly (string | number | boolean | readonly string[])[];
-  /** What a text means, of a list one of its items; undefined if it breaks the rule. */
+  /** Reads the value, of a list one item, from text; returns `undefined` if it breaks the rule. */
   readonly read: (text: string) => string | number | boolean | undefined;
 }
 
@@ -218,7 +218,7 @@ export function schemaOfSourceOption(name: SourceOptionName) {
   };
 }
 
-/** As a caller writes them; other names are passed over. */
+/** Options as a caller writes them; other names are ignored. */
 export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
 
 /** Why a value is not taken, as it goes on from the name of the option; null: it is. */
@@ -237,7 +237,7 @@ function isWritten(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 }
 
-/** What was said, of values of which each is taken. What is left out, or switched off, is not there. */
+/** Reads options whose values are all valid. Those that are left out or switched off are absent. */
 export function toSourceOptions(given: GivenSource): SourceOptions {
   const entries = sourceOptionNames.flatMap((name): [string, unknown][] => {
     const value = given[name];
@@ -253,7 +253,7 @@ export function toSourceOptions(given: GivenSource): SourceOptions {
   return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
 }
 
-/** As a caller writes them: what `toSourceOptions` reads as these. */
+/** Writes options as `toSourceOptions` reads them. */
 export function toGivenSource(options: SourceOptions): GivenSource {
   const entries = sourceOptionNames.flatMap((name): [SourceOptionName, unknown][] => {
     const value = options[sourceOptions[name].key];

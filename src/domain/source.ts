@@ -1,16 +1,16 @@
-/** How a file may be written that is sent. */
+/** The formats of uploaded files. */
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet', 'avro'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** What a caller says of how a file is written. What is left out is found by looking at its first MiB. */
+/** The options of a file's format. Those left out are detected from its first MiB. */
 export interface SourceOptions {
   /** A label of the WHATWG Encoding Standard, such as `windows-1252`. */
   readonly encoding?: string;
   /** Between the cells of a CSV: one character or several; `blanks` for any number of blanks. */
   readonly delimiter?: string;
-  /** One ASCII character; empty: quotes mean nothing. */
+  /** An ASCII character; empty: quotes mean nothing. */
   readonly quote?: string;
-  /** What makes an ordinary character of a quote: the quote itself (doubled) or a backslash; empty: nothing does. */
+  /** Escapes a quote: the quote itself (doubled) or a backslash; empty: nothing does. */
   readonly escape?: string;
   /** Which record names the columns, counted from 1 behind what is skipped; `none`: no record does. */
   readonly header?: 'none' | number;
@@ -24,36 +24,36 @@ export interface SourceOptions {
   readonly comment?: string;
   /** Cells without quotes that mean the same as an empty one. */
   readonly nulls?: readonly string[];
-  /** What becomes of records with fewer or more cells than the header; `refuse` by default. */
+  /** Treats records with fewer or more cells than the header; `refuse` by default. */
   readonly ragged?: 'refuse' | 'pad';
-  /** What becomes of records with one quote too many at the start of a cell; `refuse` by default. */
+  /** Treats records with a stray quote at the start of a cell; `refuse` by default. */
   readonly strayQuotes?: 'refuse' | 'keep';
   /** Refuses a header with columns that have no name, or the same. */
   readonly strictHeader?: boolean;
-  /** What becomes of an apostrophe before what a spreadsheet would run, as exports have it. */
+  /** Treats the apostrophe that exports put before a formula. */
   readonly apostrophes?: 'remove' | 'keep';
-  /** Of a workbook; the first by default. */
+  /** The sheet of a workbook; the first with data by default. */
   readonly sheet?: string;
-  /** Where the records of a JSON document are: keys with dots between. */
+  /** The path to the records of a JSON document: keys with dots between. */
   readonly records?: string;
 }
 
-/** How a file turned out to be written, for the job record. */
+/** The format of a file as it was read, for the job record. */
 export interface ReadAs {
   readonly format: SourceFormat;
   /** In small letters, as the WHATWG Encoding Standard calls it; null for what is no text. */
   readonly encoding: string | null;
-  /** Null unless the file is a CSV. */
+  /** `null` unless the file is a CSV. */
   readonly csv: CsvReadAs | null;
-  /** Of a workbook: its sheet. */
+  /** The sheet of a workbook. */
   readonly sheet: string | null;
   /** The one file in a ZIP archive. */
   readonly member: string | null;
-  /** What a person should know of it, one sentence each: columns that were given a name, lines passed over, … */
+  /** Sentences for a person, about renamed columns, skipped lines and the like. */
   readonly notes: readonly string[];
 }
 
-/** As the options of the same names. */
+/** Named like the options. */
 export interface CsvReadAs {
   readonly delimiter: string;
   readonly quote: string;

@@ -23,26 +23,26 @@ export type TaskKindName = keyof typeof taskQueues;
 /** Kinds that are done beside the jobs of their queue: see `TaskKind.beside`. */
 export const besideKinds: readonly TaskKindName[] = ['delivery', 'run'];
 
-/** What the jobs of a queue do: environments take turns among these. */
+/** The kinds in a queue among which environments take turns. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   const names = Object.keys(taskQueues) as TaskKindName[];
   return names.filter((name) => taskQueues[name] === queue && !besideKinds.includes(name));
 }
 
-/** Of tasks that belong to no environment. */
+/** The environment of tasks that belong to none. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
 /** A unit of background work. */
 export interface Task {
   readonly taskId: number;
   readonly kind: TaskKindName;
-  /** Of the load, deletion and so on that it belongs to. */
+  /** The id of its load, deletion and so on. */
   readonly subjectId: number;
   /** The number of a chunk; 0 where the subject has one task of the kind. */
   readonly part: number;
   /** SYSTEM_ENVIRONMENT_ID: of none. */
   readonly environmentId: number;
-  /** Null: the subject is no job. */
+  /** `null`: the subject is no job. */
   readonly jobId: string | null;
   readonly requestId: string | null;
 }
@@ -67,7 +67,7 @@ export interface TaskFailure {
   readonly message: string;
 }
 
-/** What every line of the log about a task carries; see `jobFields`. */
+/** Returns the fields of every log line about a task; see `jobFields`. */
 export function taskFields(task: Task): Readonly<Record<string, string | number>> {
   return {
     ...(task.jobId !== null && { job_id: task.jobId }),
@@ -80,16 +80,16 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
 /** A job of the ledger: a load, an export or a deletion. */
 export interface JobIdentity {
   readonly jobId: string;
-  /** Of the HTTP request that it came by; null if it came another way. */
+  /** The HTTP request that made it; `null` if it came another way. */
   readonly requestId: string | null;
 }
 
-/** What every line of the log about a job carries, in whichever process: the way from a request to all it caused. */
+/** Returns the fields of every log line about a job, in whichever process. */
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
 
-/** What one queue has. Jobs that are done or failed leave no trace in it. */
+/** The jobs in a queue. Those that are done or failed leave no trace in it. */
 export interface QueueCounts {
   readonly name: string;
   readonly waiting: number;

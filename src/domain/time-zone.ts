@@ -1,4 +1,4 @@
-/** Whether this is a time zone, such as `Europe/Berlin`. */
+/** Tells whether this is a time zone, such as `Europe/Berlin`. */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return false;
   try {

@@ -1,4 +1,4 @@
-/** What of a span others need: to log it, and to be part of its trace. */
+/** The identity of a span, for logs and for spans in other processes. */
 export interface SpanIdentity {
   readonly traceId: string;
   readonly spanId: string;
@@ -6,14 +6,14 @@ export interface SpanIdentity {
   readonly isSampled: boolean;
 }
 
-/** As W3C Trace Context has it. */
+/** Writes the header of W3C Trace Context. */
 export function writeTraceparent({ traceId, spanId, isSampled }: SpanIdentity): string {
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
 }
 
 const form = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 
-/** Null: it is none. */
+/** Returns `null` if the header is invalid. */
 export function readTraceparent(text: string | null | undefined): SpanIdentity | null {
   const found = form.exec(text ?? '');
   if (found === null) return null;

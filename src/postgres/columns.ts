@@ -1,5 +1,5 @@
 /*
- * What columns hold beyond what the database knows: the domain's unions, ids and JSON. With these types, `camel` and `snake`, a
+ * The types of columns beyond what the database knows: the domain's unions, ids and JSON. With these types, `camel` and `snake`, a
  * selected row is the domain's record and an inserted record is a row; no store needs a mapper.
  */
 import {

@@ -1,7 +1,7 @@
 /** Names what keeps a connection to PostgreSQL from coming about, and what to do about it: for `doctor` and for every command. */
 
 export interface ConnectionFault {
-  /** One or two sentences: what is wrong, and what to do. */
+  /** The problem and its remedy, in one or two sentences. */
   readonly advice: string;
   /** False: waiting does not mend it. */
   readonly passes: boolean;

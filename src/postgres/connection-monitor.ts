@@ -30,7 +30,7 @@ const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
-  /** Null until the session has said who it is. */
+  /** `null` until the session's identity is known. */
   session: PostgresSession | null;
   /** It listens, rather than being asked: nothing but a question of ours tells whether it is alive. */
   readonly listens: boolean;
@@ -44,13 +44,13 @@ interface Connection {
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** What a question has found against it, and when that was found first. */
+  /** The suspicion against the session, and when it arose. */
   evidence: string | null;
   evidenceAt: number;
 }
 
 export interface ConnectionMonitorOptions {
-  /** Where new connections are made, to ask after the others. */
+  /** Makes the connections that ask about the others. */
   readonly url: string;
   readonly log: Logger | null;
 }
@@ -175,7 +175,7 @@ export class ConnectionMonitor {
     }
   }
 
-  /** Those that lie idle are not waited for: if they have said nothing since, they may be as silent, and are replaced. */
+  /** Idle connections may be silent too, and are replaced. */
   async #end(
     silent: readonly Named[],
     endSessions: (sessions: readonly PostgresSession[]) => Promise<void>,
@@ -221,7 +221,7 @@ function look(connection: Connection, now: number, late: boolean): void {
   const moved = read !== connection.read || sent !== connection.sent;
   connection.read = read;
   connection.sent = sent;
-  // Where it is we who do not read, the server has nothing to answer for.
+  // If it is we who do not read, the server is not at fault.
   if (moved || !isAwaited(client) || socket.readableLength > 0) {
     connection.movedAt = now;
     connection.silentTicks = 0;

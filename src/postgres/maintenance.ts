@@ -53,7 +53,7 @@ async function fitIndex(
   }
 }
 
-/** Of a table's rows, changed since Postgres looked at it last; and so many in any case. */
+/** The share of a table's rows that have changed since it was last analysed, and the least number. */
 const staleShare = 0.2;
 const staleRows = 1_000;
 

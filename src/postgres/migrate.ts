@@ -43,7 +43,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await fitIndexes(client, advisoryLock);
     return applied;
   } catch (error) {
-    // Where the connection is lost, so is the transaction.
+    // If the connection is lost, so is the transaction.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
@@ -59,7 +59,7 @@ async function requireServer(client: ClientBase): Promise<void> {
   }
 }
 
-/** Those of `known` that the database lacks, in the caller's transaction; returns their names. */
+/** Applies the migrations of `known` that the database lacks, in the caller's transaction. Returns their names. */
 export async function applyMigrations(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
   await client.query(`
     create schema if not exists sluice;
@@ -93,7 +93,7 @@ export async function applyMigrations(client: ClientBase, known: readonly Migrat
 export const unreleasedAdvice =
   'The data is of a version that was never released: back it up with that version, and load your files anew into an empty database.';
 
-/** How the schema of a database stands to this program. */
+/** The schema of a database compared with this program's. */
 export interface MigrationState {
   /** Names of migrations that the database lacks. */
   readonly pending: readonly string[];

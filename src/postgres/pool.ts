@@ -12,19 +12,19 @@ export interface PoolOptions {
   readonly max: number;
   /** Shown in pg_stat_activity. */
   readonly applicationName: string;
-  /** How long a connection may take to come about; default: 10 s. */
+  /** The timeout of connecting; 10 s by default. */
   readonly connectionTimeoutMs?: number;
-  /** How long the server works on a statement before it gives up; default: as the server is set. */
+  /** The server's timeout of a statement; the server's own setting by default. */
   readonly statementTimeoutMs?: number;
   /** Finds connections of the pool that went silent; default: nobody does. */
   readonly monitor?: ConnectionMonitor;
 }
 
-/** How long to wait for a free connection before the caller is told that the database is away. */
+/** After this long without a free connection the caller is told that the database is away. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
-/** Of those who watch: one connection to ask whether the database is there, one to read figures. */
+/** The pool of watchers has a connection to check the database, and one to read figures. */
 const watchConnections = 2;
 const watchConnectionTimeoutMs = 1_500;
 const watchStatementTimeoutMs = 5_000;
@@ -49,7 +49,7 @@ export function createPool(options: PoolOptions): pg.Pool {
   // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
   // neither pg nor Kysely listens then, and an error event without a listener ends the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // One that is lost while it is idle is the pool's to report, and is replaced; who wants to know listens too.
+  // The pool reports and replaces a connection that is lost while it is idle; callers may listen too.
   pool.on('error', () => undefined);
   return pool;
 }

@@ -41,7 +41,7 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
 
-/** What is read piece by piece, with a turn for each: between two of them others have theirs. */
+/** Reads piece by piece, each in its turn, so that others have theirs in between. */
 export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
   const source = pieces[Symbol.asyncIterator]();
   try {

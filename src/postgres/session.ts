@@ -7,7 +7,7 @@ export type SessionSettings = Readonly<Record<string, string>>;
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
- * What makes the server notice that we are gone. While it works for us, or waits for a lock, it looks every two seconds
+ * Settings that make the server notice that we are gone. While it works for us, or waits for a lock, it looks every two seconds
  * whether the connection is still there: so nothing that a killed process had under way is committed much later. Of a
  * machine that vanished without a word it learns by its own keep-alive, after 5 + 3 · 3 seconds.
  */
@@ -22,7 +22,7 @@ const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
 const answerMs = 5_000;
-/** How long a session that was told to end is waited for. */
+/** The time that a terminated session has to end. */
 const endMs = 1_000;
 
 /** A session of ours. The start tells it from a later one of the same process id. */
@@ -105,7 +105,7 @@ export class SessionReader {
 const given = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
 const isGiven = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
-/** How many bytes COPY has taken shows whether they still come in. */
+/** The bytes that COPY has taken show whether more still come in. */
 async function readActivities(
   client: pg.Client,
   sessions: readonly PostgresSession[],

@@ -54,7 +54,7 @@ export async function inSnapshot<T>(
 interface Session {
   readonly at: Date;
   readonly pid: number;
-  /** As text: it has more digits than a Date. */
+  /** Text, since it has more digits than a Date. */
   readonly startedAt: string;
 }
 

@@ -1,7 +1,7 @@
 import { TransientError } from '../domain/errors.ts';
 import { isFileSystemFull } from '../files/disk.ts';
 
-/** What PostgreSQL's error codes mean to us (PostgreSQL documentation, appendix A). */
+/** Translates PostgreSQL's error codes (PostgreSQL documentation, appendix A). */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
 /** 25 is here for 25P03: our session idled in a transaction, as a paused process does. */

@@ -36,7 +36,7 @@ export interface EventBatch {
   readonly contentHashes: Buffer | null;
 }
 
-/** How many events were added, or would be. */
+/** The number of events that were added, or would be. */
 export type AddedEvents = Readonly<Record<EventKind, number>>;
 
 const columns =
@@ -91,7 +91,7 @@ export async function mergeEvents(
   });
 }
 
-/** How many of the events would be added: the dry run. */
+/** Counts the events that would be added, for a dry run. */
 export async function classifyEvents(
   { client, db }: Transaction,
   scope: Scope,

@@ -78,7 +78,7 @@ export async function copyDated(
 const accepted = ({ acceptedAt }: MergeScope): RawBuilder<number> =>
   sql<number>`sluice.micros(${acceptedAt}::timestamptz)`;
 
-/** What the stored row `stored` would be with the incoming one laid over it: a row `merged, merged_times, merged_company`. */
+/** Lays the incoming row over `stored`, as a row `merged, merged_times, merged_company`. */
 export function mergedDated(
   entity: Entity,
   stored: string,

@@ -14,10 +14,10 @@ export interface Incoming {
   readonly key: string;
   readonly properties: string;
   readonly company: string | null;
-  /** Of the record, if the row is all that one record says. */
+  /** The digest of the record, if the row is all that one record says. */
   readonly digest: string | null;
   readonly flags: number;
-  /** Of dated rows: since when what they bring holds, as `times` of a profile; null: since the load was accepted. */
+  /** The times of a dated row, like `times` of a profile; `null`: the time at which the load was accepted. */
   readonly times: string | null;
 }
 
@@ -85,13 +85,13 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/** Whether a stored user's company stays what it is. */
+/** Tells whether a stored user's company stays the same. */
 export function sameCompany(stored: RawBuilder<unknown>, incoming: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }
 
 /**
- * Whether laying `incoming` over `stored` changes nothing. Among plain values, "contains" says so and costs a
+ * Tells whether laying `incoming` over `stored` changes nothing. Among plain values, "contains" says so and costs a
  * fraction of merging and comparing; of nested ones it would call a subset equal.
  */
 export function changesNothing(
@@ -103,11 +103,11 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope.removes)} = ${stored}`;
 }
 
-/** Whether the profile has been touched by a dated record. If so, it is written for its times alone. */
+/** Tells whether a dated record has touched the profile, which is then written for its times alone. */
 export const isDated = (profile: string): RawBuilder<boolean> =>
   sql<boolean>`coalesce(${sql.ref(`${profile}.times`)} ? 'dated', false)`;
 
-/** Whether the stored row `p` already holds all that the undated incoming row `i` brings. */
+/** Tells whether the stored row `p` already holds all that the undated incoming row `i` brings. */
 export function holdsUndated(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
@@ -115,7 +115,7 @@ export function holdsUndated(entity: Entity, scope: MergeScope): RawBuilder<bool
     : same;
 }
 
-/** What a written row says of itself: whether it is new, how many chunks of this load wrote it (0: none), and the highest. */
+/** The marks of a written row: it is new, the number of chunks of this load that wrote it, and the highest of them. */
 export function outcomeOf(table: Entity, { loadId }: MergeScope) {
   const own = (column: string) => sql.ref(`${table}.${column}`);
   return {

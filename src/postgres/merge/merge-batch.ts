@@ -24,7 +24,7 @@ export interface Batch {
   /** Keys in it; null: not known, as of dated rows. */
   readonly keys: number | null;
   readonly scope: MergeScope;
-  /** Of an amendment: what its rows leave to what stands later in history. Null: they count as of now. */
+  /** The later records that an amendment's rows must not overwrite; `null`: the rows count as of now. */
   readonly yields: Yields | null;
 }
 
@@ -64,7 +64,7 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
 /** A batch in the session's table for its entity. */
 interface CopiedBatch {
   readonly keys: number;
-  /** Of an amendment: keys that are stored; their rows are locked. */
+  /** The stored keys of an amendment, whose rows are locked. */
   readonly held: number | null;
 }
 
@@ -90,13 +90,13 @@ export async function remergeIncoming(db: Database, entity: Entity, scope: Merge
 export interface Unchanged {
   /** Rows dropped. */
   readonly rows: number;
-  /** Those of them that stand for a record. */
+  /** The rows that stand for a record. */
   readonly counted: number;
 }
 
 const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
-/** Whether laying the incoming row `i` over the stored row `p` leaves it as it is, down to its times. */
+/** Tells whether laying the incoming row `i` over the stored row `p` leaves it unchanged, down to its times. */
 function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   if (scope.dated) return holdsDated(entity, scope);
   return sql<boolean>`(not ${isDated('p')} and ${holdsUndated(entity, scope)})`;
@@ -136,7 +136,7 @@ const noted = (entity: Entity, scope: MergeScope) => sql`
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
 
-/** Whether the table knows any of a few keys of the batch: decides if looking for unchanged rows is worth it. */
+/** Tells whether the table has any of a few keys of the batch, and so whether looking for unchanged rows is worth it. */
 async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   const { rows } = await sql<{ known: boolean }>`
     select exists (
@@ -185,7 +185,7 @@ export interface NewUsers {
   readonly companies: readonly string[];
 }
 
-/** What each row ends with: environment, load, chunk, and that this chunk is the first of its load to touch it. */
+/** The last columns of each row: environment, load, chunk, and that this chunk is the first of its load to touch it. */
 export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
 }

@@ -86,7 +86,7 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
     ) found`;
 }
 
-/** What a new profile gets of the row. */
+/** The properties that a new profile gets of the row. */
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
   scope.removes || scope.dated ? sql`sluice.without_nulls(properties)` : sql`properties`;
 
@@ -97,7 +97,7 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
   limit 1`;
 
-/** Of rows `c` with `before` and `after`, over the names that `names` has: how many values appear, change, go, change their type. */
+/** Counts, for rows `c` with `before` and `after`, the values by name that appear, change, go, or change their type. */
 export const changesByName = (
   rows: RawBuilder<unknown>,
   names: RawBuilder<unknown>,
@@ -116,7 +116,7 @@ export const changesByName = (
   ) counted
   where appear + change + go > 0`;
 
-/** What each row ends with that is brought by `planNewUsers`: load, chunk, entity, that it is new. */
+/** The last columns of the rows of `planNewUsers`: load, chunk, entity, that it is new. */
 export function plannedUserStamp({ loadId, chunkNo }: Pick<MergeScope, 'loadId' | 'chunkNo'>): Buffer {
   return Buffer.from(`\t${loadId}\t${chunkNo}\tusers\tt\n`);
 }
@@ -168,7 +168,7 @@ async function sumNewUsers(db: Database, { loadId, chunkNo }: MergeScope): Promi
     ${planned}`.execute(db);
 }
 
-/** How many rows have each of the properties, as `appearing` says it; null if some have others. */
+/** Counts the rows that have each of the properties, like `appearing`; `null` if some have others. */
 async function countNames(
   db: Database,
   planned: RawBuilder<unknown>,
@@ -183,7 +183,7 @@ async function countNames(
   return Object.fromEntries(names.map(({ name }, at) => [name, [found[at] ?? 0, 0, 0, 0]]));
 }
 
-/** As `changesByName`, of rows that are all new. */
+/** Counts like `changesByName`, for rows that are all new. */
 const appearing = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, 0, 0, 0)), '{}')
   from (

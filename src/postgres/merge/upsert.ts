@@ -19,7 +19,7 @@ import {
 export interface Written {
   /** Rows written, whether they stand for a record or not. */
   readonly rows: number;
-  /** Those of them that were not there before. */
+  /** The rows that were not there before. */
   readonly created: number;
   readonly inserted: number;
   readonly updated: number;
@@ -188,7 +188,7 @@ function mark(scope: MergeScope) {
 function marked(table: Entity, scope: MergeScope, isSameCompany: RawBuilder<boolean>) {
   const own = (column: string) => sql.ref(`${table}.${column}`);
   const again = sql`${own('load_id')} = excluded.load_id`;
-  // Of a dated profile that has all that comes, only the times change.
+  // Only the times change of a dated profile that has all that comes.
   const timesOnly = sql`${isDated(table)}
     and ${own('load_id')} is distinct from excluded.load_id
     and ${changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope)}
@@ -258,7 +258,7 @@ export async function createCompanies(
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
-/** Those that are not there of `named`, as `namedCompanies`. The others are looked up first, each by the primary key. */
+/** The companies of `named` that do not exist. Each is looked up by the primary key first. */
 export const unknownCompanies = (
   { environmentId }: Pick<MergeScope, 'environmentId'>,
   named: RawBuilder<unknown>,
@@ -271,7 +271,7 @@ export const unknownCompanies = (
   )
   select company from named where company not in (select company_id from known)`;
 
-/** Those that the batch in `incoming_users` names: a query with one column, `company`. */
+/** Selects the companies that the batch in `incoming_users` names, as one column `company`. */
 export const namedCompanies = ({ dated }: MergeScope): RawBuilder<unknown> =>
   dated ? namedByDated : namedByBatch;
 

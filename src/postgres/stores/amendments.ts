@@ -110,9 +110,9 @@ export async function releaseRecords(
 
 /** A claimed record that the amendment refused. */
 export interface RefusedAgain {
-  /** Of the parent. */
+  /** The row in the parent's file. */
   readonly row: number;
-  /** Of the amendment. */
+  /** The record in the amendment's file. */
   readonly record: number;
   readonly raw: Buffer;
 }

@@ -13,7 +13,7 @@ export interface Archive {
   readonly ref: FileRef;
   readonly bytes: number;
   readonly rows: number;
-  /** Of its first event and its last, in microseconds since 1970. */
+  /** The times of its first and last event, in microseconds since 1970. */
   readonly firstMicros: number;
   readonly lastMicros: number;
 }
@@ -30,12 +30,12 @@ export interface WrittenArchive {
   readonly lastMicros: number;
 }
 
-/** Where a file of events belongs. */
+/** The origin of a file of events. */
 export interface ArchivePlace {
   readonly environmentId: number;
   /** `2026-03-01` */
   readonly month: string;
-  /** Null: it is made of another archive. */
+  /** `null`: it is made of another archive. */
   readonly retirementId: number | null;
 }
 
@@ -118,7 +118,7 @@ export async function replaceArchive(
   if (by !== null) await storeArchive(db, by);
 }
 
-/** What is unfinished: of killed processes, if nobody archives events now. */
+/** Finds unfinished archives, which belong to killed processes if nobody archives events now. */
 export async function findUnfinished(db: Database): Promise<FileFolder[]> {
   const { rows } = await sql<{ folder: string }>`
     select folder

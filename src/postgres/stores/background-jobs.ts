@@ -30,7 +30,7 @@ export interface JobFilter {
   /** Id of the API key that started it. */
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Of the request that made or changed it, in the last 24 hours. */
+  /** The key of a request that made or changed it in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
   /** Loads with refused records that wait to be mended. */
   readonly hasRejects?: boolean | undefined;
@@ -93,7 +93,7 @@ export async function pageJobIds(
 
 export type JobAction = 'cancel' | 'retry';
 
-/** Of the jobs that match, those with which it can be done as they stand, oldest first; `limit` of them at most. */
+/** Finds up to `limit` matching jobs to which the action can be applied, oldest first. */
 export async function findActionable(
   db: Database,
   environmentId: number,
@@ -223,7 +223,7 @@ export async function readJobHistory(
   };
 }
 
-/** As callers write them. */
+/** Returns the parameters as callers write them. */
 function named({ options, request, ...rest }: HistoryRow['parameters']): object {
   if (options !== undefined) return { ...rest, options: toGivenSource(options as SourceOptions) };
   if (request === undefined) return rest;
@@ -245,7 +245,7 @@ function shorten(value: unknown): unknown {
 
 export interface ChunkPage {
   readonly chunks: readonly LiveChunk[];
-  /** Of the load, on all pages. */
+  /** The number on all pages. */
   readonly total: number;
   /** Others follow. */
   readonly more: boolean;
@@ -276,7 +276,7 @@ export async function readChunks(
   return { chunks: rows.slice(0, page.limit), total: load.chunk_count, more: rows.length > page.limit };
 }
 
-/** Of the process: what it does now is part of a trace, or not. */
+/** The active span of the process, if any. */
 interface Traced {
   readonly active: SpanIdentity | null;
 }
@@ -296,7 +296,7 @@ export async function keepTrace(
     .execute();
 }
 
-/** Null: the job came without a trace. */
+/** Returns `null` if the job came without a trace. */
 export async function readTrace(db: Database, jobId: string): Promise<SpanIdentity | null> {
   const row = await db
     .selectFrom('job_traces')

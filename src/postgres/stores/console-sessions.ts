@@ -13,7 +13,7 @@ export interface ConsoleSession {
   readonly holder: Holder;
   /** `null` unless the holder is an API key. */
   readonly keyId: string | null;
-  /** As the browser calls itself. */
+  /** The user agent. */
   readonly client: string;
   readonly createdAt: Date;
   readonly expiresAt: Date;

@@ -24,7 +24,7 @@ import {
 } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
 
-/** Where the items of one kind are kept. */
+/** The store of one kind of items. */
 export interface DefinitionsOf<Item, StoredItem = Item> {
   /** In an order that does not change: by id, or by key where there is none. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
@@ -101,7 +101,7 @@ function withoutId<Item extends Stored>({ id: _, ...item }: Item): Omit<Item, 'i
   return item;
 }
 
-/** What has been defined under keys goes; a survey's modules go with it. */
+/** Removes items by key, surveys with their modules. */
 function removeFrom(table: 'segments' | 'surveys' | 'event_retention') {
   return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
     await db
@@ -340,7 +340,7 @@ export async function changeSurvey(
   await addModules(db, survey_id, modules);
 }
 
-/** Those that are there keep their ids. */
+/** Existing modules keep their ids. */
 async function addModules(db: Database, surveyId: number, modules: readonly SurveyModule[]): Promise<void> {
   if (modules.length === 0) return;
   await db

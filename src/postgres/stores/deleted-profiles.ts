@@ -12,7 +12,7 @@ export interface DeletionBatch {
   readonly ids: readonly string[];
 }
 
-/** What the deletion of ids would meet, as things stand. */
+/** The rows that a deletion of ids would affect now. */
 export interface DeletionPreview {
   /** Ids that have a profile. */
   readonly profiles: number;
@@ -20,13 +20,13 @@ export interface DeletionPreview {
   readonly unknown: number;
   /** Events that would be removed; of companies, from which they would be taken. MAX_PREVIEWED_ROWS at most. */
   readonly events: number;
-  /** Of companies: users who would be taken out of them. MAX_PREVIEWED_ROWS at most. */
+  /** Users who would be taken out of the companies, at most MAX_PREVIEWED_ROWS. */
   readonly users: number;
   /** No number has met its bound. */
   readonly isComplete: boolean;
 }
 
-/** Of archived events it says nothing: they would have to be read. */
+/** Leaves out archived events, which would have to be read. */
 export async function previewDeletion(
   db: Database,
   entity: Entity,
@@ -84,7 +84,7 @@ export async function previewDeletion(
   };
 }
 
-/** How many ids are done, and how. */
+/** The numbers of ids that are done, by outcome. */
 interface IdsDone {
   readonly deleted: number;
   readonly notFound: number;
@@ -271,7 +271,7 @@ async function releaseEventsOf(
   return rows[0]?.released ?? 0;
 }
 
-/** Of the companies, those that have no profile: what still refers to one was written on the strength of the old profile. */
+/** Returns the companies without a profile: what still refers to one was written on the strength of the old profile. */
 export async function withoutProfile(
   db: Database,
   environmentId: number,

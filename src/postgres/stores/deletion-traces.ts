@@ -13,7 +13,7 @@ const earlier = (deletionId: number) => sql<boolean>`exists (
     and loads.ended_at is not null
 )`;
 
-/** Whether a deletion of the environment was accepted after the load: the load's file is no longer to be used. */
+/** Tells whether a deletion of the environment was accepted after the load, whose file must not be used any more. */
 export async function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   const { rows } = await sql<{ before: boolean }>`
     select exists (
@@ -77,7 +77,7 @@ export async function markNow(db: Database): Promise<string> {
   return rows[0]?.mark ?? '0';
 }
 
-/** Whether every transaction that had begun to write before the mark has ended. */
+/** Tells whether every transaction that had begun to write before the mark has ended. */
 export async function earlierWritersEnded(db: Database, mark: string): Promise<boolean> {
   const { rows } = await sql<{ ended: boolean }>`
     select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`.execute(db);

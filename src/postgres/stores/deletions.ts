@@ -72,7 +72,7 @@ export async function beginDeletion(db: Database, claim: TaskClaim): Promise<Del
   return row ?? null;
 }
 
-/** What one transaction of a deletion removed. */
+/** The numbers that one transaction of a deletion removed. */
 export interface DeletionStep {
   readonly deleted?: number;
   readonly notFound?: number;

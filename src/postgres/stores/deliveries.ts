@@ -62,7 +62,7 @@ export async function queueDeliveries(db: Database, deliveryIds: readonly number
   return rows;
 }
 
-/** What an attempt at a delivery needs. */
+/** An attempt at a delivery. */
 export interface DeliveryAttempt {
   readonly deliveryId: number;
   /** The id that people see. */
@@ -125,7 +125,7 @@ async function readReceiver(
 export interface AttemptReport {
   /** The HTTP status of the answer; `null` if there was none. */
   readonly status: number | null;
-  /** One line; `null` if the attempt succeeded. */
+  /** A single line; `null` if the attempt succeeded. */
   readonly error: string | null;
   readonly tookMs: number;
 }

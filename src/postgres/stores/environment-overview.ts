@@ -98,7 +98,7 @@ export async function readEnvironmentOverview(
 /** A task that was tried in vain, or vanished with its worker, since it last got on. */
 export interface FailingTask {
   readonly kind: string;
-  /** Null: it belongs to no job. */
+  /** `null`: it belongs to no job. */
   readonly jobId: string | null;
   /** The number of a chunk; 0 of any other kind. */
   readonly part: number;

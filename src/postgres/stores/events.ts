@@ -88,7 +88,7 @@ function monthOf(instant: number): number {
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
-/** How many of the rows of an export, a JSON array of them, are stored as they say. */
+/** Counts the rows of an export, given as a JSON array, that are stored the same. */
 export async function countStoredEvents(
   db: Database,
   environmentId: number,
@@ -111,7 +111,7 @@ export async function countStoredEvents(
   return { rows: all, same, dated: 0 };
 }
 
-/** Where an event stands among those of its user. */
+/** The place of an event among those of its user. */
 export interface EventPosition {
   /** Instant with its microseconds. */
   readonly at: string;
@@ -132,7 +132,7 @@ export interface UserEventsQuery {
   /** The last event of the page before; null: this is the first page. */
   readonly before: EventPosition | null;
   readonly limit: number;
-  /** Of JSON; the last event may be beyond it. */
+  /** The bytes of JSON, which the last event may exceed. */
   readonly bytes: number;
 }
 
@@ -155,7 +155,7 @@ export async function readUserEvents(
   return { events, more: (rows[0]?.found ?? 0) > events.length };
 }
 
-/** Whether anything is stored of a user: a profile, or an event. Events may come before the profile does. */
+/** Tells whether a user has a profile or an event. Events may come before the profile. */
 export async function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   const { rows } = await sql<{ known: boolean }>`
     select
@@ -241,7 +241,7 @@ export interface Activity {
 
 export interface ActivityQuery {
   readonly id: string;
-  /** Of which days the events are shown by day: those that begin after so many days before now. */
+  /** The number of past days whose events are counted by day. */
   readonly days: number;
   /** Whose days they are. */
   readonly timeZone: string;

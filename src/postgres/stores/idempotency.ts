@@ -11,7 +11,7 @@ export type IdempotencyClaim =
   | {
       readonly outcome: 'known';
       readonly jobId: string | null;
-      /** What `keepAnswer` was given; null if it was not. */
+      /** The answer given to `keepAnswer`; `null` if there was none. */
       readonly answer: unknown;
       /** `now()` of the transaction that did what was asked for. */
       readonly claimedAt: Date;
@@ -116,7 +116,7 @@ export async function claimJobAction(
   return claim.outcome === 'known' ? claim.claimedAt : null;
 }
 
-/** Whether the key was used before. */
+/** Tells whether the key was used before. */
 export async function isKeyKnown(
   db: Database,
   environmentId: number,

@@ -9,10 +9,10 @@ const failuresAmong = 1_000;
 const failuresShown = 5;
 const retriesShown = 5;
 
-/** What an environment's lane is at: one load or deletion at a time, in the order they came. */
+/** The state of an environment's lane, which runs one load or deletion at a time, in the order of acceptance. */
 export interface LaneOverview {
   readonly environment: string;
-  /** Null: nothing runs. */
+  /** `null`: nothing runs. */
   readonly running: LaneJob | null;
   readonly waiting: number;
   /** Since the longest waiting was accepted; null: none waits. */
@@ -25,7 +25,7 @@ export interface LaneJob {
   /** Records of a load, ids of a deletion. */
   readonly done: number;
   readonly total: number;
-  /** Of a load, over its last half minute; null for a deletion. */
+  /** The rate of a load over its last half minute; `null` for a deletion. */
   readonly rowsPerSecond: number | null;
   readonly runningSeconds: number;
 }
@@ -40,9 +40,9 @@ export interface RunningExport {
 
 export interface Failure {
   readonly environment: string;
-  /** Null: a run of a schedule that failed before there was a job. */
+  /** `null`: a schedule's run that failed before there was a job. */
   readonly jobId: string | null;
-  /** Null for all others. */
+  /** `null` for all others. */
   readonly schedule: string | null;
   readonly type: string;
   readonly endedAt: Date;

@@ -36,7 +36,7 @@ export async function findLaneHead(db: Database, environmentId: number): Promise
     order by status = 'processing' desc, lane_position
     limit 1`.execute(db);
   const [next] = rows;
-  // What runs sorts first: then nothing starts.
+  // A running job sorts first: then nothing starts.
   return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 

@@ -11,7 +11,7 @@ import { openSessionsText } from './console-sessions.ts';
 
 /* What live views are made of: one statement, however many watch and whatever they watch. */
 
-/** What a look at the ledger is for. */
+/** The subjects of one look at the ledger. */
 export interface LiveQuestion {
   /** Environments whose jobs are watched. */
   readonly environments: readonly number[];
@@ -35,7 +35,7 @@ export interface LiveJob {
   /** In the file; of an export, expected; of a deletion, ids to delete. */
   readonly totalRows: number;
   readonly completedRows: number;
-  /** Of a load by outcome; of a deletion `deleted` and `not_found`; null for an export. */
+  /** Counts by outcome; `null` for an export. */
   readonly counts: Readonly<Record<string, number>> | null;
   readonly acceptedAt: string;
   /** The time at which the current work, or the last, began. */
@@ -63,7 +63,7 @@ export interface LiveChunk {
   readonly doneAt: string | null;
   readonly rows: number;
   readonly bytes: number;
-  /** Null until it is done. */
+  /** `null` until it is done. */
   readonly rejected: number | null;
   readonly lastError: string | null;
 }
@@ -73,7 +73,7 @@ export interface LiveAnswer {
   readonly chunks: readonly LiveChunk[];
   /** All waiting jobs of each environment in the query, including those that are not among `jobs`. */
   readonly queued: readonly { readonly environmentId: number; readonly count: number }[];
-  /** Those of the question's that still open something. */
+  /** The keys and sessions of the question that are still valid. */
   readonly keys: readonly string[];
 }
 
@@ -140,7 +140,7 @@ const jobsPart = `
   from deletions
   where deletion_id in (${wanted('deletions', 'deletion_id')})`;
 
-/** Of `loads l`, `load_chunks c` and their `tasks t`. */
+/** Columns of `loads l`, `load_chunks c` and their `tasks t`. */
 export const chunkColumns = `
     l.job_id as "jobId", c.chunk_no as chunk,
     case when c.done_at is not null then 'done' when t.lease_until is not null then 'running' else 'waiting' end as state,

@@ -1,9 +1,9 @@
-// What a move has done so far, in the database that it goes to, written with what was done. While it is there, the
+// The progress of a move, in the database that it goes to, written with what was done. While it is there, the
 // database is not complete, and no service starts on it.
 import type { ClientBase } from 'pg';
 import { Fault } from '../../domain/errors.ts';
 
-/** One table, the same on both sides. */
+/** The content of a table, the same on both sides. */
 export interface CopiedContent {
   readonly rows: number;
   /** Sums of two hashes of each row, which do not depend on their order. */
@@ -69,7 +69,7 @@ export async function endMove(client: ClientBase): Promise<void> {
   await client.query('drop schema sluice_move cascade');
 }
 
-/** Whether a move to the database was begun and not ended. */
+/** Tells whether a move to the database was begun and not ended. */
 export async function isBeingMoved(client: ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ t: string | null }>(
     "select to_regclass('sluice_move.move')::text as t",

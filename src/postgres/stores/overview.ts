@@ -2,11 +2,11 @@ import type pg from 'pg';
 import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import { withTimeout } from '../pool.ts';
 
-/** How long we wait for an answer; the server gives up by itself too (`createWatchPool`). */
+/** The timeouts of the answers; the server gives up by itself too (`createWatchPool`). */
 const backlogTimeoutMs = 2_000;
 const rowsTimeoutMs = 5_000;
 
-/** What is to be done now. */
+/** The work that is to be done now. */
 export interface Backlog {
   readonly queuedLoads: number;
   readonly processingLoads: number;

@@ -20,9 +20,9 @@ export interface UserRow extends ProfileRow {
   readonly companyId: string | null;
 }
 
-/** One record of a profile, which may say since when it holds. */
+/** A record of a profile that may have a time. */
 export interface DatedProfileRow extends ProfileRow {
-  /** As `Instant` writes it; null, and a time that lies ahead, is now. */
+  /** Written like an `Instant`; `null` and future times mean now. */
   readonly at: string | null;
 }
 
@@ -143,12 +143,12 @@ export async function findStored(
   return rows.map(({ key }) => key);
 }
 
-/** How rows of an export compare with what is stored after a load of them. */
+/** The comparison of an export's rows with what is stored after a load of them. */
 export interface LoadedBack {
   readonly rows: number;
   /** Stored as the rows say, apart from the times. */
   readonly same: number;
-  /** Those that got their times by this call. */
+  /** Profiles that got their times by this call. */
   readonly dated: number;
 }
 
@@ -205,7 +205,7 @@ export async function hasNoUsers(db: Database, environmentId: number): Promise<b
   return rows[0]?.none ?? false;
 }
 
-/** What conditions call the table. */
+/** The alias of the table in conditions. */
 export const profileAlias = 'profile';
 
 /** In the order of the answer. */
@@ -219,7 +219,7 @@ export function instantText(column: RawBuilder<unknown>): RawBuilder<string> {
   return sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** One JSON text for each row of `profiles`, which is a select of the columns. Made last: what is sorted is what is stored. */
+/** Renders each row of `profiles`, a select of the columns, as JSON. Rendering comes last, so that stored values are sorted. */
 function rendered(entity: Entity, profiles: RawBuilder<unknown>): RawBuilder<unknown> {
   const members = columns[entity].map((name) => {
     const column = sql.ref(`stored.${name}`);
@@ -238,7 +238,7 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
     where environment_id = ${environmentId}`;
 }
 
-/** Null: there is none. Prepared, since it is asked for one at a time. */
+/** Returns `null` if there is none. The statement is prepared, since profiles are read one at a time. */
 export async function readProfile(
   { db, pool }: Pick<Reader, 'db' | 'pool'>,
   entity: Entity,
@@ -254,17 +254,17 @@ export async function readProfile(
 
 /** Which profiles, by id: those after one, and up to another where the search is to end there. */
 export interface KeyRange {
-  /** Null: from the first. */
+  /** `null`: from the first. */
   readonly after: string | null;
   /** Included. Null: to the last. */
   readonly upTo: string | null;
-  /** What all of them begin with; null: anything. */
+  /** The prefix of all ids; `null`: none. */
   readonly prefix?: string | null;
 }
 
 export interface PageSize {
   readonly rows: number;
-  /** Of JSON; the last row may be beyond it. */
+  /** The bytes of JSON, which the last row may exceed. */
   readonly bytes: number;
 }
 
@@ -335,7 +335,7 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/** One of these JSON objects, each with one member, is part of the metadata: an index on it could answer that. */
+/** A condition that the metadata contains one of these JSON objects, which an index could answer. */
 export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {
   const metadata = sql.ref(`${profileAlias}.metadata`);
   return sql<SqlBool>`(${sql.join(

@@ -19,7 +19,7 @@ export interface WantedName {
   readonly type: DataType | null;
 }
 
-/** Where the names of one kind are kept. */
+/** The store of names of one kind. */
 export interface NamesOf {
   /**
    * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the
@@ -38,7 +38,7 @@ export function propertiesOf(entity: PropertyEntity): NamesOf {
 }
 
 /**
- * Those that are there and need no change are sorted out before the insert: ON CONFLICT would lock their rows, and draw a
+ * Names that are there and need no change are sorted out before the insert: ON CONFLICT would lock their rows, and draw a
  * property_id for each. It is left to deal with what other sessions add or widen meanwhile.
  */
 async function writeProperties(

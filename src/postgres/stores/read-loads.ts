@@ -187,7 +187,7 @@ export async function readLoadId(db: Database, jobId: string): Promise<number> {
   return load_id;
 }
 
-/** How the file of a load is read, as it was asked for. */
+/** The options with which a load reads its file. */
 export interface StoredReading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
   readonly fileFormat: StoredFormat;
 }

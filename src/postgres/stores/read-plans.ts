@@ -59,7 +59,7 @@ export async function readPlanSample(db: Database, loadId: number): Promise<Samp
   return rows;
 }
 
-/** Where a page of rows ended. */
+/** The end of a page of rows. */
 export interface PlannedPlace {
   readonly entity: Entity;
   readonly isNew: boolean;
@@ -69,13 +69,13 @@ export interface PlannedPlace {
 
 export interface PlannedPage<T> {
   readonly rows: readonly T[];
-  /** Null: there are no more. */
+  /** `null`: there are no more. */
   readonly next: PlannedPlace | null;
 }
 
 export const firstPlannedPlace: PlannedPlace = { entity: 'companies', isNew: false, chunkNo: -1, key: '' };
 
-/** One planned row as a line of JSON: numbers keep all their digits. */
+/** Reads planned rows as lines of JSON, whose numbers keep all their digits. */
 export async function readPlannedLines(
   db: Database,
   loadId: number,
@@ -93,7 +93,7 @@ export async function readPlannedLines(
   return { rows: rows.map(({ line }) => line), next: nextPlace(rows) };
 }
 
-/** What of a planned row differs: a property, or `company_id`; null: the row is new and has neither. */
+/** A difference in a planned row: a property, or `company_id`. `name` is `null` if the row is new and has neither. */
 export interface PlannedValue {
   readonly entity: Entity;
   readonly key: string;

@@ -95,7 +95,7 @@ export async function readRefusedRows(
   return new Set(rows.map((row) => row.row_number));
 }
 
-/** What is needed to write the rejects of a load in the shape of its file. */
+/** The load's part in writing its rejects in the shape of its file. */
 export interface RejectsSource {
   readonly loadId: number;
   readonly format: StoredFormat;
@@ -138,7 +138,7 @@ export async function readFirstReject(db: Database, loadId: number, code: string
 
 export interface RejectsBounds {
   readonly rows: number;
-  /** Of the records, roughly; the last may exceed it, so that there always is one. */
+  /** The approximate bytes of the records. The last may exceed it, so that there always is one. */
   readonly bytes: number;
   /** A longer record is cut. */
   readonly rawBytes: number;

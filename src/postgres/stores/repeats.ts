@@ -34,7 +34,7 @@ export interface ChunksDone {
   readonly hasRepeats: boolean;
 }
 
-/** Null if the load does not run, or not all of its chunks are done. */
+/** Returns `null` if the load does not run, or not all of its chunks are done. */
 export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await db
     .selectFrom('loads')
@@ -281,7 +281,7 @@ export async function eventChunksToReplay(db: Database, loadId: number): Promise
   return rows.map((row) => row.chunk_no);
 }
 
-/** What is noted of an id in a chunk. */
+/** The repetition of an id in a chunk. */
 export interface EventRepeat {
   /** Rows of earlier chunks. */
   readonly rowsBefore: number;
@@ -302,7 +302,7 @@ export async function readEventRepeats(
   return new Map(rows.map(({ hash, ...repeat }) => [BigInt(hash), repeat]));
 }
 
-/** What a chunk's replay adds to the counts, and takes from them. */
+/** The corrections of the counts by a chunk's replay. */
 export type Corrections = OutcomesByKind;
 
 /** The chunk's events are right, and so are the counts. False: they were before. */

@@ -11,11 +11,11 @@ const overviewTimeoutMs = 2_000;
 export interface Month {
   /** Its first day, `2026-03-01`. */
   readonly month: string;
-  /** Of the partition; made by `sluice.ensure_events_partition`. */
+  /** The partition, made by `sluice.ensure_events_partition`. */
   readonly table: string;
 }
 
-/** What a month holds of one environment, and whether that has outlived its retention. */
+/** The event names of an environment in a month: those past their retention, and the number of others. */
 export interface HeldNames {
   readonly environmentId: number;
   readonly past: readonly string[];
@@ -108,7 +108,7 @@ export async function readHeldNames(
   return rows;
 }
 
-/** How many events of a month have outlived their retention. */
+/** Counts the events of a month that have outlived their retention. */
 export async function countPast(db: Database, { table }: Month, held: readonly HeldNames[]): Promise<number> {
   let count = 0;
   for (const { environmentId, past } of held) {
@@ -126,7 +126,7 @@ function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
 
-/** One pruning of events at a time in a database; null if another has the lock, which goes with its connection. */
+/** Runs one pruning of events at a time in a database. Returns `null` if another has the lock. */
 export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
   return onConnection(pool, async (client, discard) => {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
@@ -155,7 +155,7 @@ export async function recordEventPruning(db: Database, error: string | null): Pr
   );
 }
 
-/** What retention has made of the events, in all environments. */
+/** The results of retention in all environments. */
 export interface EventRetention {
   /** From the database, ever. */
   readonly eventsRemoved: number;

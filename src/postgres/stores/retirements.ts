@@ -29,7 +29,7 @@ export interface Retirement {
 const columns = sql`retirement_id as "retirementId", month::text, table_name as "table", archives,
   is_whole as "isWhole", state`;
 
-/** Those under way, of workers that died too. */
+/** Finds unfinished retirements, including those of workers that died. */
 export async function findRetirements(db: Database): Promise<Retirement[]> {
   const { rows } = await sql<Retirement>`
     select ${columns}
@@ -146,7 +146,7 @@ export async function recordDeleted(db: Database, month: string, events: number)
     values (${month}::date, false, false, 'removed', ${events}, now())`.execute(db);
 }
 
-/** Where a walk through a table has got to. */
+/** The place of a walk through a table. */
 interface Key {
   readonly environmentId: number;
   readonly insertedAt: string;
@@ -154,7 +154,7 @@ interface Key {
   readonly userId: string;
 }
 
-/** What a retired table holds at one moment: nothing written of it counts once the revision is another. */
+/** A state of a retired table: an archive of it counts only while the revision stays the same. */
 export interface Revision {
   readonly attempt: number;
   readonly revision: number;

@@ -21,7 +21,7 @@ import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
 /*
- * What the tasks of a running load read, and its passes. A load may pass over its file more than once: to plan and later to apply
+ * Reads for the tasks of a running load, and its passes. A load may pass over its file more than once: to plan and later to apply
  * the plan; to check a guard and then to load; from the beginning, because it is retried. Every pass starts from nothing.
  */
 
@@ -31,7 +31,7 @@ export interface LoadSource {
   readonly jobId: string;
   readonly environmentId: number;
   readonly entity: LoadEntity;
-  /** As `Instant` writes it; the parent's, if the load has a `place`. */
+  /** Written like an `Instant`; the parent's, if the load has a `place`. */
   readonly acceptedAt: string;
   readonly fileRef: FileRef | null;
   readonly fileFormat: StoredFormat;
@@ -87,7 +87,7 @@ export const tally = sql<Tally>`json_build_object(
   'amended', loads.rows_amended
 )`.as('tally');
 
-/** What is checked before a load is completed. */
+/** The state that is checked before a load is completed. */
 export interface FinishState {
   readonly jobId: string;
   readonly totalRows: number;

@@ -18,11 +18,11 @@ export interface NewRun {
   readonly missed: number;
   readonly definition: object;
   readonly notify: Notify | null;
-  /** Null: it is to be done. */
+  /** `null`: the run is to be done. */
   readonly skip: { readonly code: string; readonly reason: string } | null;
 }
 
-/** Whether a run of the schedule has not ended yet. */
+/** Tells whether a run of the schedule has not ended. */
 export async function hasOpenRun(db: Database, environmentId: number, name: string): Promise<boolean> {
   const row = await db
     .selectFrom('schedule_runs')
@@ -129,13 +129,13 @@ export async function deleteRuns(db: Database, days: number): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-/** What is to be done of a run whose task was claimed. */
+/** A run whose task was claimed. */
 export interface RunWork {
   readonly runId: number;
   readonly environmentId: number;
   readonly name: string;
   readonly dueAt: Date;
-  /** As `RunDefinition` has it. */
+  /** A `RunDefinition`. */
   readonly definition: unknown;
 }
 
@@ -217,7 +217,7 @@ export async function markWaiting(db: Database, runId: number): Promise<void> {
     where run_id = ${runId} and status = 'queued'`.execute(db);
 }
 
-/** What the run exports. */
+/** Sets the range that the run exports. */
 export async function setRange(
   db: Database,
   runId: number,
@@ -234,7 +234,7 @@ export async function setRange(
     .execute();
 }
 
-/** Where its files were copied to. Does nothing if the task is no longer the claim's own. */
+/** Notes the folder of the run's files. Does nothing if the task is no longer the claim's own. */
 export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
   await db
     .updateTable('schedule_runs')
@@ -244,7 +244,7 @@ export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: str
     .execute();
 }
 
-/** How a run ends. */
+/** The end of a run. */
 export interface RunEnd {
   readonly status: 'completed' | 'completed_with_rejects' | 'unchanged' | 'skipped' | 'failed';
   readonly code: string | null;

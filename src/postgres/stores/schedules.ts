@@ -6,7 +6,7 @@ import { withTimeout } from '../pool.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
 
-/** How far a schedule has been seen to. */
+/** The progress of a schedule. */
 export interface Considered {
   /** Up to when its due times have been. */
   readonly until: Date;
@@ -144,12 +144,12 @@ const runsLookedAt = 1_000;
 /** Workers note every half minute that they see to a schedule; one that falls this far behind the others is in no file any more. */
 const forgottenAfterMinutes = 10;
 
-/** How a schedule fares; environments that have one of the same name are taken together. */
+/** The health of a schedule; those of one name in several environments are taken together. */
 export interface ScheduleFigures {
   readonly name: string;
   /** Since the last run that did not fail ended. If none is found, since the first one looked at was due: it is at least as long. */
   readonly secondsSinceSuccess: number;
-  /** Whether the last run that ended, and was not skipped, failed. */
+  /** The last run that ended, and was not skipped, failed. */
   readonly failing: boolean;
 }
 
@@ -159,7 +159,7 @@ export type RecentRuns = Readonly<
 >;
 
 export interface SchedulesOverview {
-  /** Those that workers see to and that have had a run. */
+  /** Schedules in force that have had a run. */
   readonly schedules: readonly ScheduleFigures[];
   readonly recent: RecentRuns;
 }

@@ -9,9 +9,9 @@ export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly
 /** By id. At most one of the two places, each the id of a segment that there is or was. */
 export interface SegmentPageQuery {
   readonly limit: number;
-  /** What comes after it. */
+  /** The page follows this id. */
   readonly after: number | null;
-  /** What comes right before it. */
+  /** The page precedes this id. */
   readonly before: number | null;
 }
 
@@ -20,7 +20,7 @@ export interface SegmentPage {
   readonly segments: readonly ListedSegment[];
   /** Segments of the environment. */
   readonly total: number;
-  /** Whether there are segments before the first of these and after the last. */
+  /** There are segments before the first of these, or after the last. */
   readonly hasBefore: boolean;
   readonly hasAfter: boolean;
 }
@@ -68,7 +68,7 @@ async function readPage(
 
 export interface DefinedSegment {
   readonly id: number;
-  /** As JSON; `readSegment` takes it. */
+  /** JSON that `readSegment` reads. */
   readonly definition: unknown;
 }
 
@@ -85,7 +85,7 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 
-/** As JSON, which `readSegment` takes; null: there is no such segment. */
+/** Returns JSON that `readSegment` reads; `null` if there is no such segment. */
 export async function findSegmentDefinition(
   db: Database,
   environmentId: number,

@@ -94,7 +94,7 @@ export interface Prunable {
 }
 
 /**
- * What has outlived its retention. A record goes once its files are gone, which a pruning sees to first. The last run of a
+ * Counts what has outlived its retention. A record goes once its files are gone, which a pruning sees to first. The last run of a
  * schedule, and events that are still being sent, are counted and stay.
  */
 export async function countPrunable(
@@ -173,7 +173,7 @@ export async function deleteLoads(db: Database, jobDays: number): Promise<number
     .deleteFrom('loads')
     .where('file_ref', 'is', null)
     .where('ended_at', '<', daysAgo(jobDays))
-    // One that is being mended is still to be counted in.
+    // A load that is being mended is still to be counted in.
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(

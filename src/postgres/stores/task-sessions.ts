@@ -10,7 +10,7 @@ import type { TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import { isLapsed } from '../lease.ts';
 
-/** What the session of an attempt is to be named, in its transactions. */
+/** Returns the name of an attempt's session, in its transactions. */
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
 }

@@ -20,7 +20,7 @@ const isDue = sql<boolean>`(
   and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
 )`;
 
-/** What a statement on `tasks t` returns of a task. */
+/** The columns of a task in a statement on `tasks t`. */
 const taskColumns = sql`
   t.task_id as "taskId",
   t.kind,
@@ -126,7 +126,7 @@ export async function findNextTasks(
   return rows;
 }
 
-/** As the ledger names this process. */
+/** The name of this process in the ledger. */
 const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
 
 const claim = sql`
@@ -218,11 +218,11 @@ export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: numb
 
 /** Why a task is given back; null: nothing happened, and no attempt is held against it. */
 export interface Setback {
-  /** Null: there was no error. */
+  /** `null`: there was no error. */
   readonly message: string | null;
-  /** How long it waits before it is due again. */
+  /** The time until it is due again. */
   readonly pauseMs: number;
-  /** Whether it is one of the errors that a kind of task survives only so often. */
+  /** The error counts against the attempts of its kind. */
   readonly counts: boolean;
 }
 
@@ -250,7 +250,7 @@ const waiting = (pauseMs: number): RawBuilder<unknown> => sql`
   notified_at = null`;
 
 export interface LostTask extends TaskClaim {
-  /** How often it has been lost since it last got on. */
+  /** Losses since the task last made progress. */
   readonly losses: number;
 }
 
@@ -270,9 +270,9 @@ export interface UnnotifiedTask extends DueTask {
   readonly again: boolean;
 }
 
-/** Of one kind and environment so many are in the queue; the rest is told as these get done. */
+/** Tasks of a kind and environment that are in the queue at once; the rest follow as these get done. */
 export const NOTIFIED_TASKS = 1_000;
-/** As many are told of again where nothing is under way. */
+/** Tasks that are notified again if nothing of their kind and environment is running. */
 const repeatedTasks = 8;
 
 /** Tasks that are due and of which the queue was not notified for `olderThanMs`; marks them notified. */
