@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
+import { ConflictError } from '../../domain/errors.ts';
 import { EVENT_STORE_LOCK_MS, EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
 import { type Database, inTransaction } from '../database.ts';
 import { eventTable, type HeldNames, type Month, readHeldNames } from './retention.ts';
@@ -55,19 +56,16 @@ export async function retireMonth(
       await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
       // Nobody can add to it any more: an event that came since it was looked at is seen here.
       const held = await readHeldNames(db, month, defaultDays);
-      if (held.some(({ kept }) => kept > 0)) throw new StillNeeded();
+      if (held.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
       const retirement = await insertRetirement(db, { month: month.month, archives, isWhole: true });
       await sql`alter table ${eventTable(month.table)} rename to ${sql.id(retirement.table)}`.execute(db);
       return retirement;
     });
   } catch (error) {
-    if (error instanceof StillNeeded) return null;
+    if (error instanceof ConflictError) return null;
     throw error;
   }
 }
-
-/** Rolls back, and is no failure. */
-class StillNeeded extends Error {}
 
 /** A table for events of a month of which others stay. */
 export async function openRetirement(pool: pg.Pool, month: string): Promise<Retirement> {
