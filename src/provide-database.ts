@@ -5,12 +5,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import { ConfigError } from './domain/errors.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { migrate } from './postgres/migrate.ts';
 import { requireOwnSession } from './postgres/pooler.ts';
-import { isBeingMoved } from './postgres/stores/moves.ts';
 import { migrateQueue } from './queue/backend.ts';
 
 type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
@@ -67,11 +65,6 @@ export async function prepareDatabase(url: string, queueInPostgres: boolean, log
   try {
     await requireOwnSession(client, url);
     await monitor.watch(client);
-    if (await isBeingMoved(client)) {
-      throw new ConfigError(
-        'DATABASE_URL: a move to this database has begun and is not complete. Run the same `sluice move` again first.',
-      );
-    }
     const applied = await migrate(client);
     if (applied.length > 0) log.info({ applied }, 'database migrated');
     if (queueInPostgres) await migrateQueue(client);

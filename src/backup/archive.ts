@@ -1,19 +1,25 @@
 /*
- * The file that a backup is: a tar, compressed by gzip, with these entries in this order.
+ * A backup is a tar, compressed with gzip, with these entries in this order.
  *
  *     backup.json              what it is, and the shape of the database
  *     files/<name>/000001 …    stored files
  *     tables/<name>/000001 …   rows as COPY writes them in its text format
  *     manifest.json            how many bytes and rows there are, and their SHA-256
  *
- * A file or table is cut into parts of up to BACKUP_PART_BYTES, because tar wants sizes first; put together they are the whole.
- * Written (`write-archive.ts`) and read (`read-archive.ts`) in one pass, with a bounded memory. docs/decisions/backup.md has the reasons.
+ * A file or table is cut into parts of up to BACKUP_PART_BYTES, because tar wants sizes first. An archive is written and read
+ * (`read-archive.ts`) in one pass, with bounded memory. docs/decisions/backup.md has the reasons.
  */
 import { createHash, type Hash } from 'node:crypto';
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import { type Static, Type } from 'typebox';
-import type { DatabaseShape } from '../database-copy/read-database.ts';
+import { BACKUP_PART_BYTES } from '../domain/limits.ts';
+import type { DatabaseShape } from '../postgres/database-copy/read-database.ts';
+import { type TarEntry, tarEnd, tarEntry } from './tar.ts';
 
-/** Raised when an archive is written that earlier versions of sluice would misread. */
+/** The version of the format; raised when earlier versions of sluice would misread an archive. */
 export const archiveFormat = 1;
 
 const text = Type.String();
@@ -23,7 +29,7 @@ export const About = Type.Object({
   format: whole,
   sluice: text,
   created_at: text,
-  /** Whether stored files are in it; else where they are. */
+  /** `included`, or where the stored files are. */
   files: Type.Union([Type.Literal('included'), text]),
   database: Type.Object({
     serverVersion: text,
@@ -57,12 +63,12 @@ export interface Item {
 
 export interface Content {
   readonly bytes: number;
-  /** Line ends: of a table, the rows. */
+  /** Line ends; in a table these are the rows. */
   readonly lines: number;
   readonly sha256: string;
 }
 
-/** Adds up what goes by. */
+/** Adds up the content of all items. */
 export class Contents {
   readonly #tables: Static<typeof Table>[] = [];
   readonly #files = { count: 0, bytes: 0, hash: createHash('sha256') };
@@ -98,7 +104,84 @@ export class Meter {
   }
 }
 
-/** The entry that has a part of an item, counted from 1. */
+/** Returns the name of the entry for a part of an item, counted from 1. */
 export function partName({ kind, name }: Item, part: number): string {
   return `${kind}/${name}/${String(part).padStart(6, '0')}`;
+}
+
+/** Writes an archive into a stream, and ends it. After an error, discard the stream. */
+export class ArchiveWriter {
+  readonly #gzip = createGzip({ level: 1 });
+  readonly #contents = new Contents();
+  readonly #seconds: number;
+  readonly #sent: Promise<void>;
+  #bytes = 0;
+
+  constructor(to: Writable, about: About) {
+    this.#seconds = Math.floor(new Date(about.created_at).getTime() / 1000);
+    this.#gzip.pipe(to);
+    to.on('error', (error) => this.#gzip.destroy(error));
+    // An error between two writes is reported by the next one, or by the end.
+    this.#gzip.on('error', () => undefined);
+    this.#sent = finished(to);
+    // The writer hears of it first.
+    this.#sent.catch(() => undefined);
+  }
+
+  static async begin(to: Writable, about: About): Promise<ArchiveWriter> {
+    const writer = new ArchiveWriter(to, about);
+    await writer.#put({ name: 'backup.json', content: json(about) });
+    return writer;
+  }
+
+  /** Uncompressed bytes so far. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Adds an item: files before tables, each once. */
+  async add(item: Item, chunks: AsyncIterable<Buffer>): Promise<Content> {
+    const meter = new Meter();
+    let part: Buffer[] = [];
+    let [partBytes, parts] = [0, 0];
+    const flush = async (): Promise<void> => {
+      parts++;
+      await this.#put({ name: partName(item, parts), content: Buffer.concat(part) });
+      [part, partBytes] = [[], 0];
+    };
+    for await (const chunk of chunks) {
+      meter.add(chunk);
+      for (let rest = chunk; rest.length > 0; ) {
+        const taken = rest.subarray(0, BACKUP_PART_BYTES - partBytes);
+        part.push(taken);
+        partBytes += taken.length;
+        rest = rest.subarray(taken.length);
+        if (partBytes === BACKUP_PART_BYTES) await flush();
+      }
+    }
+    if (partBytes > 0 || parts === 0) await flush();
+    const content = meter.content();
+    this.#contents.add(item, content);
+    return content;
+  }
+
+  async end(): Promise<Manifest> {
+    const manifest = this.#contents.manifest();
+    await this.#put({ name: 'manifest.json', content: json(manifest) });
+    this.#gzip.end(tarEnd);
+    await this.#sent;
+    return manifest;
+  }
+
+  async #put(entry: TarEntry): Promise<void> {
+    for (const bytes of tarEntry(entry, this.#seconds)) {
+      this.#bytes += bytes.length;
+      if (this.#gzip.errored !== null) throw this.#gzip.errored;
+      if (!this.#gzip.write(bytes)) await once(this.#gzip, 'drain');
+    }
+  }
+}
+
+function json(value: unknown): Buffer {
+  return Buffer.from(`${JSON.stringify(value, null, 1)}\n`);
 }

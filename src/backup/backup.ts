@@ -1,53 +1,66 @@
 /**
- * Backups: the database, the stored files and the keys of one moment, in one archive (`archive.ts`), made while everything
+ * Backups: the database, the stored files and the keys of one moment, in one archive (`archive.ts`), made while the service
  * runs. Start reading at `writeBackup`; `restore.ts` is the way back.
  *
- * It promises: rows are those of one snapshot. Every stored file that work under way in it needs is in the archive, or the
- * backup fails; it fails too if the store has none of the files that the ledger names. A file of work that had ended may be removed while the backup is made; when it is restored, that work is as
- * if the file had expired. An archive without its manifest is none.
+ * The rows are those of one snapshot. Every stored file that work under way in it needs is in the archive, or the backup fails;
+ * it fails too if the store has none of the files that the ledger names. A file of ended work may be removed while the backup is
+ * made; after a restore that work looks as if the file had expired. An archive without its manifest is no backup.
  */
-import { type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import {
+  type FileHandle,
+  link,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
-import { type DatabaseSource, readDatabase } from '../database-copy/read-database.ts';
 import { TransientError } from '../domain/errors.ts';
-import { ABANDONED_BACKUP_MS, MAX_SHOWN_COLUMNS, STORED_FILES_AT_A_TIME } from '../domain/limits.ts';
+import { ABANDONED_BACKUP_MS, STORED_FILES_AT_A_TIME } from '../domain/limits.ts';
 import { codeOf, isFileSystemFull, syncFolder } from '../files/disk.ts';
-import { checkRef, type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { readPackage } from '../package-root.ts';
-import { isBeingMoved } from '../postgres/stores/moves.ts';
-import { archiveFormat } from './archive.ts';
-import { ArchiveWriter } from './write-archive.ts';
+import { type DatabaseSource, readDatabase } from '../postgres/database-copy/read-database.ts';
+import {
+  findListed,
+  listOthers,
+  type StoredFile,
+  storedFiles,
+} from '../postgres/database-copy/stored-files.ts';
+import { ArchiveWriter, archiveFormat } from './archive.ts';
 
 export interface BackupSource {
   readonly databaseUrl: string;
-  /** Null: they are not to be in it, and `filesAt` says where they are. */
+  /** `null` leaves the files out; `filesAt` says where they are. */
   readonly files: FileStore | null;
   readonly filesAt: string;
 }
 
-/** What a backup holds. */
 export interface BackupSummary {
-  /** The moment that it shows, by the database's clock. */
+  /** The time of the snapshot, by the database's clock. */
   readonly at: string;
   readonly tables: number;
   readonly rows: number;
   readonly files: number;
-  /** Before they were compressed. */
+  /** Uncompressed. */
   readonly bytes: number;
-  /** Files that the ledger names and the store lacks: removed during the backup, or lost before. */
+  /** Files that the ledger names and the store lacks, because they were removed during the backup or lost before. */
   readonly missing: number;
-  /** Of these, files that the ledger still names. */
+  /** The missing files that the ledger still names. */
   readonly lost: readonly string[];
-  /** Tables and views of other schemas, up to MAX_SHOWN_COLUMNS: they are somebody else's. */
+  /** Tables and views of other schemas. */
   readonly leftOut: readonly string[];
 }
 
-/** Called now and then with the bytes so far, before they are compressed. What it throws ends the backup. */
+/** Called now and then with the uncompressed bytes so far. What it throws ends the backup. */
 type Show = (bytes: number, doing: string) => void;
 
-/** Into `to`, which it ends. After an error what was written is to be thrown away. */
+/** Writes a backup into `to`, and ends it. After an error, discard what was written. */
 export async function writeBackup(
   source: BackupSource,
   to: Writable,
@@ -56,10 +69,6 @@ export async function writeBackup(
   const database = await readDatabase(source.databaseUrl);
   try {
     const { shape } = database;
-    if (await isBeingMoved(database.client))
-      throw new TransientError(
-        'A move to this database has begun and is not complete. Run the same `sluice move` again first.',
-      );
     const archive = await ArchiveWriter.begin(to, {
       format: archiveFormat,
       sluice: readPackage().version,
@@ -79,7 +88,7 @@ export async function writeBackup(
         watched(database.copyOut(table), archive, table.name, show),
       );
     }
-    const leftOut = await readOthers(database);
+    const leftOut = await listOthers(database);
     const { tables, files } = await archive.end();
     return {
       at: shape.at,
@@ -93,19 +102,6 @@ export async function writeBackup(
   } finally {
     await database.close();
   }
-}
-
-async function readOthers({ client }: DatabaseSource): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `select c.oid::regclass::text as name
-     from pg_class c
-     join pg_namespace n on n.oid = c.relnamespace
-     where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
-       and n.nspname not in ('sluice', 'bullmq', 'information_schema') and n.nspname !~ '^pg_'
-     order by 1
-     limit ${MAX_SHOWN_COLUMNS}`,
-  );
-  return rows.map(({ name }) => name);
 }
 
 async function* watched(
@@ -160,41 +156,6 @@ function noFiles(filesAt: string, count: number): string {
   return `${files} that the database lists is ${count === 1 ? 'not ' : ''}in ${filesAt}, so nothing was backed up. Is that the folder of the service (DATA_DIR, STORAGE_URL)? In a container, is its volume mounted?`;
 }
 
-interface StoredFile {
-  readonly ref: FileRef;
-  /** Something under way cannot go on without it; or nothing else has what is in it. */
-  readonly isNeeded: boolean;
-}
-
-/** Where the ledger names files, and which of them are needed. Tables of later versions may not be there yet. */
-const references: Readonly<Record<string, string>> = {
-  loads: `select file_ref, status in ('queued', 'processing') from sluice.loads where file_ref is not null`,
-  upload_parts: `select file_ref, false from sluice.upload_parts join sluice.uploads using (upload_id) where expires_at > now()`,
-  event_archives: `select file_ref, true from sluice.event_archives where state = 'stored'`,
-  export_files:
-    'select file_ref, false from sluice.export_files join sluice.exports using (export_id) where files_expired_at is null',
-};
-
-function referencesIn(tables: readonly { readonly name: string }[]): string {
-  const there = new Set(tables.map(({ name }) => name));
-  const selects = Object.entries(references).flatMap(([table, select]) => (there.has(table) ? [select] : []));
-  return `select file_ref as ref, bool_or(is_needed) as "isNeeded"
-    from (${selects.join(' union all ')}) r (file_ref, is_needed)
-    group by file_ref`;
-}
-
-/** Those that are needed first: they are the ones that must not go meanwhile. */
-async function* storedFiles({ client, shape }: DatabaseSource): AsyncGenerator<StoredFile> {
-  await client.query(
-    `declare stored_files no scroll cursor for ${referencesIn(shape.tables)} order by "isNeeded" desc, ref`,
-  );
-  for (;;) {
-    const { rows } = await client.query<StoredFile>(`fetch ${STORED_FILES_AT_A_TIME} from stored_files`);
-    for (const { ref, isNeeded } of rows) yield { ref: checkRef(ref), isNeeded };
-    if (rows.length < STORED_FILES_AT_A_TIME) return;
-  }
-}
-
 /**
  * Returns the missing files that the database still lists: they were lost. The others were removed during the backup, with
  * what they were kept for. If work under way in the snapshot needs one of those, the backup would hold work that cannot
@@ -204,11 +165,10 @@ async function* storedFiles({ client, shape }: DatabaseSource): AsyncGenerator<S
 async function stillListed(databaseUrl: string, gone: readonly StoredFile[]): Promise<string[]> {
   const now = await readDatabase(databaseUrl);
   try {
-    const { rows } = await now.client.query<StoredFile>(
-      `select ref, "isNeeded" from (${referencesIn(now.shape.tables)}) r where ref = any ($1)`,
-      [gone.map(({ ref }) => ref)],
+    const listed = await findListed(
+      now,
+      gone.map(({ ref }) => ref),
     );
-    const listed = new Map(rows.map(({ ref, isNeeded }) => [ref, isNeeded]));
     if (gone.every(({ ref, isNeeded }) => !isNeeded || listed.get(ref) === true)) return [...listed.keys()];
   } finally {
     await now.close();
@@ -218,11 +178,12 @@ async function stillListed(databaseUrl: string, gone: readonly StoredFile[]): Pr
   );
 }
 
-/** No name that others give. Of its own for each process: in containers all have one pid. */
+/** No one else uses such names, and each process has its own: in containers all processes have one pid. */
 const partialPattern = /^\..+\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.partial$/;
 
 /**
- * A backup in a file, which appears when it is complete. Nothing is left of one that fails; what a killed one left goes with a later one.
+ * Writes a backup into a file, which appears when it is complete. A backup that fails leaves nothing behind, and removes what a killed
+ * one left.
  * @throws TransientError if the disk is full, or a file of that name has appeared meanwhile.
  */
 export async function writeBackupFile(
@@ -233,7 +194,7 @@ export async function writeBackupFile(
   const folder = dirname(path);
   await removeAbandoned(folder);
   const partial = join(folder, `.${path.slice(folder.length).replace(/^[/\\]+/, '')}.${uuidv7()}.partial`);
-  // Keys and data of users are in it.
+  // It holds keys and data of users.
   const file = await open(partial, 'wx', 0o600);
   try {
     const summary = await writeBackup(source, writableOf(file), show);
@@ -256,7 +217,7 @@ export async function writeBackupFile(
   }
 }
 
-/** A backup never takes the place of another file, but where the file system knows no links. */
+/** A backup replaces no other file, except where the file system knows no links. */
 async function giveName(partial: string, path: string): Promise<void> {
   try {
     await link(partial, path);
@@ -269,11 +230,10 @@ async function giveName(partial: string, path: string): Promise<void> {
   await rm(partial);
 }
 
-/** Leaves the file open: it is to be durable before it is closed. */
+/** Returns a stream into the file that does not close it: it must be durable first. */
 function writableOf(file: FileHandle): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
-      // All of it, however much a call takes.
       file.writeFile(chunk).then(() => done(), done);
     },
   });
@@ -286,5 +246,31 @@ async function removeAbandoned(folder: string): Promise<void> {
     const path = join(folder, name);
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
     if (mtimeMs < before) await rm(path, { force: true });
+  }
+}
+
+export interface LastBackup {
+  /** The time of its snapshot. */
+  readonly at: string;
+  /** `null`: standard output. */
+  readonly file: string | null;
+}
+
+const fileIn = (dataDir: string): string => join(dataDir, 'last-backup.json');
+
+/** Records in the data directory, if there is one, that a backup was made, so that `sluice upgrade --check` can say how old it is. */
+export async function recordBackup(dataDir: string, backup: LastBackup): Promise<void> {
+  const there = await stat(dataDir).catch(() => null);
+  if (there === null) return;
+  const draft = `${fileIn(dataDir)}.${process.pid}`;
+  await writeFile(draft, `${JSON.stringify(backup)}\n`);
+  await rename(draft, fileIn(dataDir));
+}
+
+export async function readLastBackup(dataDir: string): Promise<LastBackup | null> {
+  try {
+    return JSON.parse(await readFile(fileIn(dataDir), 'utf8')) as LastBackup;
+  } catch {
+    return null;
   }
 }

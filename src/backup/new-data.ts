@@ -1,21 +1,13 @@
-// What becomes the data of the embedded server is made beside the data that is there, and takes its place when it is whole:
-// a backup that is restored, and data that another major version of PostgreSQL made.
+// New data of the embedded server is made beside the data that is there, and takes its place when it is complete: for a restore,
+// and for data of another major version of PostgreSQL.
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
-import { connectForCopy, readDatabase } from '../database-copy/read-database.ts';
-import {
-  copyIn,
-  dropIndexes,
-  finishTables,
-  makeIndexes,
-  prepareTables,
-} from '../database-copy/write-database.ts';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isFull, readDisk } from '../files/disk.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { migrate } from '../postgres/migrate.ts';
+import { connectForCopy, readDatabase } from '../postgres/database-copy/read-database.ts';
+import { copyDatabase } from '../postgres/database-copy/write-database.ts';
 import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
 import { type Restored, RestoreRefused, restoreBackup } from './restore.ts';
 
@@ -27,10 +19,10 @@ interface NewData {
   readonly log: Logger;
 }
 
-/** For a server that has one thing to do: rows come in once, and indexes are built. */
+/** Rows come in once, and indexes are built; nothing else runs. */
 const bulkSettings = { autovacuum: 'off', maintenance_work_mem: '256MB', checkpoint_timeout: '1h' };
 
-/** Where data goes that something else takes the place of. */
+/** `aside` is where the data went whose place was taken. */
 export type SetAside = { readonly aside: string | null };
 
 /**
@@ -53,7 +45,7 @@ async function replaceData<T>(
       await server.stop();
     }
   } catch (error) {
-    // A server that has no room for its log ends; then all that can be told of the error is that the server is gone.
+    // A server that has no room for its log ends, and the error says no more than that it is gone.
     const isFullDisk = isDiskFull(error) || (await readDisk(dataDir).then(isFull, () => false));
     await embeddedPostgres.removeStaging(data, log).catch(() => undefined);
     if (!isFullDisk || !(isTransient(error) || embeddedPostgres.isRefusal(error))) throw error;
@@ -66,7 +58,7 @@ async function replaceData<T>(
 }
 
 interface RestoreTarget extends NewData {
-  /** Data that is there is set aside, and kept. */
+  /** Sets existing data aside, and keeps it. */
   readonly replace: boolean;
 }
 
@@ -82,7 +74,7 @@ export async function assertRestorable({ dataDir, log, replace }: RestoreTarget)
 }
 
 /**
- * A backup becomes the embedded database.
+ * Makes a backup the embedded database.
  * @throws RestoreRefused, DamagedArchive
  */
 export async function restoreData(
@@ -96,7 +88,7 @@ export async function restoreData(
   );
 }
 
-/** The major version of PostgreSQL that made the data, and the one that is installed. */
+/** Major versions of PostgreSQL: the one that made the data, and the one that is installed. */
 export interface Majors {
   /** Undefined: there is no data. */
   readonly data: string | undefined;
@@ -111,12 +103,12 @@ export async function readMajors(dataDir: string): Promise<Majors> {
   };
 }
 
-/** Where `npm install --prefix` puts the PostgreSQL that made the data. */
+/** Returns the folder into which `npm install --prefix` puts the PostgreSQL that made the data. */
 export function previousFolder(dataDir: string, major: string): string {
   return join(dataDir, `postgresql-${major}`);
 }
 
-/** Data of another major version becomes data of the one that is installed, with the programs of the old one. */
+/** Copies data of another major version into a new data directory, with the programs of the old one. */
 export async function upgradeData(
   target: NewData & { readonly programs: string; readonly majors: Majors },
   show: Show,
@@ -127,38 +119,19 @@ export async function upgradeData(
   if (native === undefined) throw new Fault(`there is no package in ${programs}`);
   return replaceData(target, `${majors.data}-before`, async (url) => {
     const old = await embeddedPostgres.start({ dataDir: data, log, native });
-    return copyDatabase(old.url, url, show).finally(() => old.stop());
+    return copyBetween(old.url, url, show).finally(() => old.stop());
   });
 }
 
-/** All rows of one database into another that is empty, in one transaction; how many. */
-async function copyDatabase(from: string, to: string, show: Show): Promise<{ rows: number }> {
+/** Copies one database into another that is empty, and returns the number of rows. */
+async function copyBetween(from: string, to: string, show: Show): Promise<{ readonly rows: number }> {
   const source = await readDatabase(from);
-  const client = await connectForCopy(to);
-  let rows = 0;
+  const target = await connectForCopy(to);
   try {
-    await client.query('begin');
-    await prepareTables(client, source.shape);
-    const indexes = await dropIndexes(client, source.shape);
-    for (const table of source.shape.tables) {
-      show(null, table.name);
-      const into = copyIn(client, table, { frozen: true });
-      await pipeline(source.copyOut(table), into);
-      rows += into.rowCount;
-      const { rows: counted } = await source.client.query<{ there: number }>(
-        `select count(*)::float8 as there from sluice.${source.client.escapeIdentifier(table.name)}`,
-      );
-      if (counted[0]?.there !== into.rowCount) throw new Fault(`not all rows of ${table.name} were copied`);
-    }
-    show(null, 'indexes');
-    await makeIndexes(client, indexes);
-    await finishTables(client, source.shape);
-    await client.query('commit');
-    await migrate(client);
-    await client.query('analyze');
-    return { rows };
+    const tables = await copyDatabase(source, target, { show: ({ name }) => show(null, name) });
+    return { rows: tables.reduce((sum, { rows }) => sum + rows, 0) };
   } finally {
-    await client.end();
+    await target.end();
     await source.close();
   }
 }

@@ -7,16 +7,16 @@ import { READ_BYTES } from '../domain/limits.ts';
 import { About, archiveFormat, Contents, type Item, Manifest, Meter, partName } from './archive.ts';
 import { DamagedArchive, readTar, type TarEntry } from './tar.ts';
 
-/** What a reader does with what it finds. The bytes of an item are to be read to their end before it returns. */
+/** Receives what a reader finds. `item` must read the bytes to their end before it returns. */
 export interface ArchiveVisitor {
   about?(about: About): Promise<void> | void;
   item?(item: Item, bytes: AsyncIterable<Buffer>): Promise<void>;
-  /** Bytes of the compressed file that were read so far, and all of them. */
+  /** Called with the compressed bytes read so far, and the size of the file. */
   progress?(bytes: number, of: number): void;
 }
 
 /**
- * Reads an archive from its beginning to its end; when it returns, all that the visitor was given was as it was written.
+ * Reads an archive to its end. When it returns, everything that the visitor received was as it was written.
  * @throws DamagedArchive
  */
 export async function readArchive(
@@ -105,7 +105,6 @@ class Entries {
     this.#open = false;
   }
 
-  /** Whoever gave up in the middle of an item has not seen all of it. */
   assertWhole(): void {
     if (this.#open) throw new Error('an item of the archive was not read to its end');
   }
@@ -140,7 +139,7 @@ function compare(expected: Manifest, found: Manifest): void {
     throw new DamagedArchive('its tables or files are not as they were written');
 }
 
-/** To the last byte: what stands behind the compressed data is no part of a backup. */
+/** Decompresses the file to its last byte: nothing may stand behind the compressed data. */
 async function* readGzip(path: string, { progress }: ArchiveVisitor): AsyncGenerator<Buffer> {
   const { size } = await stat(path);
   await assertGzip(path);

@@ -2,8 +2,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
-import { type BackupSummary, writeBackup, writeBackupFile } from '../backup/backup.ts';
-import { recordBackup } from '../backup/last-backup.ts';
+import { type BackupSummary, recordBackup, writeBackup, writeBackupFile } from '../backup/backup.ts';
 import { assertRestorable, restoreData } from '../backup/new-data.ts';
 import { assertEmptyDatabase, RestoreRefused, restoreBackup, verifyBackup } from '../backup/restore.ts';
 import { DamagedArchive } from '../backup/tar.ts';

@@ -1,25 +1,25 @@
-/** `sluice move`: from the embedded database to a PostgreSQL of one's own. */
+/** `sluice move`: the embedded database becomes one in a PostgreSQL of your own. */
 import { join } from 'node:path';
 import { type Config, givenValue } from '../config.ts';
 import type { Finding } from '../doctor/check.ts';
 import { hideSecrets } from '../doctor/examine.ts';
 import { ConfigError } from '../domain/errors.ts';
 import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
-import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import { measureFiles } from '../move/copy-files.ts';
+import { embeddedPostgres, type MovedMark } from '../embedded-postgres/embedded-postgres.ts';
 import {
   checkMove,
   type Moved,
-  type MoveProgress,
   type MoveWish,
+  measureFiles,
   measureTables,
   moveAll,
   movesFiles,
   newSettings,
   onSource,
-  readProgress,
   shownUrl,
 } from '../move/move.ts';
+import { connectForCopy } from '../postgres/database-copy/read-database.ts';
+import { hasSchema } from '../postgres/database-copy/write-database.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
@@ -37,7 +37,7 @@ export const move = defineCommand({
   description:
     'Copies all that the embedded database of DATA_DIR holds into a PostgreSQL of your own, compares rows and hashes of each\n' +
     'table on both sides, and prints the settings to start with from then on. Stop the service first. The source is kept\n' +
-    'unchanged and no longer starts. If interrupted, run the same command again.',
+    'unchanged and no longer starts. If interrupted, it leaves no database there: run it again.',
   options: {
     to: text('--to <url>', 'the PostgreSQL, 15 or newer; better in MOVE_TO or MOVE_TO_FILE: ps shows flags'),
     redis: text('--redis <url>', 'Redis for the queue from then on (MOVE_REDIS); by default as it is now'),
@@ -99,7 +99,7 @@ interface TargetFlags {
   readonly files: string | undefined;
 }
 
-/** What a service will be started with: the settings in force, and what is to be another. @throws ConfigError */
+/** Reads the configuration of the target: the settings in force, with those that change. @throws ConfigError */
 function readTarget({ cli, command, flags }: Invocation<TargetFlags>): MoveWish['to'] {
   const given = (name: string, value: string | undefined): string =>
     value ?? givenValue(name, cli.processEnv) ?? '';
@@ -115,7 +115,7 @@ function readTarget({ cli, command, flags }: Invocation<TargetFlags>): MoveWish[
   return { ...config, databaseUrl };
 }
 
-/** What the settings of a service are called here. */
+/** The names of the target's settings in this command. */
 const targetNames = { DATABASE_URL: 'MOVE_TO', REDIS_URL: 'MOVE_REDIS', STORAGE_URL: 'MOVE_FILES' } as const;
 
 function inTargetNames(text: string): string {
@@ -141,32 +141,48 @@ async function undo(terminal: Terminal, dataDir: string): Promise<void> {
 async function run(invocation: Invocation<RunFlags>, wish: MoveWish): Promise<void> {
   const { terminal, json, flags } = invocation;
   const mark = await embeddedPostgres.readMovedMark(wish.dataDir);
-  const shown = shownUrl(wish.to.databaseUrl);
-  if (mark !== null && mark.to !== shown) {
-    throw new CommandFailed(
-      `The data was moved to ${mark.to} at ${mark.movedAt}. To move it again: sluice move --undo`,
-    );
-  }
-  const there = mark === null ? null : await explainTarget(() => readProgress(wish.to.databaseUrl));
-  if (mark !== null && there === 'nothing') {
-    throw new CommandFailed(
-      `The data was moved to ${mark.to} at ${mark.movedAt}, and nothing of it is there now. To move it again: sluice move --undo`,
-    );
-  }
-  if (mark !== null && there === 'all') {
-    const { to, movedAt, settings } = mark;
-    if (json) return terminal.json({ status: 'moved_before', to, moved_at: movedAt, settings });
-    terminal.print(`The data was moved at ${movedAt} already; all of it is there.`);
-    return printSettings(terminal, wish.from, settings);
+  if (mark !== null) {
+    const isThere = await explainTarget(() => isMoved(wish.to.databaseUrl));
+    const isSame = mark.to === shownUrl(wish.to.databaseUrl);
+    if (!isSame || (!isThere && mark.isComplete)) {
+      const gone = isSame ? ', and nothing of it is there now' : '';
+      throw new CommandFailed(
+        `The data was moved to ${mark.to} at ${mark.movedAt}${gone}. To move it again: sluice move --undo`,
+      );
+    }
+    if (isThere) return printMovedBefore(invocation, wish, mark);
   }
   await onSource(wish, async (sourceUrl) => {
     const findings = hideSecrets(await explainTarget(() => checkMove(wish, sourceUrl)), wish.to);
     const isRefused = findings.some(({ status }) => status === 'failed');
     if (isRefused || flags.dryRun) return printChecked(invocation, wish, findings, sourceUrl);
-    const progress = createMoveProgress(terminal, flags.quiet || json);
-    const moved = await moveAll(wish, sourceUrl, progress).finally(progress.end);
+    const progress = createProgress(terminal, 'move', flags.quiet || json);
+    const moved = await moveAll(wish, sourceUrl, {
+      onRows: ({ name, rowsExpected }, rows) =>
+        progress.show(
+          rowsExpected > rows ? rows / rowsExpected : null,
+          () => `${name} · ${plural(rows, 'row')}`,
+        ),
+      onFile: ({ files, bytes }) =>
+        progress.show(null, () => `${plural(files, 'file')} · ${formatBytes(bytes)}`),
+    }).finally(() => progress.end());
     printMoved(invocation, wish, moved);
   });
+}
+
+async function isMoved(url: string): Promise<boolean> {
+  const client = await connectForCopy(url);
+  return hasSchema(client).finally(() => client.end());
+}
+
+function printMovedBefore({ terminal, json }: Invocation, wish: MoveWish, mark: MovedMark): void {
+  const { to, movedAt, settings } = mark;
+  if (json) {
+    terminal.json({ status: 'moved_before', to, moved_at: movedAt, settings });
+    return;
+  }
+  terminal.print(`The data was moved at ${movedAt} already; all of it is there.`);
+  printSettings(terminal, wish.from, settings);
 }
 
 interface RunFlags extends TargetFlags {
@@ -174,7 +190,7 @@ interface RunFlags extends TargetFlags {
   readonly quiet: boolean;
 }
 
-/** Errors of connecting name settings; here it is the target that they are about. */
+/** Errors of connecting name the settings of a service; here they are about the target. */
 async function explainTarget<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
@@ -206,29 +222,6 @@ async function printChecked(
   terminal.inform('Dry run: nothing was written.');
 }
 
-function createMoveProgress(terminal: Terminal, quiet: boolean) {
-  let name = '';
-  let [startedAt, shown] = [0, createProgress(terminal, name, quiet)];
-  const show = (of: string, share: number | null, describe: () => string): void => {
-    if (of !== name) {
-      shown.end();
-      [name, startedAt, shown] = [of, performance.now(), createProgress(terminal, of, quiet)];
-    }
-    shown.show(share, describe);
-  };
-  return {
-    onRows: (table, rows, bytes) =>
-      show(table.name, table.rowsExpected > rows ? rows / table.rowsExpected : null, () => {
-        const rate = Math.round((1000 * rows) / Math.max(performance.now() - startedAt, 1));
-        return `${plural(rows, 'row')} · ${formatCount(rate)} rows/s · ${formatBytes(bytes)}`;
-      }),
-    onTable: () => undefined,
-    onFile: ({ files, bytes }) =>
-      show('files', null, () => `${plural(files, 'file')} · ${formatBytes(bytes)}`),
-    end: () => shown.end(),
-  } satisfies MoveProgress & { end(): void };
-}
-
 function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, files }: Moved): void {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   if (json) {
@@ -237,14 +230,13 @@ function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, fi
     return;
   }
   const full = tables.filter((table) => table.rows > 0);
-  const cells = full.map(({ name, rows: count, bytes, seconds, earlier }) => [
+  const cells = full.map(({ name, rows: count, bytes, seconds }) => [
     name,
     formatCount(count),
-    ...(earlier
-      ? ['copied before', '', '']
-      : [formatBytes(bytes), formatDuration(seconds), formatCount(Math.round(count / seconds))]),
+    formatBytes(bytes),
+    formatDuration(seconds),
   ]);
-  printTable(terminal, columnsOf('table', '>rows', '>text', '>time', '>rows/s'), cells);
+  printTable(terminal, columnsOf('table', '>rows', '>text', '>time'), cells);
   terminal.print('');
   const there = terminal.style('green', 'the same on both sides');
   terminal.print(

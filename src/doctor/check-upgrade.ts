@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { readLastBackup } from '../backup/last-backup.ts';
+import { readLastBackup } from '../backup/backup.ts';
 import { previousFolder, readMajors } from '../backup/new-data.ts';
 import type { Config } from '../config.ts';
 import { plural } from '../domain/wording.ts';

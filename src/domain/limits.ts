@@ -511,8 +511,6 @@ export const MAX_CLIENT_NAME = 200;
 
 /** Files that a move copies at a time. */
 export const MOVE_FILES_AT_A_TIME = 4;
-/** A move waits so long for the session of an earlier one that was killed. */
-export const MOVE_LOCK_MS = 30_000;
 
 /** A process that stops waits so long for its last spans to be sent. */
 export const TRACE_FLUSH_MS = 2_000;

@@ -256,3 +256,43 @@ async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void
   const { uid, gid } = await stat(folder);
   await file.chown(uid, gid);
 }
+
+/** Says that the data was moved to another server, so that nobody goes on with what has become a copy. */
+export interface MovedMark {
+  readonly movedAt: string;
+  /** The database that has the data now, without a password. */
+  readonly to: string;
+  /** The settings to start with, by name, without passwords. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** False: the process ended, or was killed, while it completed the target. */
+  readonly isComplete: boolean;
+}
+
+/** Writes the mark; it is durable when this returns. */
+export async function markMoved(dataDir: string, mark: MovedMark): Promise<void> {
+  await replacePrivateFile(layoutOf(dataDir).movedMark, `${JSON.stringify(mark, null, 2)}\n`);
+  await syncFolder(dataDir);
+}
+
+export async function readMovedMark(dataDir: string): Promise<MovedMark | null> {
+  try {
+    return JSON.parse(await readFile(layoutOf(dataDir).movedMark, 'utf8')) as MovedMark;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null;
+    throw error;
+  }
+}
+
+export async function removeMovedMark(dataDir: string): Promise<void> {
+  await rm(layoutOf(dataDir).movedMark, { force: true });
+}
+
+/** @throws EmbeddedPostgresError if the data was moved. */
+export async function refuseMoved(dataDir: string): Promise<void> {
+  const mark = await readMovedMark(dataDir);
+  if (mark === null) return;
+  throw new EmbeddedPostgresError(
+    `The data of ${dataDir} was moved to ${mark.to} (${mark.movedAt}): set DATABASE_URL to that database.\n` +
+      'What is here is as it was then. To go back to it, without what came since: sluice move --undo',
+  );
+}

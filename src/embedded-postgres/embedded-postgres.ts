@@ -30,9 +30,14 @@ import {
   ensureRoot,
   hasUsableData,
   layoutOf,
+  type MovedMark,
+  markMoved,
   readMajor,
+  readMovedMark,
   readPassword,
   readServerFile,
+  refuseMoved,
+  removeMovedMark,
   removeServerFile,
 } from './data-directory.ts';
 import {
@@ -43,7 +48,6 @@ import {
   type ServerProcess,
   serverUrl,
 } from './launch-server.ts';
-import { markMoved, readMovedMark, refuseMoved, removeMovedMark } from './moved-mark.ts';
 import { awaitPreviousServer } from './previous-server.ts';
 import { chooseAccount, runProgram } from './run-program.ts';
 import { inspectMachine, serverSettings } from './settings.ts';
@@ -66,6 +70,8 @@ export interface EmbeddedPostgres {
   /** Fast shutdown; waits for the end, and forces it after a deadline. May be called again. */
   stop(): Promise<void>;
 }
+
+export type { MovedMark };
 
 export interface EmbeddedPostgresOptions {
   /** Made on first use; holds the data, the passwords, the log. */

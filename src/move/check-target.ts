@@ -1,19 +1,19 @@
-// What has to be so before anything is written to the database that a move goes to.
-import pg, { type ClientBase } from 'pg';
+// The checks that must pass before a move writes to a database.
+import type { ClientBase } from 'pg';
 import type { Config } from '../config.ts';
-import { connectForCopy } from '../database-copy/read-database.ts';
 import { type Finding, failed, ok, sentenceOf, warning } from '../doctor/check.ts';
 import { checkPostgres } from '../doctor/check-postgres.ts';
 import { checkRedis } from '../doctor/check-redis.ts';
-import { isBeingMoved, readIdentity } from '../postgres/stores/moves.ts';
+import { connectForCopy } from '../postgres/database-copy/read-database.ts';
+import { hasSchema } from '../postgres/database-copy/write-database.ts';
 
-/** Looked at by the doctor for a service that starts there; not yet of interest. */
+/** These checks of the doctor are about a service that runs there already. */
 const later = new Set(['migrations', 'event retention']);
 
 /**
- * What speaks against a move to the database, queue and storage of `config`, and for it. `source` is the identity of the
- * database that the data comes from. Writes nothing.
- * @throws what the server says if it lets nobody in.
+ * Finds what speaks for and against a move to the database and queue of `config`. `source` identifies the database that the data
+ * comes from. Writes nothing.
+ * @throws the server's error if it refuses the connection.
  */
 export async function checkTarget(url: string, config: Config, source: string): Promise<Finding[]> {
   const found = await checkPostgres(url, config);
@@ -79,8 +79,8 @@ async function checkTexts(client: ClientBase): Promise<Finding[]> {
 }
 
 /**
- * Ids, names of events and of properties are compared by their bytes, whatever the collation of the database. What it decides:
- * the order of names in lists, and which letters are the same but for their case.
+ * Ids, names of events and of properties are compared by their bytes. The collation of the database decides only the order of names
+ * in lists, and which letters differ in nothing but their case.
  */
 async function checkLetters(client: ClientBase): Promise<Finding> {
   const { rows } = await client.query<{ collation: string; folds: boolean }>(`
@@ -112,7 +112,7 @@ async function checkUse(client: ClientBase): Promise<Finding> {
   );
 }
 
-/** Nothing of sluice, or what an earlier run of the same move has copied. */
+/** The database must hold nothing of sluice. */
 async function checkContents(client: ClientBase, source: string): Promise<Finding> {
   const check = 'contents';
   // A managed server may not tell; it is not the embedded one.
@@ -122,33 +122,19 @@ async function checkContents(client: ClientBase, source: string): Promise<Findin
       'this is the server that the data comes from',
       'Name the PostgreSQL that it is to go to.',
     );
-  if (await isBeingMoved(client)) {
-    const { rows } = await client.query<{ source: string }>('select source from sluice_move.move');
-    if (rows[0]?.source === source) return ok(check, 'what an earlier run of this move has copied');
-    const advice =
-      'Finish that move, or give it up: drop schema sluice, sluice_move cascade. Or name another database.';
-    return failed(check, 'the database is being filled by a move from another data directory', advice);
-  }
-  const full = await findFullTables(client);
-  if (full.length === 0) return ok(check, 'nothing of sluice');
-  const advice =
-    'Name a database of its own, which may be empty, or hold what has nothing to do with sluice.';
-  const some = full.slice(0, 5).join(', ');
-  return failed(check, `the database has data of sluice: ${some}${full.length > 5 ? ' …' : ''}`, advice);
+  if (!(await hasSchema(client))) return ok(check, 'nothing of sluice');
+  return failed(
+    check,
+    'the database has a schema sluice already',
+    'Name a database without one; or, to give the old one up, rename or drop its schema.',
+  );
 }
 
-/** Tables of ours in which there is a row. What every migration writes does not count. */
-async function findFullTables(client: ClientBase): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(`
-    select relname as name
-    from pg_class
-    where relnamespace = to_regnamespace('sluice') and relkind = 'r' and relname <> 'migrations'
-    order by 1`);
-  const full: string[] = [];
-  for (const { name } of rows) {
-    const table = `sluice.${pg.escapeIdentifier(name)}`;
-    const found = await client.query<{ is: boolean }>(`select exists (select 1 from ${table}) as "is"`);
-    if (found.rows[0]?.is === true) full.push(name);
-  }
-  return full;
+/** Returns what identifies a database and its data for as long as they live. */
+export async function readIdentity(client: ClientBase): Promise<string> {
+  const { rows } = await client.query<{ id: string }>(`
+    select system_identifier || '/' || oid as id
+    from pg_control_system(), pg_database
+    where datname = current_database()`);
+  return rows[0]?.id ?? '';
 }

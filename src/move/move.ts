@@ -1,70 +1,66 @@
 /**
- * From the embedded database to a PostgreSQL of one's own, with the files where that is wished. Begins in `moveAll`.
+ * Moves the embedded database to a PostgreSQL of one's own, and the files with it if that is wished. Start reading at `moveAll`.
  *
- *   source (embedded, read-only for as long as it takes)          target
- *   ──────────────────────────────────────────────────────────    ─────────────────────────────────────────────
- *   ours alone: no service runs on it                             checked; nothing is written before that
- *                                                                 sluice_move: no service starts on it from here on
- *   COPY of each table, and its hash ───────────────────────────► a transaction for each: rows, hash, record
- *   files ──────────────────────────────────────────────────────► under the same names
- *   marked as moved: no service starts on it from here on
- *                                                                 one transaction: sequences, later migrations,
- *                                                                 sluice_move goes: the database is complete
+ * The embedded server runs for the move alone, read-only. Files are copied first, under their names; files that are there already
+ * are skipped. Then the database is copied in one transaction of the target (`copyDatabase`). Its last step, before the commit,
+ * marks the source as moved.
  *
- * It promises: killed at any moment, the same command goes on; at no moment may a service start on both; the source is left
- * as it was, but for the mark. What ties a task to the old server (leases, workers, notifications of the queue) is taken off by
- * `finishTables`; the queue is filled from the ledger by whoever works next.
+ * It promises: a move that is killed leaves a target without a database, and the same command begins it again; at no moment may a
+ * service start on both sides; the source keeps its data.
  */
-import { setTimeout as delay } from 'node:timers/promises';
-import type pg from 'pg';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
 import type { Logger } from 'pino';
+import { storeFile } from '../backup/restore.ts';
 import type { Config } from '../config.ts';
-import { connectForCopy, type DatabaseSource, readDatabase } from '../database-copy/read-database.ts';
-import { finishTables } from '../database-copy/write-database.ts';
 import type { Finding } from '../doctor/check.ts';
-import { TransientError } from '../domain/errors.ts';
-import { MOVE_LOCK_MS } from '../domain/limits.ts';
-import { type EmbeddedPostgres, embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { Fault } from '../domain/errors.ts';
+import { MOVE_FILES_AT_A_TIME } from '../domain/limits.ts';
+import { embeddedPostgres, type MovedMark } from '../embedded-postgres/embedded-postgres.ts';
+import { codeOf } from '../files/disk.ts';
+import { type FileRef, type FileStore, isRef } from '../files/file-store.ts';
 import { openFileStore } from '../files/storage.ts';
-import { beginMove, endMove, isBeingMoved, readIdentity } from '../postgres/stores/moves.ts';
+import { type CopiedTable, connectForCopy, readDatabase } from '../postgres/database-copy/read-database.ts';
+import { type CopyResult, copyDatabase } from '../postgres/database-copy/write-database.ts';
 import { withoutSecrets } from '../setting.ts';
-import { checkTarget } from './check-target.ts';
-import { copyFiles, type MovedFiles } from './copy-files.ts';
-import { type CopyProgress, copyTables, inTransaction, type MovedTable } from './copy-tables.ts';
+import { checkTarget, readIdentity } from './check-target.ts';
 
 export interface MoveWish {
   /** The folder of the embedded server. */
   readonly dataDir: string;
   readonly from: Config;
-  /** As a service will be started: DATABASE_URL and the rest. */
+  /** The configuration that a service will start with on the other side. */
   readonly to: Config & { readonly databaseUrl: string };
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
 
-export interface MoveProgress extends CopyProgress {
+export interface MoveProgress {
+  onRows(table: CopiedTable, rows: number): void;
   onFile(moved: MovedFiles): void;
 }
 
+export interface MovedFiles {
+  readonly files: number;
+  readonly bytes: number;
+  /** Files that were there already. */
+  readonly earlier: number;
+}
+
 export interface Moved {
-  readonly tables: readonly MovedTable[];
-  /** Null: they stay where they are. */
+  readonly tables: readonly CopyResult[];
+  /** `null`: they stay where they are. */
   readonly files: MovedFiles | null;
 }
 
-/** Runs `work` on the embedded server, on which nobody else runs or may write meanwhile. @throws DataDirInUseError */
+/** Runs `work` on the embedded server, which nobody else can write to meanwhile. @throws DataDirInUseError */
 export async function onSource<T>(
   { dataDir, log }: Pick<MoveWish, 'dataDir' | 'log'>,
   work: (url: string) => Promise<T>,
 ): Promise<T> {
-  // Whoever connects meanwhile can read, and nothing else.
   const settings = { default_transaction_read_only: 'on' };
-  const server: EmbeddedPostgres = await embeddedPostgres.start({
-    dataDir,
-    log,
-    settings,
-    evenIfMoved: true,
-  });
+  const server = await embeddedPostgres.start({ dataDir, log, settings, evenIfMoved: true });
   try {
     return await work(server.url);
   } finally {
@@ -72,7 +68,7 @@ export async function onSource<T>(
   }
 }
 
-/** What speaks for and against it. Writes nothing. */
+/** Finds what speaks for and against a move. Writes nothing. */
 export async function checkMove({ to }: Pick<MoveWish, 'to'>, sourceUrl: string): Promise<Finding[]> {
   const source = await connectForCopy(sourceUrl);
   try {
@@ -82,7 +78,7 @@ export async function checkMove({ to }: Pick<MoveWish, 'to'>, sourceUrl: string)
   }
 }
 
-/** What there is to copy, as it lies on the disk. */
+/** Measures what there is to copy, as it lies on the disk. */
 export async function measureTables(sourceUrl: string): Promise<{ tables: number; bytes: number }> {
   const source = await readDatabase(sourceUrl);
   try {
@@ -96,81 +92,40 @@ export async function measureTables(sourceUrl: string): Promise<{ tables: number
   }
 }
 
-/** What a move has made of the database: nothing that is there now, a part, or all of it. */
-export async function readProgress(url: string): Promise<'nothing' | 'part' | 'all'> {
-  const client = await connectForCopy(url);
-  try {
-    if (await isBeingMoved(client)) return 'part';
-    const { rows } = await client.query<{ there: boolean }>(
-      `select to_regnamespace('sluice') is not null as there`,
-    );
-    return rows[0]?.there === true ? 'all' : 'nothing';
-  } finally {
-    await client.end();
-  }
-}
-
-/** The checks must have passed. @throws what `signal` was aborted with. */
+/** Moves everything. The checks must have passed. @throws what `signal` was aborted with. */
 export async function moveAll(wish: MoveWish, sourceUrl: string, progress: MoveProgress): Promise<Moved> {
-  const { to, signal } = wish;
+  const { dataDir, to, signal } = wish;
+  const mark = {
+    movedAt: new Date().toISOString(),
+    to: shownUrl(to.databaseUrl),
+    settings: newSettings(wish),
+  };
+  const setMark = (isComplete: boolean) =>
+    embeddedPostgres.markMoved(dataDir, { ...mark, isComplete } satisfies MovedMark);
   const connections: { end(): Promise<void> }[] = [];
   try {
     const source = await readDatabase(sourceUrl);
     connections.push({ end: source.close });
-    const witness = await connectForCopy(sourceUrl);
-    const target = await connectForCopy(to.databaseUrl);
-    connections.push(witness, target);
-    await lockTarget(target, signal);
-    await beginMove(target, await readIdentity(witness));
-    const tables = await copyTables({ source, witness, target }, progress, signal);
     const files = await moveFiles(wish, progress);
+    const target = await connectForCopy(to.databaseUrl);
+    connections.push(target);
     signal.throwIfAborted();
-    await complete(target, source, wish);
+    const beforeCommit = () => setMark(false);
+    const tables = await copyDatabase(source, target, { show: progress.onRows, beforeCommit, signal });
+    await setMark(true);
     return { tables, files };
   } finally {
-    // Not waited for: one that is in the middle of a COPY ends with its server, or with us.
+    // Not waited for: one that is in the middle of a COPY ends with its server, or with this process.
     for (const connection of connections) void connection.end().catch(() => undefined);
   }
 }
 
-/** What remains where it was only marked as moved before it was killed, or the whole of it. */
-async function complete(target: pg.Client, { shape }: DatabaseSource, wish: MoveWish): Promise<void> {
-  await embeddedPostgres.markMoved(wish.dataDir, {
-    movedAt: new Date().toISOString(),
-    to: shownUrl(wish.to.databaseUrl),
-    settings: newSettings(wish),
-  });
-  await inTransaction(target, async () => {
-    await finishTables(target, shape);
-    await endMove(target);
-  });
-  // What the planner knows of the tables comes with the rows only if somebody looks.
-  await target.query('analyze');
-}
-
-/** Spells SLUM. */
-const advisoryLock = 0x534c554d;
-const lockPollMs = 200;
-
-/** One move at a time: what a killed one had under way on the server ends when that notices. */
-async function lockTarget(target: pg.Client, signal: AbortSignal): Promise<void> {
-  const deadline = performance.now() + MOVE_LOCK_MS;
-  for (;;) {
-    const { rows } = await target.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [
-      advisoryLock,
-    ]);
-    if (rows[0]?.locked === true) return;
-    if (performance.now() > deadline) throw new TransientError('another move fills the database now');
-    await delay(lockPollMs, undefined, { signal });
-  }
-}
-
-/** Whether the files are to be somewhere else. */
+/** Tells whether the files are to be somewhere else. */
 export function movesFiles({ from, to }: Pick<MoveWish, 'from' | 'to'>): boolean {
   return storageOf(from) !== storageOf(to);
 }
 
-/** To start with from then on, without passwords; all others stay as they are. */
+/** Returns the settings that change, without passwords. */
 export function newSettings({ from, to }: MoveWish): Readonly<Record<string, string>> {
   const { databaseUrl, redisUrl } = to;
   return {
@@ -184,6 +139,11 @@ function storageOf({ storage }: Config): string {
   return storage.kind === 'folder' ? storage.directory : storage.url;
 }
 
+/** Returns the URL without its password. */
+export function shownUrl(url: string): string {
+  return withoutSecrets({}, url);
+}
+
 async function moveFiles(wish: MoveWish, progress: MoveProgress): Promise<MovedFiles | null> {
   const { from, to, signal } = wish;
   if (!movesFiles(wish) || from.storage.kind !== 'folder') return null;
@@ -192,7 +152,88 @@ async function moveFiles(wish: MoveWish, progress: MoveProgress): Promise<MovedF
   return copyFiles(from.storage.directory, source, target, progress.onFile, signal);
 }
 
-/** As it may be shown. */
-export function shownUrl(url: string): string {
-  return withoutSecrets({}, url);
+/**
+ * Copies the files that the target does not have in the same length; each appears there whole or not at all. Files that were never
+ * completed are left behind.
+ */
+export async function copyFiles(
+  folder: string,
+  from: FileStore,
+  to: FileStore,
+  onFile: (moved: MovedFiles) => void,
+  signal: AbortSignal,
+): Promise<MovedFiles> {
+  const moved = { files: 0, bytes: 0, earlier: 0 };
+  const limit = pLimit(MOVE_FILES_AT_A_TIME);
+  const failure = new AbortController();
+  const stop = AbortSignal.any([signal, failure.signal]);
+  const move = async (ref: FileRef): Promise<void> => {
+    stop.throwIfAborted();
+    const bytes = (await stat(join(folder, ref))).size;
+    if ((await to.size(ref)) === bytes) moved.earlier++;
+    else await copyFile(from, to, ref, bytes, stop);
+    moved.files++;
+    moved.bytes += bytes;
+    onFile(moved);
+  };
+  for (const refs of await listRefs(folder)) {
+    const copies = refs.map((ref) => limit(() => move(ref)));
+    try {
+      await Promise.all(copies);
+    } catch (error) {
+      // The others end before the caller hears of it.
+      failure.abort(error);
+      await Promise.allSettled(copies);
+      throw error;
+    }
+  }
+  return moved;
+}
+
+async function copyFile(
+  from: FileStore,
+  to: FileStore,
+  ref: FileRef,
+  bytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const chunks = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of from.open(ref) as AsyncIterable<Buffer>) {
+      signal.throwIfAborted();
+      yield chunk;
+    }
+  };
+  await storeFile(to, ref, chunks());
+  const there = await to.size(ref);
+  if (there !== bytes) throw new Fault(`the file ${ref} has ${there} bytes in the target, not ${bytes}`);
+}
+
+/** Measures the files that there are to copy. */
+export async function measureFiles(folder: string): Promise<Omit<MovedFiles, 'earlier'>> {
+  let [files, bytes] = [0, 0];
+  for (const refs of await listRefs(folder)) {
+    for (const ref of refs) {
+      files++;
+      bytes += (await stat(join(folder, ref))).size;
+    }
+  }
+  return { files, bytes };
+}
+
+/** Lists the files of each folder at the top: days, and kinds of files that go together. */
+async function listRefs(folder: string): Promise<readonly FileRef[][]> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  const listed: FileRef[][] = [];
+  for (const name of names.sort()) {
+    const entries = await readdir(join(folder, name), { recursive: true }).catch((error: unknown) => {
+      if (codeOf(error) === 'ENOTDIR') return [];
+      throw error;
+    });
+    const refs = entries.map((entry) => `${name}/${entry.replaceAll('\\', '/')}`).filter(isRef);
+    if (refs.length > 0) listed.push(refs);
+  }
+  return listed;
 }

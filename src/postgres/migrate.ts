@@ -37,7 +37,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
   const known = migrations ?? (await readMigrations());
   await client.query('begin');
   try {
-    await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
+    await lockSchema(client);
     const applied = await applyMigrations(client, known);
     await client.query('commit');
     await fitIndexes(client, advisoryLock);
@@ -47,6 +47,11 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
+}
+
+/** Keeps other processes from migrating the database until the transaction ends. */
+export async function lockSchema(client: ClientBase): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
 }
 
 async function requireServer(client: ClientBase): Promise<void> {

@@ -2,9 +2,9 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Backlog, LoadRows } from '../postgres/stores/overview.ts';
 import type { EventRetention } from '../postgres/stores/retention.ts';
 import type { SchedulesOverview } from '../postgres/stores/schedules.ts';
-import { type Answer, createProbe } from './health.ts';
+import { createProbe } from './health.ts';
 
-/** How the ledger is read; all throw while the database is away. */
+/** Reads the ledger; every method throws while the database is away. */
 export interface LedgerReader {
   backlog(): Promise<Backlog>;
   loadRows(): Promise<LoadRows[]>;
@@ -15,225 +15,227 @@ export interface LedgerReader {
 /** A scrape waits no longer than this for the database. */
 const deadlineMs = 1_500;
 const freshMs = 5_000;
-/** Reading all loads, and many runs of schedules, may take up a hundredth of a connection's time, whatever is kept. */
+/** Reading all loads, and many runs of schedules, may take a hundredth of a connection's time. */
 const restPerWork = 100;
+
+/** A gauge: its name, help and labels, and its value for each set of labels. */
+interface Metric<T> {
+  readonly name: string;
+  readonly help: string;
+  readonly labels?: readonly string[];
+  readonly read: (found: T) => number | readonly Sample[];
+}
+
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
+
+const byLabel = (label: string, values: Readonly<Record<string, number>>): Sample[] =>
+  Object.entries(values).map(([name, value]) => [{ [label]: name }, value]);
+
+const ofBacklog: readonly Metric<Backlog>[] = [
+  {
+    name: 'sluice_queue_chunks',
+    help: 'Chunks of unfinished loads by state: pending, running.',
+    labels: ['state'],
+    read: ({ pendingChunks, runningChunks }) =>
+      byLabel('state', { pending: pendingChunks, running: runningChunks }),
+  },
+  {
+    name: 'sluice_loads',
+    help: 'Unfinished loads by status: queued, processing.',
+    labels: ['status'],
+    read: ({ queuedLoads, processingLoads }) =>
+      byLabel('status', { queued: queuedLoads, processing: processingLoads }),
+  },
+  {
+    name: 'sluice_oldest_waiting_seconds',
+    help: 'Seconds since the longest waiting load was accepted; 0 if none waits.',
+    read: ({ oldestWaitingSeconds }) => oldestWaitingSeconds,
+  },
+  {
+    name: 'sluice_notifications_pending',
+    help: 'Notifications still to be delivered.',
+    read: ({ pendingNotifications }) => pendingNotifications,
+  },
+  {
+    name: 'sluice_notifications_dead',
+    help: 'Kept notifications that were given up; a replay takes them off.',
+    read: ({ deadNotifications }) => deadNotifications,
+  },
+  {
+    name: 'sluice_workers',
+    help: 'Worker processes seen within the last 15 seconds.',
+    read: ({ liveWorkers }) => liveWorkers,
+  },
+  {
+    name: 'sluice_exports',
+    help: 'Unfinished exports by status: queued, processing.',
+    labels: ['status'],
+    read: ({ queuedExports, processingExports }) =>
+      byLabel('status', { queued: queuedExports, processing: processingExports }),
+  },
+  {
+    name: 'sluice_running_export_rows',
+    help: 'Rows written so far by running exports.',
+    read: ({ exportRows }) => exportRows,
+  },
+  {
+    name: 'sluice_running_export_bytes',
+    help: 'Bytes written so far by running exports.',
+    read: ({ exportBytes }) => exportBytes,
+  },
+  {
+    name: 'sluice_oldest_queued_export_seconds',
+    help: 'Seconds since the longest waiting export was requested; 0 if none waits.',
+    read: ({ oldestQueuedExportSeconds }) => oldestQueuedExportSeconds,
+  },
+  {
+    name: 'sluice_deletions',
+    help: 'Unfinished deletions by status: queued, processing.',
+    labels: ['status'],
+    read: ({ queuedDeletions, processingDeletions }) =>
+      byLabel('status', { queued: queuedDeletions, processing: processingDeletions }),
+  },
+  {
+    name: 'sluice_oldest_queued_deletion_seconds',
+    help: 'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
+    read: ({ oldestQueuedDeletionSeconds }) => oldestQueuedDeletionSeconds,
+  },
+  {
+    name: 'sluice_schedule_runs',
+    help: 'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
+    labels: ['status'],
+    read: ({ queuedRuns, runningRuns, waitingRuns }) =>
+      byLabel('status', { queued: queuedRuns, running: runningRuns, waiting: waitingRuns }),
+  },
+  {
+    name: 'sluice_oldest_queued_schedule_run_seconds',
+    help: 'Seconds since the longest queued run was made; 0 if none is queued.',
+    read: ({ oldestQueuedRunSeconds }) => oldestQueuedRunSeconds,
+  },
+];
 
 const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
 
-/** Gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
+const ofRows: readonly Metric<readonly LoadRows[]>[] = [
+  {
+    name: 'sluice_load_rows',
+    help: 'Rows of the loads kept in the ledger, without dry runs.',
+    labels: ['entity', 'outcome'],
+    read: (found) =>
+      found.flatMap((each) =>
+        outcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
+      ),
+  },
+  {
+    name: 'sluice_reconcile_differences',
+    help: 'Completed loads whose counts do not balance. Must be 0.',
+    read: (found) => found.reduce((sum, each) => sum + each.differences, 0),
+  },
+];
+
+/** Names of schedules are the only labels without a fixed list; a file has at most 500. */
+const ofSchedules: readonly Metric<SchedulesOverview>[] = [
+  {
+    name: 'sluice_schedule_runs_last_day',
+    help: 'Runs of schedules that ended within 24 hours, by how they ended.',
+    labels: ['status'],
+    read: ({ recent }) => byLabel('status', { ...recent }),
+  },
+  {
+    name: 'sluice_schedule_seconds_since_success',
+    help: 'Seconds since a run of the schedule last ended without failing; if none ever did, since its first was due.',
+    labels: ['schedule'],
+    read: ({ schedules }) =>
+      schedules.map(({ name, secondsSinceSuccess }) => [{ schedule: name }, secondsSinceSuccess]),
+  },
+  {
+    name: 'sluice_schedule_failing',
+    help: '1 if the latest run of a schedule failed, without those that were skipped.',
+    labels: ['schedule'],
+    read: ({ schedules }) => schedules.map(({ name, failing }) => [{ schedule: name }, failing ? 1 : 0]),
+  },
+];
+
+const ofRetention: readonly Metric<EventRetention>[] = [
+  {
+    name: 'sluice_events_removed',
+    help: 'Events that were removed when their retention was over.',
+    read: ({ eventsRemoved }) => eventsRemoved,
+  },
+  {
+    name: 'sluice_event_archive_rows',
+    help: 'Events in archives.',
+    read: ({ eventsArchived }) => eventsArchived,
+  },
+  {
+    name: 'sluice_event_archive_bytes',
+    help: 'Bytes of the archives of events.',
+    read: ({ archiveBytes }) => archiveBytes,
+  },
+  {
+    name: 'sluice_event_pruning_failing',
+    help: '1 if the latest pruning of events did not complete.',
+    read: ({ error }) => (error === null ? 0 : 1),
+  },
+];
+
+/** Registers gauges and returns how to set them; `null` takes their values off the page. */
+function register<T>(registry: Registry, metrics: readonly Metric<T>[]): (found: T | null) => void {
+  const gauges = metrics.map(({ name, help, labels = [], read }) => {
+    const gauge = new Gauge({ name, help, labelNames: [...labels], registers: [registry] });
+    return { gauge, read, hasLabels: labels.length > 0 };
+  });
+  return (found) => {
+    for (const { gauge, read, hasLabels } of gauges) {
+      if (hasLabels) gauge.reset();
+      else gauge.remove();
+      const samples = found === null ? [] : read(found);
+      if (typeof samples === 'number') gauge.set(samples);
+      else for (const [labels, value] of samples) gauge.set(labels, value);
+    }
+  };
+}
+
+/** Creates gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
 export function createLedgerMetrics(registry: Registry, reader: LedgerReader): { refresh(): Promise<void> } {
-  const gauge = <const L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Gauge<L>({ name, help, labelNames, registers: [registry] });
-  const up = gauge('sluice_database_up', '1 if the database answered the latest question of this page.');
-  const chunks = gauge(
-    'sluice_queue_chunks',
-    'Chunks of unfinished loads, by what they are: pending, running.',
-    'state',
-  );
-  const loads = gauge('sluice_loads', 'Unfinished loads, by what they are: queued, processing.', 'status');
-  const oldest = gauge(
-    'sluice_oldest_waiting_seconds',
-    'Since the longest waiting load was accepted; 0: none waits.',
-  );
-  const notifications = gauge('sluice_notifications_pending', 'Notifications still to be delivered.');
-  const dead = gauge(
-    'sluice_notifications_dead',
-    'Notifications that were given up, of those that are kept; a replay takes them off.',
-  );
-  const workers = gauge('sluice_workers', 'Worker processes that showed their life within 15 seconds.');
-  const jobs = createJobGauges(gauge);
-  const schedules = createScheduleGauges(gauge);
-  const retention = createRetentionGauges(gauge);
-  const rows = gauge(
-    'sluice_load_rows',
-    'Rows of the loads kept in the ledger, dry runs aside.',
-    'entity',
-    'outcome',
-  );
-  const differences = gauge(
-    'sluice_reconcile_differences',
-    'Completed loads whose counts do not balance. Must be 0.',
-  );
+  const showUp = register<boolean>(registry, [
+    {
+      name: 'sluice_database_up',
+      help: '1 if the database answered the latest question of this page.',
+      read: (isUp) => (isUp ? 1 : 0),
+    },
+  ]);
+  const showBacklog = register(registry, ofBacklog);
+  const showRows = register(registry, ofRows);
+  const showSchedules = register(registry, ofSchedules);
+  const showRetention = register(registry, ofRetention);
   const askBacklog = createProbe(reader.backlog, {
     deadlineMs,
     keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
   });
-  let latestRows: readonly LoadRows[] | null = null;
-  let latestSchedules: SchedulesOverview | null = null;
-  let latestRetention: EventRetention | null = null;
-  // One after the other: the second connection that watches is wanted for /health/ready.
+  let rows: readonly LoadRows[] | null = null;
+  let schedules: SchedulesOverview | null = null;
+  let retention: EventRetention | null = null;
+  // One after the other: /health/ready wants the second connection that watches.
   const askTotals = createProbe(
     async () => {
-      latestRows = await reader.loadRows().catch(() => null);
-      latestSchedules = await reader.schedules().catch(() => null);
-      latestRetention = await reader.retention().catch(() => null);
+      rows = await reader.loadRows().catch(() => null);
+      schedules = await reader.schedules().catch(() => null);
+      retention = await reader.retention().catch(() => null);
     },
     { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
   );
-
-  const showBacklog = (answer: Answer<Backlog>): void => {
-    up.set('error' in answer ? 0 : 1);
-    if ('error' in answer) {
-      chunks.reset();
-      loads.reset();
-      for (const each of [oldest, notifications, dead, workers]) each.remove();
-      jobs.clear();
-      schedules.showBacklog(null);
-      return;
-    }
-    const { value } = answer;
-    chunks.set({ state: 'pending' }, value.pendingChunks);
-    chunks.set({ state: 'running' }, value.runningChunks);
-    loads.set({ status: 'queued' }, value.queuedLoads);
-    loads.set({ status: 'processing' }, value.processingLoads);
-    oldest.set(value.oldestWaitingSeconds);
-    notifications.set(value.pendingNotifications);
-    dead.set(value.deadNotifications);
-    workers.set(value.liveWorkers);
-    jobs.show(value);
-    schedules.showBacklog(value);
-  };
-
-  const showRows = (found: readonly LoadRows[] | null): void => {
-    rows.reset();
-    differences.remove();
-    if (found === null) return;
-    for (const each of found) {
-      for (const outcome of outcomes) rows.set({ entity: each.entity, outcome }, each[outcome]);
-    }
-    differences.set(found.reduce((sum, each) => sum + each.differences, 0));
-  };
-
   return {
     async refresh() {
       const backlog = await askBacklog();
-      showBacklog(backlog);
-      const away = 'error' in backlog;
-      // Should they take longer than the scrape waits, those read before are shown.
-      if (!away) await askTotals();
-      showRows(away ? null : latestRows);
-      schedules.show(away ? null : latestSchedules);
-      retention.show(away ? null : latestRetention);
-    },
-  };
-}
-
-/** What is unfinished besides loads: exports and deletions. */
-function createJobGauges(gauge: MakeGauge): { show(backlog: Backlog): void; clear(): void } {
-  const exports = gauge(
-    'sluice_exports',
-    'Unfinished exports, by what they are: queued, processing.',
-    'status',
-  );
-  const exportRows = gauge('sluice_running_export_rows', 'Rows written so far by the exports that run.');
-  const exportBytes = gauge('sluice_running_export_bytes', 'Bytes written so far by the exports that run.');
-  const oldestExport = gauge(
-    'sluice_oldest_queued_export_seconds',
-    'Since the longest waiting export was requested; 0: none waits.',
-  );
-  const deletions = gauge(
-    'sluice_deletions',
-    'Unfinished deletions, by what they are: queued, processing.',
-    'status',
-  );
-  const oldestDeletion = gauge(
-    'sluice_oldest_queued_deletion_seconds',
-    'Since the longest waiting deletion was accepted; 0: none waits.',
-  );
-  return {
-    show(backlog) {
-      exports.set({ status: 'queued' }, backlog.queuedExports);
-      exports.set({ status: 'processing' }, backlog.processingExports);
-      exportRows.set(backlog.exportRows);
-      exportBytes.set(backlog.exportBytes);
-      oldestExport.set(backlog.oldestQueuedExportSeconds);
-      deletions.set({ status: 'queued' }, backlog.queuedDeletions);
-      deletions.set({ status: 'processing' }, backlog.processingDeletions);
-      oldestDeletion.set(backlog.oldestQueuedDeletionSeconds);
-    },
-    clear() {
-      exports.reset();
-      deletions.reset();
-      for (const one of [exportRows, exportBytes, oldestExport, oldestDeletion]) one.remove();
-    },
-  };
-}
-
-/** Gauges of the events that outlived their retention. */
-function createRetentionGauges(gauge: MakeGauge): { show(retention: EventRetention | null): void } {
-  const removed = gauge(
-    'sluice_events_removed',
-    'Events that were removed because they outlived their retention.',
-  );
-  const rows = gauge('sluice_event_archive_rows', 'Events in archives.');
-  const bytes = gauge('sluice_event_archive_bytes', 'Bytes of the archives of events.');
-  const failing = gauge(
-    'sluice_event_pruning_failing',
-    '1 if the latest pruning of events did not do all that was to be done.',
-  );
-  return {
-    show(retention) {
-      if (retention === null) {
-        for (const each of [removed, rows, bytes, failing]) each.remove();
-        return;
-      }
-      removed.set(retention.eventsRemoved);
-      rows.set(retention.eventsArchived);
-      bytes.set(retention.archiveBytes);
-      failing.set(retention.error === null ? 0 : 1);
-    },
-  };
-}
-
-type MakeGauge = <const L extends string>(name: string, help: string, ...labelNames: L[]) => Gauge<L>;
-
-/** Gauges of what runs by the clock. Names of schedules are the only labels without a list; a file has 500 at most. */
-function createScheduleGauges(gauge: MakeGauge): {
-  showBacklog(backlog: Backlog | null): void;
-  show(overview: SchedulesOverview | null): void;
-} {
-  const open = gauge(
-    'sluice_schedule_runs',
-    'Unfinished runs of schedules, by what they are: queued, running, waiting (for their jobs).',
-    'status',
-  );
-  const oldest = gauge(
-    'sluice_oldest_queued_schedule_run_seconds',
-    'Since the longest queued run was made; 0: none is.',
-  );
-  const recent = gauge(
-    'sluice_schedule_runs_last_day',
-    'Runs of schedules that ended within 24 hours, by how they ended.',
-    'status',
-  );
-  const sinceSuccess = gauge(
-    'sluice_schedule_seconds_since_success',
-    'Since the last run of a schedule that did not fail ended; of one that always did, since its first was due.',
-    'schedule',
-  );
-  const failing = gauge(
-    'sluice_schedule_failing',
-    '1 if the latest run of a schedule failed, those aside that were skipped.',
-    'schedule',
-  );
-  return {
-    showBacklog(backlog) {
-      open.reset();
-      oldest.remove();
-      if (backlog === null) return;
-      open.set({ status: 'queued' }, backlog.queuedRuns);
-      open.set({ status: 'running' }, backlog.runningRuns);
-      open.set({ status: 'waiting' }, backlog.waitingRuns);
-      oldest.set(backlog.oldestQueuedRunSeconds);
-    },
-    show(overview) {
-      for (const each of [recent, sinceSuccess, failing]) each.reset();
-      if (overview === null) return;
-      for (const [status, count] of Object.entries(overview.recent)) recent.set({ status }, count);
-      for (const { name, secondsSinceSuccess, failing: fails } of overview.schedules) {
-        sinceSuccess.set({ schedule: name }, secondsSinceSuccess);
-        failing.set({ schedule: name }, fails ? 1 : 0);
-      }
+      const isUp = 'value' in backlog;
+      showUp(isUp);
+      showBacklog(isUp ? backlog.value : null);
+      // If reading takes longer than a scrape waits, the totals of the time before are shown.
+      if (isUp) await askTotals();
+      showRows(isUp ? rows : null);
+      showSchedules(isUp ? schedules : null);
+      showRetention(isUp ? retention : null);
     },
   };
 }

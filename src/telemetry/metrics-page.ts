@@ -7,17 +7,16 @@ export interface MetricsPage {
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-/** What the page shows besides what was counted: all of it is read when somebody scrapes. */
+/** Sources that are read by each scrape. */
 export interface MetricsSources {
   readonly ledger: LedgerReader;
   readonly health: Health;
-  /** The connections for records and uploads; a pool of pg counts them so. */
+  /** Connections for records and uploads, as a pool of pg counts them. */
   readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number };
-  /** Of this process, so far. */
   readonly droppedLogLines: () => number;
 }
 
-/** What is read when a system is scraped. On a registry of its own: two systems can live in one process. */
+/** Creates the page of a system, on a registry of its own: two systems can live in one process. */
 export function createMetricsPage(
   counted: IngestMetrics & { readonly http: HttpMetrics },
   { ledger: reader, health, pool, droppedLogLines }: MetricsSources,
@@ -28,22 +27,22 @@ export function createMetricsPage(
   showRequests(registry, counted.http);
   showRecords(registry, Object.entries(counted.byEntity));
   showPool(registry, pool);
-  showLog(registry, droppedLogLines);
+  const dropped = 'Lines of the log of this process that could not be written.';
+  show(registry, 'counter', ['sluice_log_lines_dropped_total', dropped], () => [[{}, droppedLogLines()]]);
   collectDefaultMetrics({ register: registry });
   return {
     async render() {
-      // At a time: each waits up to its deadline for what hangs.
       await Promise.all([parts.refresh(), ledger.refresh()]);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
 }
 
-/** What /health/ready says, for those who watch figures only. */
+/** Shows what /health/ready says. */
 function createPartMetrics(registry: Registry, health: Health): { refresh(): Promise<void> } {
   const up = new Gauge({
     name: 'sluice_part_up',
-    help: 'What the server stands on: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
+    help: 'Parts that the server needs: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
     labelNames: ['part'],
     registers: [registry],
   });
@@ -55,57 +54,57 @@ function createPartMetrics(registry: Registry, health: Health): { refresh(): Pro
   };
 }
 
+type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
+
+/** Registers a metric whose values are read when the page is. */
+function show(
+  registry: Registry,
+  kind: 'gauge' | 'counter',
+  [name, help, ...labels]: readonly [name: string, help: string, ...labels: readonly string[]],
+  read: () => readonly Sample[],
+): void {
+  const options = { name, help, labelNames: [...labels], registers: [registry] };
+  if (kind === 'gauge') {
+    const gauge: Gauge = new Gauge({
+      ...options,
+      collect: () => {
+        for (const [values, value] of read()) gauge.set(values, value);
+      },
+    });
+    return;
+  }
+  const counter: Counter = new Counter({
+    ...options,
+    collect: () => {
+      counter.reset();
+      for (const [values, value] of read()) counter.inc(values, value);
+    },
+  });
+}
+
 function showPool(registry: Registry, pool: MetricsSources['pool']): void {
-  new Gauge({
-    name: 'sluice_pool_connections',
-    help: 'PostgreSQL connections of this process for records and uploads, by what they are: busy, idle.',
-    labelNames: ['state'],
-    registers: [registry],
-    collect() {
-      this.set({ state: 'busy' }, pool.totalCount - pool.idleCount);
-      this.set({ state: 'idle' }, pool.idleCount);
-    },
-  });
-  new Gauge({
-    name: 'sluice_pool_waiting',
-    help: 'What waits for one of those connections.',
-    registers: [registry],
-    collect() {
-      this.set(pool.waitingCount);
-    },
-  });
+  const help = 'PostgreSQL connections of this process for records and uploads, by state: busy, idle.';
+  show(registry, 'gauge', ['sluice_pool_connections', help, 'state'], () => [
+    [{ state: 'busy' }, pool.totalCount - pool.idleCount],
+    [{ state: 'idle' }, pool.idleCount],
+  ]);
+  show(registry, 'gauge', ['sluice_pool_waiting', 'Callers that wait for one of those connections.'], () => [
+    [{}, pool.waitingCount],
+  ]);
 }
 
 function showRequests(registry: Registry, http: HttpMetrics): void {
-  new Counter({
-    name: 'sluice_http_requests_total',
-    help: 'Requests answered, by the pattern of their route; unknown: no such route.',
-    labelNames: ['method', 'route', 'status'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { method, pattern, byStatus } of http.routes) {
-        for (const [status, count] of byStatus) this.inc({ method, route: pattern, status }, count);
-      }
-    },
-  });
+  const help = 'Answered requests by the pattern of their route; unknown: no such route.';
+  show(registry, 'counter', ['sluice_http_requests_total', help, 'method', 'route', 'status'], () =>
+    [...http.routes].flatMap(({ method, pattern, byStatus }) =>
+      [...byStatus].map(([status, count]): Sample => [{ method, route: pattern, status }, count]),
+    ),
+  );
   showDistributions(registry, {
     name: 'sluice_http_request_duration_seconds',
-    help: 'From the head of a request until its answer was ready to be sent.',
+    help: 'Seconds from the head of a request until its answer was ready to be sent.',
     label: 'route',
     read: () => [...http.durations],
-  });
-}
-
-function showLog(registry: Registry, droppedLogLines: () => number): void {
-  new Counter({
-    name: 'sluice_log_lines_dropped_total',
-    help: 'Lines of the log of this process that could not be written.',
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(droppedLogLines());
-    },
   });
 }
 
@@ -118,31 +117,21 @@ function showRecords(registry: Registry, entities: readonly (readonly [string, E
   });
   showDistributions(registry, {
     name: 'sluice_commit_window_seconds',
-    help: 'How long a commit window took, commit included.',
+    help: 'Seconds that a commit window took, including the commit.',
     label: 'entity',
     read: () => entities.map(([entity, { windowSeconds }]) => [entity, windowSeconds]),
   });
-  new Gauge({
-    name: 'sluice_commit_window_waiting',
-    help: 'Single records, or batches, that wait for a commit window.',
-    labelNames: ['entity'],
-    registers: [registry],
-    collect() {
-      for (const [entity, { waiting }] of entities) this.set({ entity }, waiting);
-    },
-  });
-  new Counter({
-    name: 'sluice_ingested_records_total',
-    help: 'Single records, and items of batches, that ended: committed, refused for what they say, or failed and to be sent again.',
-    labelNames: ['entity', 'outcome'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [entity, { ended }] of entities) {
-        for (const [outcome, count] of Object.entries(ended)) this.inc({ entity, outcome }, count);
-      }
-    },
-  });
+  const waiting = 'Single records, or batches, that wait for a commit window.';
+  show(registry, 'gauge', ['sluice_commit_window_waiting', waiting, 'entity'], () =>
+    entities.map(([entity, metrics]) => [{ entity }, metrics.waiting]),
+  );
+  const help =
+    'Single records, and items of batches, by outcome: accepted (committed), refused (the caller must change them), failed (to be sent again).';
+  show(registry, 'counter', ['sluice_ingested_records_total', help, 'entity', 'outcome'], () =>
+    entities.flatMap(([entity, { ended }]) =>
+      Object.entries(ended).map(([outcome, count]): Sample => [{ entity, outcome }, count]),
+    ),
+  );
 }
 
 interface Distributions {
@@ -152,7 +141,7 @@ interface Distributions {
   readonly read: () => readonly (readonly [string, Distribution])[];
 }
 
-/** prom-client's histograms cannot be told what was counted elsewhere; its registry asks no more of a metric than this. */
+/** prom-client's histograms take no counts from elsewhere; its registry needs no more of a metric than this. */
 function showDistributions(registry: Registry, { name, help, label, read }: Distributions): void {
   const metric = {
     name,

@@ -1,15 +1,15 @@
 /*
- * Telemetry: metrics for Prometheus, health checks, and the log. Counters are plain numbers until somebody
+ * Telemetry: metrics for Prometheus, health checks, and the log. Counters are plain numbers until a scrape
  * reads them; the gauges of `ledger-metrics.ts` are read from the database, at most every few seconds.
  */
 import type { MetricsPage, MetricsSources } from './metrics-page.ts';
 import { HttpMetrics, IngestMetrics } from './request-metrics.ts';
 
 /**
- * The figures of one system. They bear no environment, key or id: whoever may read them learns nothing of a tenant.
+ * The figures of one system. They have no environment, key or id, so that a reader learns nothing of a tenant.
  *
- * Counted in plain numbers, some 20 ns each; prom-client, which looks a series up by a text made of its labels, some
- * 300 ns each, is told them when somebody reads. It is not even loaded before: most commands serve nobody.
+ * Counting in plain numbers takes some 20 ns; prom-client, which looks a series up by the text of its labels, takes some 300 ns. It
+ * is loaded by the first scrape: most commands serve nobody.
  */
 export class Metrics extends IngestMetrics {
   readonly http = new HttpMetrics();
@@ -21,12 +21,12 @@ export class Metrics extends IngestMetrics {
     this.#sources = sources;
   }
 
-  /** Begins to watch the process too (event loop, memory, garbage collection), for one that will be scraped. */
+  /** Begins to watch the process too (event loop, memory, garbage collection). */
   async watchProcess(): Promise<void> {
     await this.#openPage();
   }
 
-  /** Prometheus' text format. Answers within some two seconds, also while the database hangs. */
+  /** Renders Prometheus' text format within some two seconds, also while the database hangs. */
   async render(): Promise<{ readonly contentType: string; readonly text: string }> {
     return (await this.#openPage()).render();
   }

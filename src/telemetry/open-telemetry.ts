@@ -1,4 +1,4 @@
-/** The traces by way of the SDK of OpenTelemetry, which reads its own variables. Loaded only where traces are asked for. */
+/** Traces with the SDK of OpenTelemetry, which reads its own variables. Loaded only if traces are asked for. */
 import {
   type Context,
   ROOT_CONTEXT,
@@ -18,13 +18,13 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import { TRACE_FLUSH_MS } from '../domain/limits.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
 import { guardAgent } from '../net/guarded-agent.ts';
 import { readPackage } from '../package-root.ts';
 import { withDeadline } from '../with-deadline.ts';
-import { traceStatements } from './traced-statements.ts';
 import type { ActiveSpans, Span, SpanOptions, Tracing } from './tracing.ts';
 
 const kinds = {
@@ -52,7 +52,7 @@ export function startTracing(spans: ActiveSpans, role: string, log: Logger): Tra
   return openTraces(spans, tracer, () => flush(provider, log));
 }
 
-/** The exporter as its variables say (certificates too), on a guarded agent. */
+/** Opens the exporter that the variables describe (certificates too), on a guarded agent. */
 function openExporter(): OTLPTraceExporter {
   const { agentFactory } = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {});
   return new OTLPTraceExporter({
@@ -140,14 +140,14 @@ class TracedSpan implements Span {
   }
 }
 
-/** The code of the database or of the system, else the class. */
+/** Returns the code of the database or the system, or else the class. */
 function sortOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error === 'string' ? error : '_OTHER';
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' ? code : error.name;
 }
 
-/** Says once that spans cannot be sent, and once that they can be again. */
+/** Logs once that spans cannot be sent, and once that they can be sent again. */
 function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   let isAway = false;
   return {
@@ -167,7 +167,7 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
   };
 }
 
-/** A collector that does not answer holds up no stop. */
+/** Sends the last spans; a collector that does not answer does not hold up the stop. */
 async function flush(provider: BasicTracerProvider, log: Logger): Promise<void> {
   try {
     await withDeadline(provider.shutdown(), TRACE_FLUSH_MS, () =>
@@ -176,4 +176,99 @@ async function flush(provider: BasicTracerProvider, log: Logger): Promise<void> 
   } catch (error) {
     log.warn({ err: error }, 'the last spans could not be sent');
   }
+}
+
+/**
+ * Makes spans of the statements of a pool that are part of a span. Queries go through a connection taken here: those of an exhausted
+ * pool begin in the context of the caller that gives one back.
+ */
+function traceStatements(pool: pg.Pool, tracing: Tracing): void {
+  pool.on('connect', (client) => traceClient(client, tracing));
+  const query = pool.query.bind(pool) as (...given: readonly unknown[]) => unknown;
+  pool.query = ((...given: readonly unknown[]) => {
+    if (typeof given.at(-1) === 'function' || tracing.active === null) return query(...given);
+    return queryInContext(pool, given);
+  }) as typeof pool.query;
+}
+
+async function queryInContext(pool: pg.Pool, given: readonly unknown[]): Promise<unknown> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  const onError = (error: Error): void => {
+    broken = error;
+  };
+  client.on('error', onError);
+  try {
+    return await (client.query as (...all: readonly unknown[]) => Promise<unknown>)(...given);
+  } finally {
+    client.off('error', onError);
+    client.release(broken);
+  }
+}
+
+function traceClient(client: pg.ClientBase, tracing: Tracing): void {
+  const query = client.query.bind(client) as (...given: readonly unknown[]) => unknown;
+  client.query = ((...given: readonly unknown[]) => {
+    if (tracing.active === null || typeof given.at(-1) === 'function') return query(...given);
+    const name = summaryOf(given[0]);
+    const span = tracing.begin(name, {
+      kind: 'client',
+      attributes: { 'db.system.name': 'postgresql', 'db.query.summary': name },
+    });
+    return endedWith(span, () => query(...given));
+  }) as typeof client.query;
+}
+
+/** Ends the span with the result of `begin`: a promise, or the stream of a COPY. */
+function endedWith(span: Span, begin: () => unknown): unknown {
+  const onFailed = (error: unknown): void => {
+    span.fail(error);
+    span.end();
+  };
+  try {
+    const result = begin();
+    if (result instanceof Promise) {
+      result.then(() => span.end(), onFailed);
+    } else if (isStream(result)) {
+      result.once('error', onFailed);
+      for (const event of ['finish', 'end', 'close']) result.once(event, () => span.end());
+    } else span.end();
+    return result;
+  } catch (error) {
+    onFailed(error);
+    throw error;
+  }
+}
+
+function isStream(value: unknown): value is NodeJS.EventEmitter {
+  return typeof value === 'object' && value !== null && 'once' in value && typeof value.once === 'function';
+}
+
+const unknownStatement = 'statement';
+const mostRead = 4_000;
+
+/**
+ * Returns a statement's name, or what it does to which table. Never its text: COPY has no parameters, so the ids that an export asks
+ * for stand in it.
+ */
+export function summaryOf(statement: unknown): string {
+  if (typeof statement === 'string') return summaryOfText(statement);
+  if (typeof statement !== 'object' || statement === null) return unknownStatement;
+  const { name, text } = statement as { readonly name?: unknown; readonly text?: unknown };
+  if (typeof name === 'string' && name !== '') return name;
+  return typeof text === 'string' ? summaryOfText(text) : unknownStatement;
+}
+
+const verb = /^(?:\s|--[^\n]*\n)*(?:with\b[\s\S]*?\b(?=insert|update|delete|select))?\s*([a-z]+)/i;
+const table = /\b(?:into|from|update|copy|join|table)\s+(?:only\s+)?((?:"?[a-z_]+"?\.)?"?[a-z_]+"?)/i;
+
+const exportText = /^\s*copy\s*\(/i;
+
+function summaryOfText(text: string): string {
+  if (exportText.test(text)) return 'COPY export';
+  const head = text.slice(0, mostRead);
+  const found = verb.exec(head)?.[1]?.toUpperCase();
+  if (found === undefined) return unknownStatement;
+  const target = table.exec(head)?.[1]?.replaceAll('"', '');
+  return target === undefined ? found : `${found} ${target}`;
 }

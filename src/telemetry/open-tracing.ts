@@ -4,7 +4,7 @@ import type { ActiveSpans, Tracing } from './tracing.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whether traces are asked for. */
+/** Tells whether the environment asks for traces. */
 export function wantsTraces(environment: Environment): boolean {
   const value = reader(environment);
   if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return false;
@@ -13,7 +13,7 @@ export function wantsTraces(environment: Environment): boolean {
   return value('OTEL_EXPORTER_OTLP_ENDPOINT') !== '' || value('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== '';
 }
 
-/** A sentence for each variable that asks for what there is not. */
+/** Returns a sentence for each variable with an unsupported value. */
 export function unsupportedTraceSettings(environment: Environment): readonly string[] {
   const value = reader(environment);
   if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return [];
@@ -48,12 +48,11 @@ const list = (value: string): readonly string[] =>
     .map((item) => item.trim())
     .filter(Boolean);
 
-/** Null: nobody asks for traces. */
+/** Returns `null` if the environment asks for no traces. */
 export function openActiveSpans(environment: Environment): ActiveSpans | null {
   return wantsTraces(environment) ? new AsyncLocalStorage() : null;
 }
 
-/** Null: nobody asks for traces, and nothing is loaded. */
 export async function openTracing(
   spans: ActiveSpans | null,
   role: string,

@@ -1,7 +1,7 @@
-/** How values are spread: what a histogram is made of. Adding one is a few additions, and allocates nothing. */
+/** A histogram. Adding a value is a few additions, and allocates nothing. */
 export class Distribution {
   readonly bounds: readonly number[];
-  /** How many were within each bound and beyond the one before it; the last: beyond all. */
+  /** The number of values up to each bound and above the one before it; the last counts those above all bounds. */
   readonly counts: Float64Array;
   sum = 0;
 
@@ -19,7 +19,7 @@ export class Distribution {
   }
 }
 
-/** `batches`: the items of batches, whatever they are. */
+/** `batches` are the items of batches, whatever they are. */
 const entities = ['users', 'companies', 'events', 'batches'] as const;
 export type RecordEntity = (typeof entities)[number];
 /** `refused`: the caller must change it. `failed`: it may be sent again. */
@@ -28,7 +28,6 @@ export type RecordOutcome = 'accepted' | 'refused' | 'failed';
 const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const secondBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** The single records of one entity. */
 export class EntityMetrics {
   readonly windowRecords = new Distribution(recordBounds);
   readonly windowSeconds = new Distribution(secondBounds);
@@ -36,7 +35,7 @@ export class EntityMetrics {
   waiting = 0;
 }
 
-/** What becomes of single records. */
+/** Counts what becomes of single records. */
 export class IngestMetrics {
   readonly byEntity: Readonly<Record<RecordEntity, EntityMetrics>> = {
     users: new EntityMetrics(),
@@ -45,14 +44,14 @@ export class IngestMetrics {
     batches: new EntityMetrics(),
   };
 
-  /** A window of so many records was committed; `seconds`: from sending its statement to the commit. */
+  /** Counts a committed window of `records`; `seconds` passed from sending its statement to the commit. */
   windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
     const { windowRecords, windowSeconds } = this.byEntity[entity];
     windowRecords.add(records);
     windowSeconds.add(seconds);
   }
 
-  /** So many more (or fewer) records wait for a statement now. */
+  /** Counts records that begin, or cease, to wait for a statement. */
   windowWaiting(entity: RecordEntity, difference: number): void {
     this.byEntity[entity].waiting += difference;
   }
@@ -62,15 +61,15 @@ export class IngestMetrics {
   }
 }
 
-/** Seconds. From a single record on an idle machine to an upload of gigabytes. */
+/** Seconds, from a single record on an idle machine to an upload of gigabytes. */
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** What a server does with each route: requests by status, and how long they took. */
+/** Counts the requests of each route by status, and how long they took. */
 export class HttpMetrics {
   readonly #routes = new Map<string, RouteMetrics>();
   readonly #durations = new Map<string, Distribution>();
 
-  /** To be asked for once per route and kept. `pattern`: as the route is registered, never an address as it came. */
+  /** Call it once for each route, and keep the result. `pattern` is the route as registered, never an address as it came. */
   route(method: string, pattern: string): RouteMetrics {
     const key = `${method} ${pattern}`;
     const known = this.#routes.get(key);
@@ -86,7 +85,7 @@ export class HttpMetrics {
     return this.#routes.values();
   }
 
-  /** In seconds, by pattern. */
+  /** Seconds by pattern. */
   get durations(): ReadonlyMap<string, Distribution> {
     return this.#durations;
   }

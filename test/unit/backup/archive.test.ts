@@ -7,10 +7,9 @@ import { Writable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { archiveFormat, type Item } from '../../../src/backup/archive.ts';
+import { ArchiveWriter, archiveFormat, type Item } from '../../../src/backup/archive.ts';
 import { readArchive } from '../../../src/backup/read-archive.ts';
 import { DamagedArchive, tarEntry } from '../../../src/backup/tar.ts';
-import { ArchiveWriter } from '../../../src/backup/write-archive.ts';
 import { BACKUP_PART_BYTES } from '../../../src/domain/limits.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

@@ -1,51 +1,38 @@
 /**
- * All of a database of ours, row by row, out of one and into another: what backup, restore, the change to PostgreSQL's next
- * major version and a move to another server have in common. It is plain SQL and COPY in text, so neither the versions
- * of the two servers nor their platforms have to agree, and `pg_dump` is not needed.
+ * All of a database of ours, row by row, out of one and into another: backup, restore, the change to PostgreSQL's next major
+ * version and a move to another server share one reader (this file) and one writer (write-database.ts). Both use plain SQL
+ * and COPY in text, so the versions and platforms of the two servers may differ, and `pg_dump` is not needed.
  *
- * Out (this file):
- *
- *     const source = await readDatabase(url);          // one snapshot, held until close(); all tables are locked against DDL
- *     for (const table of source.shape.tables)         // those that others refer to come first
- *       for await (const bytes of source.copyOut(table)) …
- *     await source.close();
- *
- * In (write-database.ts), in one transaction or, where each step is to last, in one for each step:
- *
- *     await prepareTables(client, shape);              // migrations as far as the source had them; partitions; no rows
- *     await pipeline(source.copyOut(table), copyIn(client, table));   // each table, in the same order
- *     await finishTables(client, shape);               // sequences, later migrations, what held on the other server only
- *
- * The `shape` is JSON: a backup keeps it. What is not copied: the queue (schema `bullmq`, or Redis: the ledger has all that
- * is due), and indexes, constraints, views and functions that are not of our migrations. Tables and columns that somebody
- * added to the schema `sluice` are copied, as plain ones.
+ * `readDatabase` opens one snapshot, held until `close()`, and locks all tables against DDL. `DatabaseWriter` fills an empty
+ * database in one transaction. The `shape` of a database is JSON, and a backup keeps it. The queue is not copied, because
+ * the ledger has all that is due, nor are indexes, constraints, views and functions that are not of our migrations. Tables and
+ * columns that somebody added to the schema `sluice` are copied as plain ones.
  */
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { Fault, TransientError } from '../domain/errors.ts';
-import { COPY_LOCK_MS } from '../domain/limits.ts';
-import { readSession } from '../postgres/session.ts';
+import { Fault, TransientError } from '../../domain/errors.ts';
+import { COPY_LOCK_MS } from '../../domain/limits.ts';
+import { readSession } from '../session.ts';
 
-/** What a database holds, without the rows. */
+/** Describes a database without its rows. */
 export interface DatabaseShape {
-  /** As PostgreSQL says it, for example "18.4". */
+  /** For example "18.4". */
   readonly serverVersion: string;
-  /** When its snapshot was taken, by its clock. */
+  /** The time of the snapshot by the server's clock. */
   readonly at: string;
-  /** Those that were applied, in order. */
+  /** The applied migrations in order. */
   readonly migrations: readonly { readonly name: string; readonly digest: string }[];
-  /** Those that others refer to come first. */
+  /** The tables, each after those that it refers to. */
   readonly tables: readonly CopiedTable[];
   readonly sequences: readonly CopiedSequence[];
 }
 
 export interface CopiedTable {
-  /** In schema `sluice`. */
   readonly name: string;
   readonly columns: readonly { readonly name: string; readonly type: string }[];
-  /** A partition of `events`; and one that is on its way out of it. */
+  /** `events` is a partition of the events, `retired_events` one that was detached and waits for its removal. */
   readonly kind: 'table' | 'events' | 'retired_events';
-  /** As PostgreSQL estimates. */
+  /** PostgreSQL's estimate. */
   readonly rowsExpected: number;
 }
 
@@ -57,9 +44,9 @@ export interface CopiedSequence {
 
 export interface DatabaseSource {
   readonly shape: DatabaseShape;
-  /** In the snapshot; for what is to be known beside the rows of the tables. */
+  /** Reads in the snapshot. */
   readonly client: pg.Client;
-  /** One table at a time. Rows as COPY writes them in its text format; equal rows of equal shape give equal bytes. */
+  /** Yields the rows as COPY writes them in its text format; one table at a time. Equal rows of equal shape give equal bytes. */
   copyOut(table: CopiedTable): AsyncGenerator<Buffer, void>;
   close(): Promise<void>;
 }
@@ -87,7 +74,7 @@ export async function readDatabase(url: string): Promise<DatabaseSource> {
   }
 }
 
-/** A connection whose texts of values depend on no setting of the server, and which may wait for us as long as it takes. */
+/** Opens a connection on which the text of a value depends on no setting of the server, and which may idle as long as we need. */
 export async function connectForCopy(url: string): Promise<pg.Client> {
   const settings = {
     search_path: 'sluice,pg_catalog',
@@ -109,7 +96,7 @@ export async function connectForCopy(url: string): Promise<pg.Client> {
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
   });
-  // Whoever waits for an answer hears of a lost connection; this is for the time between.
+  // A statement that waits for its answer reports a lost connection; this is for the time between two.
   client.on('error', () => undefined);
   await client.connect();
   await readSession(client, settings);
@@ -129,7 +116,7 @@ async function beginSnapshot(client: pg.Client): Promise<DatabaseShape> {
   throw new TransientError('tables of the database are being made and removed all the time');
 }
 
-/** False if one is gone. LOCK takes no snapshot: what is committed until the next statement is in it. */
+/** Returns false if a table is gone. LOCK takes no snapshot: the next statement does. */
 async function lockTables(client: pg.Client, tables: readonly string[]): Promise<boolean> {
   if (!tables.includes('event_retirements')) {
     throw new Fault('this is no database of sluice: it has no table sluice.event_retirements');
@@ -170,7 +157,7 @@ async function readShape(client: pg.Client): Promise<DatabaseShape> {
   };
 }
 
-/** All that hold rows, in schema `sluice`, but for the list of migrations. Generated columns are left to be generated anew. */
+/** Lists the tables of schema `sluice`, except that of the migrations. Generated columns are generated anew. */
 async function readTables(client: pg.Client): Promise<CopiedTable[]> {
   const { rows } = await client.query<CopiedTable>(`
     select
@@ -210,7 +197,7 @@ async function readReferences(client: pg.Client): Promise<Reference[]> {
   return rows;
 }
 
-/** What is referred to before what refers to it. */
+/** Sorts tables so that each comes after those that it refers to. */
 export function inOrder(tables: readonly CopiedTable[], references: readonly Reference[]): CopiedTable[] {
   const ordered: CopiedTable[] = [];
   let left = [...tables];
@@ -227,7 +214,7 @@ export function inOrder(tables: readonly CopiedTable[], references: readonly Ref
   return ordered;
 }
 
-/** Sequences know no snapshot: what they say now is at least what the rows of the snapshot took from them. */
+/** Reads the sequences. They know no snapshot: their values are at least those that its rows took. */
 async function readSequences(client: pg.Client): Promise<CopiedSequence[]> {
   const { rows } = await client.query<{ name: string }>(`
     select c.relname as name
@@ -246,13 +233,13 @@ async function readSequences(client: pg.Client): Promise<CopiedSequence[]> {
 
 async function* copyOut(client: pg.Client, table: CopiedTable): AsyncGenerator<Buffer, void> {
   const stream = copyTo(`copy ${copyTarget(table)} to stdout`);
-  // When it has been given up, its connection's end is still told to it.
+  // A stream that was given up still hears of the end of its connection.
   stream.on('error', () => undefined);
   client.query(stream);
   yield* stream as AsyncIterable<Buffer>;
 }
 
-/** The table and its columns, as COPY names them. */
+/** Returns the table and its columns as COPY names them. */
 export function copyTarget({ name, columns }: CopiedTable): string {
   const list = columns.map((column) => pg.escapeIdentifier(column.name)).join(', ');
   return `sluice.${pg.escapeIdentifier(name)} (${list})`;
