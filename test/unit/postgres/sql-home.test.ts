@@ -5,7 +5,7 @@ import { packageRoot } from '../../../src/package-root.ts';
 
 /** Statements elsewhere ask a server about itself, copy a whole database, or are compiled from what a caller defines. */
 const others = [
-  /^src\/(backup|database-copy|embedded-postgres|move)\//,
+  /^src\/(embedded-postgres|move)\//,
   /^src\/doctor\/check-[a-z-]+\.ts$/,
   /^src\/cli\/(session|service\/await-database)\.ts$/,
   /^src\/sources\/schedules\/postgres\.ts$/,
