@@ -1,5 +1,4 @@
 /** What `sluice upgrade` would do, and what is in its way. Changes nothing. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { readLastBackup } from '../backup/backup.ts';
@@ -8,12 +7,13 @@ import type { Config } from '../config.ts';
 import { plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { readDisk } from '../files/disk.ts';
-import { packageRoot, readPackage } from '../package-root.ts';
+import { readPackage } from '../package-root.ts';
 import { explainConnection } from '../postgres/connection-faults.ts';
 import { readMigrationState, readMigrations, unreleasedAdvice } from '../postgres/migrate.ts';
 import type { ProvidedDatabase } from '../provide-database.ts';
 import { settings } from '../settings.ts';
 import { type Finding, failed, ok, runChecks, warning } from './check.ts';
+import { checkNode } from './check-configuration.ts';
 import { checkDisk } from './check-disk.ts';
 
 export interface UpgradeCheck {
@@ -40,7 +40,7 @@ export async function checkUpgrade(config: Config, check: UpgradeCheck): Promise
   const mend = 'Mend this before you upgrade.';
   const look = 'May this user look at DATA_DIR?';
   return runChecks([
-    one('node', look, async () => [checkNode()]),
+    one('node', look, () => checkNode()),
     one('settings', look, async () => checkSettings(check.fromDotEnv)),
     {
       ...one('postgres', `${reach} ${mend}`, () => checkPostgres(config, check)),
@@ -54,22 +54,10 @@ export async function checkUpgrade(config: Config, check: UpgradeCheck): Promise
   ]);
 }
 
-function checkNode(): Finding {
-  const { engines } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
-    readonly engines: { readonly node: string };
-  };
-  const least = engines.node.replace(/^\D+/, '').split('.').map(Number);
-  const found = process.versions.node.split('.').map(Number);
-  const at = least.findIndex((part, index) => part !== found[index]);
-  const isEnough = at === -1 || (found[at] ?? 0) > (least[at] ?? 0);
-  if (isEnough) return ok('node', process.versions.node);
-  return failed('node', process.versions.node, `Install Node ${engines.node}.`);
-}
-
-/** Of a schedules file, of a move, of traces, of the SDK of S3, of Node and libpq. */
+/** Variables of schedules files, moves, traces, the SDK of S3, Node and libpq. */
 const ofOthers = /^(?:SCHEDULE_|MOVE_|OTEL_|AWS_|NODE_|PG[A-Z])/;
 
-/** Of `.env` only: an environment has many variables that are none of ours. Wrong values stop every command before this. */
+/** Looks at `.env` only: an environment has many variables of other programs. Wrong values stop every command before this. */
 function checkSettings(fromDotEnv: ReadonlySet<string>): Finding[] {
   const known = new Set<string>(Object.values(settings).map(({ name }) => name));
   const unknown = [...fromDotEnv].filter(
@@ -112,7 +100,7 @@ async function checkPostgres(config: Config, check: UpgradeCheck): Promise<Findi
   }
 }
 
-/** Data of another major version is copied: what that needs. */
+/** Checks what copying data of another major version needs. */
 async function checkTakeOver(
   dataDir: string,
   installed: string,
@@ -146,7 +134,7 @@ async function checkTakeOver(
   return [server, disk];
 }
 
-/** `Run: a, then b` of commands that have a line each. */
+/** Joins commands that have a line each: `Run: a, then b`. */
 function oneLine(advice: string): string {
   return advice.replace(/:\n\s*/, ': ').replaceAll(/\n\s*/g, ', then ');
 }
