@@ -518,3 +518,11 @@ export const TRACE_FLUSH_MS = 2_000;
 export const MAX_WINDOW_LINKS = 32;
 /** The trace of a job is kept for so long. */
 export const JOB_TRACE_DAYS = 30;
+
+/** Records that an inspection reads, at most; fewer in a wide file. */
+export const INSPECTED_RECORDS = 10_000;
+/** Records and rejects that an inspection shows. */
+export const SHOWN_RECORDS = 20;
+/** Values of a column that an inspection shows: the first ones, and the most frequent. */
+export const SHOWN_SAMPLES = 3;
+export const SHOWN_FREQUENT = 5;

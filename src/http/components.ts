@@ -1,52 +1,41 @@
-import { bulkResult } from './routes/act-on-jobs.ts';
-import { batchItem, batchResult } from './routes/batch.ts';
-import { createdExport } from './routes/create-export.ts';
-import { importRecord } from './routes/create-import.ts';
-import { inspection } from './routes/inspect-import.ts';
-import { chunkPage, loadChunk } from './routes/list-chunks.ts';
-import { jobListItem } from './routes/list-jobs.ts';
-import { embedItem, keyedItem, propertyItem, surveyItem, titledItem } from './routes/list-lookups.ts';
-import { mappingItem, mappingPage } from './routes/list-mappings.ts';
-import { idOutcome, outcomePage } from './routes/list-outcomes.ts';
-import { companyPage, userPage } from './routes/list-profiles.ts';
-import { reject, rejectPage } from './routes/list-rejects.ts';
-import { segmentItem, segmentPage } from './routes/list-segments.ts';
-import { eventPageAnswer, storedEvent } from './routes/list-user-events.ts';
-import { userSegments } from './routes/list-user-segments.ts';
-import { uploadOfLoad } from './routes/load-again.ts';
-import { apiKey, issuedKey } from './routes/manage-keys.ts';
-import { issuedSubscription, rotatedSecret } from './routes/manage-subscriptions.ts';
-import { definitionPreview } from './routes/preview-definition.ts';
-import { deletionPreview } from './routes/preview-deletion.ts';
-import { exportPreview } from './routes/preview-export.ts';
-import { replacementPreview } from './routes/preview-replacement.ts';
-import { segmentPreview } from './routes/preview-segment.ts';
-import { activity } from './routes/show-activity.ts';
-import { exportJob } from './routes/show-export.ts';
-import { jobHistory } from './routes/show-history.ts';
-import { inboxRecord } from './routes/show-inbox.ts';
-import { deletionJobDetail, exportJobDetail, jobDetail, tally } from './routes/show-job.ts';
-import { savedMapping } from './routes/show-mapping.ts';
-import { overview } from './routes/show-overview.ts';
-import { plan } from './routes/show-plan.ts';
-import { companyProfile, userProfile } from './routes/show-profile.ts';
-import { segmentDetail } from './routes/show-segment.ts';
-import { environmentRecord, settingRecord } from './routes/show-settings.ts';
-import { errorRecord } from './schemas/answers.ts';
-import { cause, causePage, proposal } from './schemas/cause-record.ts';
-import { callerRecord, sessionItem } from './schemas/console-session.ts';
+import { embedItem, keyedItem, propertyItem, surveyItem, titledItem } from '../api/definition.ts';
+import { deletionJobDetail, deletionPreview, idOutcome, outcomePage } from '../api/deletion.ts';
 import {
   delivery,
   deliveryDetail,
   deliveryPage,
+  issuedSubscription,
   replayed,
+  rotatedSecret,
   subscription,
   testDelivery,
-} from './schemas/delivery-record.ts';
-import { exportItem, jobRecord } from './schemas/job-record.ts';
-import { scheduleItem, scheduleList, scheduleRun } from './schemas/schedule-record.ts';
-import { uploadRecord } from './schemas/upload-record.ts';
-import { companyItem, userItem } from './upload/bodies.ts';
+} from '../api/delivery.ts';
+import { environmentRecord, settingRecord } from '../api/environment.ts';
+import { errorRecord } from '../api/error.ts';
+import { activity, eventPageAnswer, storedEvent } from '../api/event.ts';
+import { createdExport, exportItem, exportJob, exportJobDetail, exportPreview } from '../api/export.ts';
+import { inboxRecord } from '../api/inbox.ts';
+import { inspection } from '../api/inspection.ts';
+import { bulkResult, jobHistory, jobListItem, jobRecord } from '../api/job.ts';
+import { apiKey, issuedKey } from '../api/key.ts';
+import { chunkPage, importRecord, jobDetail, loadChunk, tally } from '../api/load.ts';
+import { mappingItem, mappingPage, savedMapping } from '../api/mapping.ts';
+import { overview } from '../api/overview.ts';
+import { plan } from '../api/plan.ts';
+import { companyPage, companyProfile, userPage, userProfile } from '../api/profile.ts';
+import { batchItem, batchResult, companyItem, userItem } from '../api/record.ts';
+import { cause, causePage, proposal, reject, rejectPage, replacementPreview } from '../api/reject.ts';
+import { scheduleItem, scheduleList, scheduleRun } from '../api/schedule.ts';
+import {
+  definitionPreview,
+  segmentDetail,
+  segmentItem,
+  segmentPage,
+  segmentPreview,
+  userSegments,
+} from '../api/segment.ts';
+import { callerRecord, sessionItem } from '../api/session.ts';
+import { uploadOfLoad, uploadRecord } from '../api/upload.ts';
 
 /** Every schema that the document names. */
 export const components = [

@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type TSchema, Type } from 'typebox';
+import { Type } from 'typebox';
 import { readInstant } from '../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_ID_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { ruled, textProblem, worded } from '../validation.ts';
-import { component, orNull } from './schemas/answers.ts';
 
 /* What is answered page by page: its parameters, and the cursors that lead to the next page, which are opaque to callers. */
 
@@ -121,39 +120,6 @@ export function nextLink(request: FastifyRequest, base: string, cursor: string):
   const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
   url.searchParams.set('cursor', cursor);
   return `<${base}${url.pathname}${url.search}>; rel="next"`;
-}
-
-/** The envelope of a list. `more`: what its metadata has besides. */
-export function envelope(
-  name: string,
-  item: TSchema,
-  description: string,
-  more: Readonly<Record<string, TSchema>> = {},
-) {
-  const closed = { additionalProperties: false };
-  const after = orNull(
-    Type.String({
-      description:
-        'The `cursor` of the next page; null on the last. A page may be short, or empty, and have a next one.',
-      examples: ['MTAw'],
-    }),
-  );
-  const before = Type.Null({ description: 'Always null: lists are read forwards.' });
-  const metadata = Type.Object(
-    {
-      cursor: Type.Object({ after, before }, { ...closed, description: 'What leads to the next page.' }),
-      limit: Type.Integer({
-        minimum: 1,
-        maximum: MAX_PAGE_SIZE,
-        description: 'Items on a page, at most.',
-        examples: [DEFAULT_PAGE_SIZE],
-      }),
-      ...more,
-    },
-    { ...closed, description: 'Of the page.' },
-  );
-  const data = Type.Array(item, { description: 'The items of the page.' });
-  return component(name, Type.Object({ data, metadata }, { ...closed, description }));
 }
 
 /** Answers with items that are JSON already: what is parsed and written again may lose digits. */

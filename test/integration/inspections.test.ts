@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Inspection, inspectFile, look, SHOWN_RECORDS } from '../../src/load/inspect/inspect-file.ts';
+import { SHOWN_RECORDS } from '../../src/domain/limits.ts';
+import { type Inspection, inspectFile, look } from '../../src/load/inspect/inspect-file.ts';
 import {
   newEnvironment,
   readProfiles,

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { bulkResult } from '../../api/job.ts';
+import { withExamples } from '../../api/schema.ts';
 import { actOnJobs } from '../../background-jobs/bulk.ts';
 import type { System } from '../../context.ts';
 import { MAX_BULK_JOBS } from '../../domain/limits.ts';
@@ -7,8 +9,7 @@ import type { JobAction } from '../../postgres/stores/background-jobs.ts';
 import { compileSchema, throwProblems, worded } from '../../validation.ts';
 import { environmentId, hasScope } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { component, refusals, withExamples } from '../schemas/answers.ts';
-import { jobIdOptions } from '../schemas/job-record.ts';
+import { refusals } from '../schemas/answers.ts';
 import { type JobFilterFields, jobFilterFields, readJobFilter } from './list-jobs.ts';
 
 const unknown = (name: string, known: readonly string[]) =>
@@ -37,35 +38,6 @@ const body = worded(
     { additionalProperties: false, description: 'Which jobs, and how many they are.' },
   ),
   { unknown },
-);
-
-export const bulkResult = component(
-  'BulkResult',
-  Type.Object(
-    {
-      count: Type.Integer({ minimum: 0, description: 'Jobs that match and with which it can be done.' }),
-      done: Type.Integer({ minimum: 0, description: 'Of these, those with which it is done.' }),
-      refused: Type.Array(
-        Type.Object(
-          {
-            job_id: Type.String(jobIdOptions),
-            error_code: Type.String({
-              description: 'Stable; for programs.',
-              examples: ['job_not_cancellable'],
-            }),
-            message: Type.String({ description: 'A sentence for a person.' }),
-          },
-          { additionalProperties: false },
-        ),
-        { description: 'The others: something else was done with them meanwhile.' },
-      ),
-    },
-    {
-      additionalProperties: false,
-      description: 'What became of jobs that were cancelled or retried together.',
-      examples: [{ count: 12, done: 12, refused: [] }],
-    },
-  ),
 );
 
 const texts = {

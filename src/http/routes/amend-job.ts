@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
 import { convertingStore } from '../../load/accept-load.ts';
@@ -14,8 +16,8 @@ import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { jobRefusals, withExamples } from '../schemas/answers.ts';
-import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { type JobRecord, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 import { csvBody, ndjsonBody } from '../upload/bodies.ts';
 import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
 import { asAccepted, takeUpload } from '../upload/receive-upload.ts';

@@ -1,37 +1,21 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
+import { applyBody } from '../../api/plan.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import { type OnDrift, onDriftChoices } from '../../domain/load.ts';
+import type { OnDrift } from '../../domain/load.ts';
 import { applyPlan } from '../../load/apply-plan.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { compileSchema, throwProblems, worded } from '../../validation.ts';
+import { compileSchema, throwProblems } from '../../validation.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
-import { jobRefusals, withExamples } from '../schemas/answers.ts';
-import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { type JobRecord, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
-const applyBody = worded(
-  Type.Object(
-    {
-      on_drift: Type.Optional(
-        worded(
-          Type.Enum([...onDriftChoices], {
-            type: 'string',
-            default: 'refuse',
-            description:
-              'What happens if profiles have changed since the plan: the job fails with `plan_drifted` and nothing is written, or it is loaded all the same.',
-          }),
-          'on_drift must be refuse or proceed',
-        ),
-      ),
-    },
-    { additionalProperties: false, description: 'How it is applied.' },
-  ),
-  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that applying a plan asks for` },
-);
 const findProblems = compileSchema(applyBody);
 
 /** No body is an empty one. @throws InputError with everything that is wrong. */

@@ -1,65 +1,17 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { batchItem, batchResult } from '../../api/record.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import { errorCodes, InputError } from '../../domain/errors.ts';
+import { InputError } from '../../domain/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
-import { itemTypes, readBatch } from '../../ingest/read-batch.ts';
+import { readBatch } from '../../ingest/read-batch.ts';
 import type { BatchAnswer } from '../../ingest/write-batch.ts';
 import { callerKeyId, environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody } from '../plugins/json-body.ts';
 import { showRecord } from '../record-route.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
-import { component, refusals, withExamples } from '../schemas/answers.ts';
-
-export const batchItem = component(
-  'BatchItem',
-  Type.Object(
-    {
-      type: Type.Enum([...itemTypes], {
-        type: 'string',
-        description:
-          'What the item is: its other fields are those of /v1/identify, /v1/track or /v1/companies/identify.',
-      }),
-    },
-    {
-      additionalProperties: true,
-      description:
-        'One record. An event may have `event_id` (or `insert_id`) and `inserted_at` (or `timestamp`), as in /v1/track.',
-      examples: [{ type: 'track', user_id: 'u1', event_name: 'signed_up', metadata: { via: 'ads' } }],
-    },
-  ),
-);
-
-const rejectedItem = Type.Object(
-  {
-    index: Type.Integer({ minimum: 0, description: 'Which item: 0 is the first.' }),
-    error_code: Type.Enum(Object.keys(errorCodes), { type: 'string', description: 'Stable; for programs.' }),
-    message: Type.String({ description: 'What is wrong with it, for a person.' }),
-  },
-  { additionalProperties: false },
-);
-
-export const batchResult = component(
-  'BatchResult',
-  Type.Object(
-    {
-      accepted: Type.Integer({ minimum: 0, description: 'Items that are committed.' }),
-      rejected: Type.Array(rejectedItem, { description: 'The other items, in their order.' }),
-    },
-    {
-      additionalProperties: false,
-      description: 'What became of a batch.',
-      examples: [
-        {
-          accepted: 2,
-          rejected: [
-            { index: 1, error_code: 'missing_field', message: 'event_name is missing (event_name)' },
-          ],
-        },
-      ],
-    },
-  ),
-);
+import { refusals } from '../schemas/answers.ts';
 
 const items = Type.Array(batchItem.ref, {
   maxItems: MAX_BATCH_ITEMS,

@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { baseUrl } from '../page.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { type JobRecord, jobRecord } from '../schemas/job-record.ts';
+import type { JobRecord } from '../schemas/job-record.ts';
 import { companiesBody, formBody, uploadAnswers, usersBody } from '../upload/bodies.ts';
 import { optionsReader, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';

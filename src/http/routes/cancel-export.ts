@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { exportItem } from '../../api/export.ts';
 import type { System } from '../../context.ts';
 import { cancelExport } from '../../export/end-export.ts';
 import { renderExportItem, requireExport } from '../../export/inspect-exports.ts';
@@ -7,7 +8,7 @@ import { baseUrl } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { type ExportItem, exportItem, jobIdOf, jobParameters } from '../schemas/job-record.ts';
+import { type ExportItem, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const cancelExportSchema = {
   operationId: 'cancelExport',

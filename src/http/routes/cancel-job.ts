@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
 import { cancelFoundJob, renderJob, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId, requireScope } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
+import { type JobRecord, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const cancelJobSchema = {
   operationId: 'cancelJob',

@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import { type Caller, staticKeyId } from '../../access/verify-key.ts';
+import { withExamples } from '../../api/schema.ts';
+import { callerRecord, environmentName, sessionItem } from '../../api/session.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
@@ -15,14 +17,8 @@ import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts
 import { callerOf } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { refusals, withExamples } from '../schemas/answers.ts';
-import {
-  callerRecord,
-  environmentName,
-  renderCaller,
-  type SessionItem,
-  sessionItem,
-} from '../schemas/console-session.ts';
+import { refusals } from '../schemas/answers.ts';
+import { renderCaller, type SessionItem } from '../schemas/console-session.ts';
 import { clearSessionCookie } from '../session-cookie.ts';
 
 const showSchema = {
@@ -96,7 +92,9 @@ const listSchema = {
 } satisfies FastifySchema;
 
 const noSuchSession = 'there is no such session';
+
 const sessionId = Type.String({ description: 'Id of the session.', examples: ['q3Zt0bV1kXyA'] });
+
 const sessionParameters = Type.Object({
   session_id: worded(
     ruled(sessionId, (text) => (/^[\w-]{12}$/.test(text) ? null : noSuchSession)),

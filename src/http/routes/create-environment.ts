@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { environmentRecord } from '../../api/environment.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { createEnvironment } from '../../postgres/stores/environments.ts';
 import { compileSchema, throwProblems, worded } from '../../validation.ts';
 import { requireAdmin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { refusals, withExamples } from '../schemas/answers.ts';
-import { environmentRecord } from './show-settings.ts';
+import { refusals } from '../schemas/answers.ts';
 
 const body = Type.Object(
   {
@@ -17,6 +18,7 @@ const body = Type.Object(
   },
   { additionalProperties: false, description: 'What it is called.' },
 );
+
 const findProblems = compileSchema(body);
 
 const createEnvironmentSchema = {

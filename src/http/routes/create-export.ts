@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { createdExport } from '../../api/export.ts';
+import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { renderCreated, requireExport } from '../../export/inspect-exports.ts';
@@ -9,23 +11,8 @@ import { baseUrl } from '../page.ts';
 import { callerEnvironment, callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
-import { component, refusals, withExamples } from '../schemas/answers.ts';
-import { exportFields, warnings } from '../schemas/job-record.ts';
+import { refusals } from '../schemas/answers.ts';
 
-export const createdExport = component(
-  'CreatedExport',
-  Type.Object(
-    {
-      environment_app_token: exportFields.app_token,
-      environment_name: Type.String({ description: 'Name of the environment.', examples: ['default'] }),
-      job_id: exportFields.job_id,
-      links: exportFields.links,
-      start_time: exportFields.start_time,
-      warnings,
-    },
-    { additionalProperties: false, description: 'An export that was accepted.' },
-  ),
-);
 type CreatedExport = Static<typeof createdExport.schema>;
 
 const createExportSchema = {

@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { importRecord } from '../../api/load.ts';
 import type { System } from '../../context.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { baseUrl } from '../page.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { component } from '../schemas/answers.ts';
-import { exampleJobId, exampleJobUrl, jobFields } from '../schemas/job-record.ts';
 import {
   anyBody,
   archiveBody,
@@ -41,43 +40,6 @@ const importMediaTypes = {
   any: ['application/octet-stream'],
 } as const;
 
-/** `POST /v1/imports` shows two of the numbers as strings. */
-export const importRecord = component(
-  'ImportRecord',
-  Type.Object(
-    {
-      ...jobFields,
-      file_size: Type.String({
-        pattern: '^[0-9]+$',
-        description:
-          'Bytes as received, as a string of digits. In jobs, uploads and inspections it is a number.',
-        examples: ['116'],
-      }),
-      total_rows: Type.String({
-        pattern: '^[1-9][0-9]*$',
-        description: 'Data records in the file, as a string of digits. In jobs it is a number.',
-        examples: ['4'],
-      }),
-    },
-    {
-      additionalProperties: false,
-      description: 'The background job of an import.',
-      examples: [
-        {
-          job_id: exampleJobId,
-          type: 'import',
-          status: 'queued',
-          filename: 'users.csv',
-          file_size: '116',
-          total_rows: '4',
-          start_time: '2026-11-20T11:58:59.562Z',
-          end_time: null,
-          links: exampleJobUrl,
-        },
-      ],
-    },
-  ),
-);
 type ImportRecord = Static<typeof importRecord.schema>;
 
 const entities = ['users', 'companies', 'auto'] as const;

@@ -1,19 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { uploadRecord } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { createUpload } from '../../load/append-upload.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { named, refusals } from '../schemas/answers.ts';
-import {
-  bytesHeader,
-  bytesOf,
-  describeUpload,
-  renderUpload,
-  tusHeaders,
-  uploadRecord,
-} from '../schemas/upload-record.ts';
+import { bytesHeader, bytesOf, describeUpload, renderUpload, tusHeaders } from '../schemas/upload-record.ts';
 import { cleanFilename } from '../upload/options.ts';
 import { uploadLimits } from '../upload/upload.ts';
 
@@ -71,6 +65,7 @@ export function createUploadRoute(app: FastifyInstance, system: System): void {
 }
 
 const maxMediaTypeChars = 255;
+
 const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Of a name that comes twice the last counts. @throws InputError `invalid_field`. */

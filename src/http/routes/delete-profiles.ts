@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
+import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { renderDeletion, requireDeletion } from '../../deletion/inspect-deletions.ts';
@@ -9,8 +11,8 @@ import { baseUrl } from '../page.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
-import { refusals, withExamples } from '../schemas/answers.ts';
-import { type JobRecord, jobRecord } from '../schemas/job-record.ts';
+import { refusals } from '../schemas/answers.ts';
+import type { JobRecord } from '../schemas/job-record.ts';
 
 const what = {
   users:

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import { type Static, type TString, Type } from 'typebox';
+import { jobIdOptions } from '../../api/job.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
@@ -13,7 +14,6 @@ import {
 import { ruled, worded } from '../../validation.ts';
 import { conditionHeaders, namesTag } from '../request-headers.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
-import { jobIdOptions } from '../schemas/job-record.ts';
 
 const bytes = {
   schema: Type.String({ format: 'binary', description: 'The file, or the part of it that was asked for.' }),
@@ -39,13 +39,17 @@ const content = {
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 const keyForm = /^\w{1,64}$/;
+
 const expiry = /^[1-9]\d{0,11}$/;
 
 /** Whatever is wrong with a link, the answer is the same. One that is not written as we write them is not ours. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
+
 const of = (form: RegExp, schema: TString) =>
   ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));
+
 const fromLink = () => Type.String({ description: 'From the link.' });
 
 const params = worded(
@@ -59,6 +63,7 @@ const params = worded(
   }),
   noSuchFile,
 );
+
 const query = worded(
   Type.Object({
     expires: of(expiry, fromLink()),

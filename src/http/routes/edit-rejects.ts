@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
+import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { MAX_EDITED_RECORDS } from '../../domain/limits.ts';
@@ -12,8 +14,8 @@ import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
-import { jobRefusals, withExamples } from '../schemas/answers.ts';
-import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { type JobRecord, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 import { asAccepted } from '../upload/receive-upload.ts';
 
 const says =
@@ -62,6 +64,7 @@ const edits = worded(
   ),
   { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is not a field of an edit` },
 );
+
 const findProblems = compileSchema(edits);
 
 const editRejectsSchema = {

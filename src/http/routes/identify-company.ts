@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { readCompany } from '../../ingest/read-record.ts';
 import { anyValue, commitRecord, idText, ingestAnswers, type RecordRoute } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { withExamples } from '../schemas/answers.ts';
 
 const body = Type.Object(
   {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { orNull, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { readUser } from '../../ingest/read-record.ts';
 import {
@@ -11,7 +12,6 @@ import {
   type RecordRoute,
 } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { orNull, withExamples } from '../schemas/answers.ts';
 
 const company = Type.Object(
   {

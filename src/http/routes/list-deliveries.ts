@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { deliveryDetail, deliveryPage } from '../../api/delivery.ts';
+import { jobIdOptions } from '../../api/job.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
@@ -13,10 +15,10 @@ import { jobPage, readJobCursor, sendEnvelope, writeJobCursor } from '../page.ts
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { jobRefusals, named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
-import { deliveryDetail, deliveryPage } from '../schemas/delivery-record.ts';
-import { idParameter, isJobId, jobIdOptions } from '../schemas/job-record.ts';
+import { idParameter, isJobId } from '../schemas/job-record.ts';
 
 const notAJob = 'job_id is the id of a job';
+
 const notAnInstant = 'since is a day or an instant such as 2026-11-20T12:00:00Z';
 
 const query = listQuery({

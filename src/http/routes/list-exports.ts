@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { exportItem } from '../../api/export.ts';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { renderExportItem } from '../../export/inspect-exports.ts';
@@ -8,7 +9,7 @@ import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../pa
 import { callerEnvironment } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { named, readSeveral, refusals } from '../schemas/answers.ts';
-import { type ExportItem, exportItem, statusParameter } from '../schemas/job-record.ts';
+import { type ExportItem, statusParameter } from '../schemas/job-record.ts';
 
 const query = listQuery({ ...jobPage, status: statusParameter('Only exports in this state.') });
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { jobListItem } from '../../api/job.ts';
 import { jobTypes, listJobs, renderJobListItem } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
@@ -8,19 +9,13 @@ import { ruled, textProblem, worded } from '../../validation.ts';
 import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
-import { listItemFields, statusParameter } from '../schemas/job-record.ts';
+import { named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
+import { statusParameter } from '../schemas/job-record.ts';
 
-export const jobListItem = component(
-  'JobListItem',
-  Type.Object(listItemFields, {
-    additionalProperties: false,
-    description: 'A background job as the list shows it.',
-  }),
-);
 type JobListItem = Static<typeof jobListItem.schema>;
 
 const notSince = 'since is YYYY-MM-DD or an ISO 8601 instant';
+
 const since = Type.String({
   description:
     'Only jobs accepted at or after this: `YYYY-MM-DD`, or an ISO 8601 instant, UTC unless it says otherwise.',

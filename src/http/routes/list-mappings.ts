@@ -1,35 +1,14 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { type mappingItem, mappingPage } from '../../api/mapping.ts';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { renderListedMapping } from '../../load/saved-mappings.ts';
 import { listMappings } from '../../postgres/stores/mappings.ts';
-import { envelope, keyPage, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
+import { keyPage, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, named, orNull, refusals } from '../schemas/answers.ts';
-import { mappingFields, mappingTimes } from './show-mapping.ts';
-
-export const mappingItem = component(
-  'SavedMappingItem',
-  Type.Object(
-    {
-      ...mappingFields,
-      mapped: Type.Integer({ minimum: 0, description: 'Columns that its `map` names.', examples: [1] }),
-      columns: orNull(
-        Type.Integer({
-          minimum: 0,
-          description: 'Columns of the files that it is offered for; null: of none.',
-          examples: [2],
-        }),
-      ),
-      ...mappingTimes,
-    },
-    { additionalProperties: false, description: 'A saved mapping in a list.' },
-  ),
-);
-
-export const mappingPage = envelope('SavedMappingPage', mappingItem.ref, 'Saved mappings, by name.');
+import { named, refusals } from '../schemas/answers.ts';
 
 const query = listQuery(keyPage);
 

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { type idOutcome, outcomePage } from '../../api/deletion.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import {
   exportOutcomes,
@@ -7,39 +9,11 @@ import {
   renderOutcome,
   requireDeletion,
 } from '../../deletion/inspect-deletions.ts';
-import { deletionOutcomes } from '../../domain/deletion.ts';
 import { addRowsOfJob, rowQuery } from '../job-rows.ts';
-import { envelope } from '../page.ts';
-import { component, jobRefusals, named, withExamples } from '../schemas/answers.ts';
+import { jobRefusals, named } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
-export const idOutcome = component(
-  'IdOutcome',
-  Type.Object(
-    {
-      id: Type.String({ description: 'As it was given; of a number, its digits.' }),
-      outcome: Type.Enum([...deletionOutcomes], {
-        type: 'string',
-        description: '`not_found`: there was neither a profile nor anything that referred to it.',
-      }),
-      events: Type.Integer({
-        minimum: 0,
-        description: 'Events of the user that were removed, or from which the company was taken.',
-      }),
-      users: Type.Integer({ minimum: 0, description: 'Users that were taken out of the company.' }),
-    },
-    {
-      additionalProperties: false,
-      description: 'What became of an id.',
-      examples: [{ id: 'u1', outcome: 'deleted', events: 3, users: 0 }],
-    },
-  ),
-);
 type IdOutcomeItem = Static<typeof idOutcome.schema>;
-
-export const outcomePage = envelope('OutcomePage', idOutcome.ref, 'Outcomes, in the order of the request.', {
-  total_count: Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
-});
 
 const listOutcomesSchema = {
   operationId: 'listOutcomes',

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { companyPage, userPage } from '../../api/profile.ts';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import {
@@ -12,16 +13,13 @@ import { requireSegment } from '../../profiles/find-segment.ts';
 import { listProfiles } from '../../profiles/list-profiles.ts';
 import { propertyProblem, readPropertyFilter } from '../../profiles/property-filter.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
-import { envelope, keyPage, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
+import { keyPage, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { named, refusals } from '../schemas/answers.ts';
-import { companyProfile, userProfile } from './show-profile.ts';
-
-export const userPage = envelope('UserPage', userProfile.ref, 'Users, by id.');
-export const companyPage = envelope('CompanyPage', companyProfile.ref, 'Companies, by id.');
 
 const notAFilter = 'property is name:value, such as plan:pro';
+
 const property = Type.Optional(
   worded(
     Type.Array(worded(ruled(Type.String(), propertyProblem), notAFilter), {
@@ -47,6 +45,7 @@ const idPrefix = Type.Optional(
 );
 
 const companyQuery = listQuery({ ...keyPage, property, id_prefix: idPrefix });
+
 const userQuery = listQuery({
   ...keyPage,
   property,

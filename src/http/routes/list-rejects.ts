@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { causePage, type RejectCausePage, type reject, rejectPage } from '../../api/reject.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { readCauseId } from '../../domain/cause.ts';
-import { MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
-import { rejectCodes, rejectColumns } from '../../domain/reject.ts';
+import { rejectColumns } from '../../domain/reject.ts';
 import { listCauses } from '../../load/causes/list-causes.ts';
 import { renderCauses } from '../../load/causes/render-causes.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
@@ -11,81 +12,22 @@ import { renderReject } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { ruled, worded } from '../../validation.ts';
 import { addRowsOfJob } from '../job-rows.ts';
-import { envelope, rowPage } from '../page.ts';
+import { rowPage } from '../page.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
-import { type CausePage, causePage } from '../schemas/cause-record.ts';
+import { jobRefusals, named } from '../schemas/answers.ts';
+
 import { jobParameters } from '../schemas/job-record.ts';
 
 const notACause = 'cause is the id of one, from group_by=cause';
 
-export const reject = component(
-  'Reject',
-  Type.Object(
-    {
-      row: Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' }),
-      line: Type.Integer({ minimum: 1, description: 'Line on which the record starts.' }),
-      byte_offset: Type.Integer({
-        minimum: 0,
-        description: 'Byte at which the record starts in the file once unpacked and in UTF-8.',
-      }),
-      column: orNull(
-        Type.String({ description: 'The column or property at fault; null: the record as a whole.' }),
-      ),
-      error_code: Type.Enum([...rejectCodes], { type: 'string', description: 'Stable; for programs.' }),
-      message: Type.String({ description: 'A sentence for a person.' }),
-      raw: Type.String({
-        description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole. Bytes that are not UTF-8 show as U+FFFD.`,
-      }),
-      raw_base64: orNull(
-        Type.String({
-          description:
-            'The bytes of `raw` in Base64 where they are not UTF-8 and the text cannot show them; else null. They are those of the file as stored: of a file in another encoding, its text in UTF-8.',
-        }),
-      ),
-      cells: Type.Unsafe<string[] | null>({
-        type: ['array', 'null'],
-        items: { type: 'string' },
-        description:
-          'Of a record of CSV, what its cells hold, also where there are more or fewer than columns; null if it cannot be told, and of other files.',
-      }),
-    },
-    {
-      additionalProperties: false,
-      description: 'A refused record.',
-      examples: [
-        {
-          row: 3,
-          line: 4,
-          byte_offset: 83,
-          column: 'user_id',
-          error_code: 'missing_id',
-          message: 'user_id is empty',
-          raw: ',Nobody,free,',
-          raw_base64: null,
-          cells: ['', 'Nobody', 'free', ''],
-        },
-      ],
-    },
-  ),
-);
 type RejectRecord = Static<typeof reject.schema>;
-
-export const rejectPage = envelope('RejectPage', reject.ref, 'Refused records, in file order.', {
-  total_count: Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
-  columns: Type.Unsafe<string[] | null>({
-    type: ['array', 'null'],
-    items: { type: 'string' },
-    description: 'The columns of the source, which the cells stand in; null if it is no CSV.',
-    examples: [['user_id', 'name', 'plan', 'company_id']],
-  }),
-});
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
 
 const csvExample = `user_id,name,${rejectColumns.join(',')}
 ,Nobody,3,4,missing_id,user_id is empty,user_id,",Nobody",
 `;
+
 const ndjsonExample =
   '{"name":"Nobody","sluice_reject":{"row":3,"line":3,"byte_offset":83,"column":"user_id","error_code":"missing_id","message":"user_id is missing"}}\n';
 
@@ -175,7 +117,7 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
       if (group_by === undefined) return null;
       return renderCauses(
         await listCauses({ ...system.reader, sandboxes: system.sandboxes }, environmentId, jobId),
-      ) satisfies CausePage;
+      ) satisfies RejectCausePage;
     },
   });
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { scheduleRun } from '../../api/schedule.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../../domain/limits.ts';
@@ -9,7 +10,7 @@ import { limitParameter } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { scheduleParameters, scheduleRun } from '../schemas/schedule-record.ts';
+import { scheduleParameters } from '../schemas/schedule-record.ts';
 
 const query = listQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Runs, at most.') });
 

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { Static } from 'typebox';
+import { scheduleList } from '../../api/schedule.ts';
 import type { System } from '../../context.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { readFileInForce, renderSchedules } from '../../sources/schedules/inspect-schedules.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { refusals } from '../schemas/answers.ts';
-import { scheduleList } from '../schemas/schedule-record.ts';
 
 const listSchedulesSchema = {
   operationId: 'listSchedules',

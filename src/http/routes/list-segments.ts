@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { segmentPage } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
@@ -7,71 +8,8 @@ import { listSegments } from '../../postgres/stores/segments.ts';
 import { cursorParameter, limitParameter } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, orNull, refusals } from '../schemas/answers.ts';
+import { refusals } from '../schemas/answers.ts';
 
-export const segmentItem = component(
-  'Segment',
-  Type.Object(
-    {
-      id: Type.Integer({ minimum: 1, description: 'The `segment_id` of exports.' }),
-      title: Type.String({ description: 'What people call it.' }),
-      usage: Type.String({ description: 'What it is used for, in words of the operator.' }),
-      category: Type.String({ description: 'What it is sorted under, in words of the operator.' }),
-      is_hidden: Type.Boolean({ description: 'Not to be offered for choice; it can be used all the same.' }),
-      is_protected: Type.Boolean({ description: 'It is not removed by mistake.' }),
-      status: Type.String({ description: 'In words of the operator; the service does nothing with it.' }),
-    },
-    {
-      additionalProperties: false,
-      description: 'A group of users that exports can be narrowed to.',
-      examples: [
-        {
-          id: 3,
-          title: 'Power users',
-          usage: 'analytics',
-          category: 'Engagement',
-          is_hidden: false,
-          is_protected: true,
-          status: 'active',
-        },
-      ],
-    },
-  ),
-);
-
-export const segmentPage = component(
-  'SegmentPage',
-  Type.Object(
-    {
-      data: Type.Array(segmentItem.ref, { description: 'The segments of the page.' }),
-      metadata: Type.Object(
-        {
-          cursor: Type.Object(
-            {
-              after: Type.String({ description: 'The `after_cursor` of the next page; empty on the last.' }),
-              before: orNull(
-                Type.String({
-                  description: 'The `before_cursor` of the page before; null on the first.',
-                  examples: [null],
-                }),
-              ),
-            },
-            { additionalProperties: false, description: 'What leads to the pages beside this one.' },
-          ),
-          limit: Type.Integer({
-            minimum: 1,
-            maximum: MAX_LOOKUP_PAGE_SIZE,
-            description: 'Segments on a page, at most.',
-            examples: [100],
-          }),
-          total_count: Type.Integer({ minimum: 0, description: 'Segments on all pages.', examples: [1] }),
-        },
-        { additionalProperties: false, description: 'Of the page.' },
-      ),
-    },
-    { additionalProperties: false, description: 'A page of segments, by id.' },
-  ),
-);
 type SegmentPageLookup = Static<typeof segmentPage.schema>;
 
 const cursor = (name: string, description: string) =>
@@ -140,6 +78,7 @@ export function listSegmentPages(app: FastifyInstance, system: System): void {
 }
 
 const form = /^segment:(\d{1,10})$/;
+
 /** Of an integer in Postgres. */
 const highestId = 2 ** 31 - 1;
 

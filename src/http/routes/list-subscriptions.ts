@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { subscription, testDelivery } from '../../api/delivery.ts';
 import type { System } from '../../context.ts';
 import { sendTest } from '../../notifications/deliveries.ts';
 import { renderSubscription } from '../../notifications/render-delivery.ts';
@@ -8,7 +9,6 @@ import { listSubscriptions } from '../../postgres/stores/notifications.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { jobRefusals, refusals } from '../schemas/answers.ts';
-import { subscription, testDelivery } from '../schemas/delivery-record.ts';
 import { idParameter } from '../schemas/job-record.ts';
 
 const listSubscriptionsSchema = {

@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { uploadRecord } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import { MAX_LISTED_UPLOADS } from '../../domain/limits.ts';
 import { listKeptUploads } from '../../load/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { named, refusals } from '../schemas/answers.ts';
-import { renderUpload, tusHeaders, uploadRecord } from '../schemas/upload-record.ts';
+import { renderUpload, tusHeaders } from '../schemas/upload-record.ts';
 
 const listUploadsSchema = {
   operationId: 'listUploads',

@@ -1,63 +1,17 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { eventPageAnswer } from '../../api/event.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readRangeEnd } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_EVENT_NAME_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { findArchivedUntil, isUserKnown, readUserEvents } from '../../postgres/stores/events.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
-import { envelope, eventPage, readEventCursor, sendEnvelope, writeEventCursor } from '../page.ts';
+import { eventPage, readEventCursor, sendEnvelope, writeEventCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, jobRefusals, named, orNull } from '../schemas/answers.ts';
+import { jobRefusals, named } from '../schemas/answers.ts';
 import { noSuchProfile, userParameters } from './show-profile.ts';
-
-const exampleInstant = '2026-11-20T12:34:56.123456Z';
-
-export const storedEvent = component(
-  'StoredEvent',
-  Type.Object(
-    {
-      event_id: Type.String({ description: 'The id that its sender gave it, else ours.' }),
-      event_type: Type.String({ description: '`track`, or `page_view`.', examples: ['track'] }),
-      event_name: Type.String({ description: 'What happened.', examples: ['report_shared'] }),
-      user_id: Type.String({ description: 'Who did it.' }),
-      company_id: orNull(Type.String({ description: 'The company it is stored with; null: none.' })),
-      source: Type.String({ description: 'How it came in.', examples: ['backend-http'] }),
-      inserted_at: Type.String({ format: 'date-time', description: 'When it happened.' }),
-      metadata: Type.Object(
-        {},
-        { additionalProperties: true, description: 'Its properties, with every digit they are stored with.' },
-      ),
-    },
-    {
-      additionalProperties: false,
-      description: 'An event as it is stored.',
-      examples: [
-        {
-          event_id: '01a1f8d2fdea7c7da3a45f3b5d7e9c01',
-          event_type: 'track',
-          event_name: 'report_shared',
-          user_id: 'u1',
-          company_id: 'acme',
-          source: 'backend-http',
-          inserted_at: exampleInstant,
-          metadata: { report: 'Q3', pages: 12 },
-        },
-      ],
-    },
-  ),
-);
-
-export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.', {
-  archived_until: orNull(
-    Type.String({
-      format: 'date-time',
-      description:
-        'Events of the environment before this may have been moved to archives, which exports read and this list does not; null: none have.',
-    }),
-  ),
-});
 
 function end(name: 'from' | 'to', description: string) {
   const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;

@@ -1,32 +1,12 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { userSegments } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { findSegmentsOf } from '../../profiles/find-segments-of.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { component, jobRefusals } from '../schemas/answers.ts';
+import { jobRefusals } from '../schemas/answers.ts';
 import { noSuchProfile, userParameters } from './show-profile.ts';
-
-export const userSegments = component(
-  'UserSegments',
-  Type.Object(
-    {
-      segment_ids: Type.Array(Type.Integer({ minimum: 1 }), {
-        description: 'Ids in the lookup of segments, in their order.',
-      }),
-      asked: Type.Integer({
-        minimum: 0,
-        description: 'Segments that were asked: all, unless that takes longer than about a second.',
-      }),
-      total: Type.Integer({ minimum: 0, description: 'Segments of the environment.' }),
-    },
-    {
-      additionalProperties: false,
-      description: 'The segments that a user is in now.',
-      examples: [{ segment_ids: [3], asked: 2, total: 2 }],
-    },
-  ),
-);
 
 const listUserSegmentsSchema = {
   operationId: 'listUserSegments',

@@ -1,50 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { uploadOfLoad } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import { keepFileOfLoad } from '../../load/load-again.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { component, jobRefusals } from '../schemas/answers.ts';
-import { exampleJobId, jobIdOf, jobParameters } from '../schemas/job-record.ts';
-import { exampleUpload, renderUpload, uploadFields } from '../schemas/upload-record.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { jobIdOf, jobParameters } from '../schemas/job-record.ts';
+import { renderUpload } from '../schemas/upload-record.ts';
 
-export const uploadOfLoad = component(
-  'UploadOfLoad',
-  Type.Object(
-    {
-      ...uploadFields,
-      options: Type.Object(
-        {},
-        {
-          additionalProperties: true,
-          description:
-            'The options with which `POST /v1/imports` reads the file as the job did: it is kept unpacked and in UTF-8, tables as CSV and all else as NDJSON.',
-          examples: [
-            { entity: 'users', map: { 'Customer No': 'user_id' }, format: 'csv', encoding: 'utf-8' },
-          ],
-        },
-      ),
-    },
-    {
-      additionalProperties: false,
-      description: 'The file of a load, as an upload.',
-      examples: [
-        {
-          ...exampleUpload,
-          content_type: null,
-          received_bytes: 1048576,
-          sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
-          file_of: exampleJobId,
-          options: {
-            entity: 'users',
-            map: { 'Customer No': 'user_id' },
-            format: 'csv',
-            encoding: 'utf-8',
-          },
-        },
-      ],
-    },
-  ),
-);
 type UploadOfLoad = Static<typeof uploadOfLoad.schema>;
 
 const loadAgainSchema = {

@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { renderKey } from '../../access/render-key.ts';
+import { apiKey, issuedKey } from '../../api/key.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { type Scope, scopes } from '../../domain/scope.ts';
@@ -8,39 +10,14 @@ import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../pos
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { environmentId, requireAdmin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { component, jobRefusals, orNull, refusals, withExamples } from '../schemas/answers.ts';
+import { jobRefusals, refusals } from '../schemas/answers.ts';
 
 const closed = { additionalProperties: false };
-const time = (description: string) =>
-  Type.String({ format: 'date-time', description, examples: ['2026-11-20T12:00:41.120Z'] });
-
-const keyFields = {
-  key_id: Type.String({ description: 'Public: it stands in lists and logs.', examples: ['0tzwkpc87gq5'] }),
-  label: Type.String({ description: 'What it is for.', examples: ['nightly import'] }),
-  scopes: Type.Array(Type.Enum([...scopes], { type: 'string' }), { description: 'What it allows.' }),
-  status: Type.Enum(['live', 'expired', 'revoked'], { type: 'string', description: 'Whether it is good.' }),
-  created_at: time('When it was made.'),
-  expires_at: orNull({ ...time('When it ends; null: never.'), examples: [null] }),
-  revoked_at: orNull({ ...time('When it was revoked; null: it is not.'), examples: [null] }),
-  last_used_at: orNull(time('When it was used last, to the minute; null: never.')),
-};
-
-export const apiKey = component(
-  'ApiKey',
-  Type.Object(keyFields, { ...closed, description: 'A key as it is listed: never the key itself.' }),
-);
-
-export const issuedKey = component(
-  'IssuedKey',
-  Type.Object(
-    { ...keyFields, key: Type.String({ description: 'The key, this once.', examples: ['slk_…'] }) },
-    { ...closed, description: 'A key that was made now.' },
-  ),
-);
 
 const admin = 'For a session of the console that was begun with ADMIN_KEY, or by a link of the command line.';
 
 const notAnInstant = 'an end is a day or an instant to come, such as 2027-01-01';
+
 const end = (description: string) =>
   Type.Optional(
     worded(
@@ -66,6 +43,7 @@ const newKey = Type.Object(
   },
   { ...closed, description: 'What the key is to be.' },
 );
+
 const findKeyProblems = compileSchema(newKey);
 
 const rotation = Type.Object(
@@ -75,6 +53,7 @@ const rotation = Type.Object(
   },
   { ...closed, description: 'When both end.' },
 );
+
 const findRotationProblems = compileSchema(rotation);
 
 const listKeysSchema = {
@@ -96,6 +75,7 @@ const bodyRefusals = [
   'payload_too_large',
   'unsupported_media_type',
 ] as const;
+
 const issued = {
   description: 'The key is made, and shown this once.',
   content: { 'application/json': { schema: issuedKey.ref } },
@@ -117,6 +97,7 @@ const createKeySchema = {
 } satisfies FastifySchema;
 
 const noSuchKey = 'the environment has no such key';
+
 const parameters = Type.Object({
   key_id: worded(
     Type.String({ pattern: '^[0-9a-z]{12}$', description: 'Its public id.', examples: ['0tzwkpc87gq5'] }),

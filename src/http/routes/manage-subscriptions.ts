@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, type TSchema, Type } from 'typebox';
+import { issuedSubscription, rotatedSecret } from '../../api/delivery.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { defaultJobKinds, defaultOutcomes, jobKinds, outcomes } from '../../domain/notification.ts';
@@ -9,42 +11,14 @@ import { addSubscription, removeSubscription, rotateSecret } from '../../notific
 import { compileSchema, throwProblems, worded } from '../../validation.ts';
 import { environmentId, requireAdmin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { component, jobRefusals, orNull, refusals, withExamples } from '../schemas/answers.ts';
-import { subscriptionFields } from '../schemas/delivery-record.ts';
+import { jobRefusals, refusals } from '../schemas/answers.ts';
 import { idParameter } from '../schemas/job-record.ts';
 
 /* Who is notified, changed over HTTP as by `sluice notifications`. Data of jobs goes where an administrator says, and nobody else. */
 
 const closed = { additionalProperties: false };
+
 const admin = 'For a session of the console that was begun with ADMIN_KEY, or by a link of the command line.';
-const shownOnce = 'By which webhooks are signed, this once.';
-const secret = Type.String({ description: shownOnce, examples: ['whsec_…'] });
-
-export const issuedSubscription = component(
-  'IssuedSubscription',
-  Type.Object(
-    {
-      ...subscriptionFields,
-      secret: orNull({ ...secret, description: `${shownOnce} Null: of mail.` }),
-    },
-    { ...closed, description: 'A subscription that was made now.' },
-  ),
-);
-
-export const rotatedSecret = component(
-  'RotatedSecret',
-  Type.Object(
-    {
-      id: subscriptionFields.id,
-      secret,
-      previous_secret_until: Type.String({
-        format: 'date-time',
-        description: 'Until when webhooks are signed by the previous secret too.',
-      }),
-    },
-    { ...closed, description: 'The new secret of a webhook.' },
-  ),
-);
 
 function some<T extends string>(name: string, choices: readonly T[], standard: readonly T[], what: string) {
   const each = Type.Enum([...choices], { type: 'string' });
@@ -93,6 +67,7 @@ const bodyRefusals = [
   'payload_too_large',
   'unsupported_media_type',
 ] as const;
+
 const json = (schema: TSchema) => ({ content: { 'application/json': { schema } } });
 
 const addSubscriptionSchema = {
@@ -145,8 +120,11 @@ const removeSubscriptionSchema = {
 } satisfies FastifySchema;
 
 const any = { config: { scope: 'any' } } as const;
+
 const findProblems = compileSchema(newSubscription);
+
 const findRotationProblems = compileSchema(rotation);
+
 type Parameters = Static<typeof parameters>;
 
 export function addSubscriptionRoutes(scope: FastifyInstance, { db, config }: System): void {

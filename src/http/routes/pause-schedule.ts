@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { Static } from 'typebox';
+import { scheduleItem } from '../../api/schedule.ts';
 import type { System } from '../../context.ts';
 import { renderSchedules, requireSchedule } from '../../sources/schedules/inspect-schedules.ts';
 import { pauseSchedule } from '../../sources/schedules/start-schedules.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { scheduleItem, scheduleParameters } from '../schemas/schedule-record.ts';
+import { scheduleParameters } from '../schemas/schedule-record.ts';
 
 const actions = {
   pause: {

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { withExamples } from '../../api/schema.ts';
+import { definitionPreview } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
@@ -10,29 +12,7 @@ import type { Segment } from '../../segments/segment.ts';
 import { throwProblems } from '../../validation.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { component, refusals, withExamples } from '../schemas/answers.ts';
-import { definitionWords } from './show-segment.ts';
-
-export const definitionPreview = component(
-  'DefinitionPreview',
-  Type.Object(
-    {
-      count: Type.Integer({ minimum: 0, description: 'Users who would be in it now.' }),
-      user_ids: Type.Array(Type.String(), {
-        maxItems: SEGMENT_PREVIEW_USERS,
-        description: `The first of them by id, ${SEGMENT_PREVIEW_USERS} at most.`,
-      }),
-      words: definitionWords,
-    },
-    {
-      additionalProperties: false,
-      description: 'Who would be in a segment of this definition.',
-      examples: [
-        { count: 3120, user_ids: ['u1', 'u17', 'u4'], words: [{ depth: 0, text: 'plan is "pro"' }] },
-      ],
-    },
-  ),
-);
+import { refusals } from '../schemas/answers.ts';
 
 const body = Type.Object(
   {

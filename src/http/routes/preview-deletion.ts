@@ -1,57 +1,15 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { deletionPreview } from '../../api/deletion.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { deletionBodies, readDeletionRequest } from '../../deletion/request-deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
-import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
-import { component, orNull, refusals, withExamples } from '../schemas/answers.ts';
-
-const count = (description: string) => Type.Integer({ minimum: 0, description });
-
-export const deletionPreview = component(
-  'DeletionPreview',
-  Type.Object(
-    {
-      requested: count('Ids that were given, each once.'),
-      profiles: count('Profiles that would be removed.'),
-      not_found: count('Ids of which there is nothing.'),
-      events: count(
-        `Of users: their events, which would be removed. Of companies: events that would no longer name them. ${MAX_PREVIEWED_ROWS} at most.`,
-      ),
-      users: count(
-        `Of companies: users who would no longer belong to one, ${MAX_PREVIEWED_ROWS} at most; of users 0.`,
-      ),
-      is_complete: Type.Boolean({ description: 'No number has met its bound.' }),
-      archived_until: orNull(
-        Type.String({
-          format: 'date-time',
-          description:
-            'Events of the environment before this may have been moved to archives: a deletion removes them there, and they are not counted here. Null: none have.',
-          examples: [null],
-        }),
-      ),
-    },
-    {
-      additionalProperties: false,
-      description: 'What a deletion would meet, as things stand.',
-      examples: [
-        {
-          requested: 2,
-          profiles: 1,
-          not_found: 1,
-          events: 4120,
-          users: 0,
-          is_complete: true,
-          archived_until: null,
-        },
-      ],
-    },
-  ),
-);
+import { refusals } from '../schemas/answers.ts';
 
 const previewDeletionSchema = (entity: Entity) =>
   ({

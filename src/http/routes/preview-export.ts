@@ -1,93 +1,14 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { exportPreview } from '../../api/export.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import { MAX_PAGE_BYTES, MEASURED_ROWS, PREVIEWED_ROWS } from '../../domain/limits.ts';
+import { MAX_PAGE_BYTES, PREVIEWED_ROWS } from '../../domain/limits.ts';
 import { previewExport } from '../../export/preview-export.ts';
 import { exportRequest } from '../../export/read-request.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { component, orNull, refusals, withExamples } from '../schemas/answers.ts';
-import { warnings } from '../schemas/job-record.ts';
-
-const closed = { additionalProperties: false };
-const rows = Type.Integer({ minimum: 0, description: 'Rows, as of this moment.' });
-const isExact = Type.Boolean({
-  description:
-    'They were counted. False: counting takes too long and they are estimated, or some of them are in archives.',
-});
-const bytes = Type.Integer({
-  minimum: 0,
-  description: `As the files will be stored; an estimate from the first ${MEASURED_ROWS} rows.`,
-});
-
-const previewedFile = Type.Object(
-  {
-    dataset: Type.Enum(['users', 'companies', 'events', 'stream'], {
-      type: 'string',
-      description: 'What the rows are.',
-    }),
-    rows,
-    is_exact: isExact,
-    bytes,
-    header: orNull(
-      Type.String({ description: 'Of CSV: the line that names the columns; else null.', examples: [null] }),
-    ),
-    first_rows: Type.Array(Type.String(), {
-      maxItems: PREVIEWED_ROWS,
-      description:
-        'As they will stand in the file; of Parquet and Avro as NDJSON. Long ones are cut, with an ellipsis. Of events those that are not in archives.',
-    }),
-  },
-  closed,
-);
-
-export const exportPreview = component(
-  'ExportPreview',
-  Type.Object(
-    {
-      rows,
-      is_exact: isExact,
-      bytes,
-      from: orNull(
-        Type.String({
-          format: 'date-time',
-          description: 'Where the range begins, included; null: the beginning.',
-          examples: ['2026-11-16T00:00:00.000000Z'],
-        }),
-      ),
-      to: Type.String({ format: 'date-time', description: 'Where the range ends, excluded.' }),
-      files: Type.Array(previewedFile, { description: 'One for each kind of rows.' }),
-      warnings,
-    },
-    {
-      ...closed,
-      description: 'What an export would hold.',
-      examples: [
-        {
-          rows: 2,
-          is_exact: true,
-          bytes: 312,
-          from: '2026-11-16T00:00:00.000000Z',
-          to: '2026-11-23T00:00:00.000000Z',
-          files: [
-            {
-              dataset: 'users',
-              rows: 2,
-              is_exact: true,
-              bytes: 312,
-              header: 'user_id,company_id,plan,first_seen_at,last_seen_at',
-              first_rows: [
-                'u1,acme,pro,2026-11-01T08:00:00.000000Z,2026-11-20T12:34:56.123456Z',
-                'u2,,free,2026-11-02T09:00:00.000000Z,2026-11-20T12:34:56.123456Z',
-              ],
-            },
-          ],
-          warnings: [],
-        },
-      ],
-    },
-  ),
-);
+import { refusals } from '../schemas/answers.ts';
 
 const previewExportSchema = {
   operationId: 'previewExport',

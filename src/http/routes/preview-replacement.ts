@@ -1,19 +1,21 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { replacementPreview } from '../../api/reject.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { readCauseId } from '../../domain/cause.ts';
-import { CAUSE_SAMPLES, MAX_REPLACEMENT_CHARS, REPLACEMENT_COUNT_MS } from '../../domain/limits.ts';
+import { MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { countReplacement } from '../../load/causes/mended-rejects.ts';
 import { renderSample } from '../../load/causes/render-causes.ts';
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { onceClosed, wentAway } from '../gone-client.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { component, jobRefusals, withExamples } from '../schemas/answers.ts';
-import { mendSample } from '../schemas/cause-record.ts';
+import { jobRefusals } from '../schemas/answers.ts';
 import { jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const says = `of a replacement, column is a name, find and by are texts of ${MAX_REPLACEMENT_CHARS} characters at most, and cause is the id of one`;
+
 const text = (description: string) =>
   Type.Optional(worded(Type.String({ maxLength: MAX_REPLACEMENT_CHARS, default: '', description }), says));
 
@@ -36,39 +38,8 @@ const replacement = worded(
   ),
   { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a replacement asks for` },
 );
-const findProblems = compileSchema(replacement);
 
-export const replacementPreview = component(
-  'ReplacementPreview',
-  Type.Object(
-    {
-      id: Type.String({ description: 'To be sent as `apply` to `/amend`.' }),
-      records: Type.Integer({
-        minimum: 0,
-        description: 'Refused records that it changes and that a load would take then.',
-      }),
-      is_complete: Type.Boolean({
-        description: `All were counted. False: ${REPLACEMENT_COUNT_MS / 1_000} seconds were over, and \`records\` is the least that there are.`,
-      }),
-      samples: Type.Array(mendSample, {
-        maxItems: CAUSE_SAMPLES,
-        description: 'The first of them, before and after.',
-      }),
-    },
-    {
-      additionalProperties: false,
-      description: 'What a replacement comes to.',
-      examples: [
-        {
-          id: 'all-replace-WyJ1c2VyX2lkIiwiIiwidXtyb3d9Il0',
-          records: 5000,
-          is_complete: true,
-          samples: [{ row: 59, before: ',Anna,59.5', after: 'u59,Anna,59.5' }],
-        },
-      ],
-    },
-  ),
-);
+const findProblems = compileSchema(replacement);
 
 const previewReplacementSchema = {
   operationId: 'previewReplacement',

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { segmentPreview } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
@@ -7,28 +8,10 @@ import { findSegment } from '../../profiles/find-segment.ts';
 import { previewSegment } from '../../segments/preview-segment.ts';
 import { worded } from '../../validation.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { component, jobRefusals } from '../schemas/answers.ts';
-
-export const segmentPreview = component(
-  'SegmentPreview',
-  Type.Object(
-    {
-      id: Type.Integer({ minimum: 1, description: 'Of the segment.' }),
-      count: Type.Integer({ minimum: 0, description: 'Users who are in it now.' }),
-      user_ids: Type.Array(Type.String(), {
-        maxItems: SEGMENT_PREVIEW_USERS,
-        description: `The first of them by id, ${SEGMENT_PREVIEW_USERS} at most; \`/v1/users?segment_id=\` lists all.`,
-      }),
-    },
-    {
-      additionalProperties: false,
-      description: 'Who is in a segment.',
-      examples: [{ id: 3, count: 3120, user_ids: ['u1', 'u17', 'u4'] }],
-    },
-  ),
-);
+import { jobRefusals } from '../schemas/answers.ts';
 
 export const noSuchSegment = 'there is no such segment';
+
 export const segmentParameters = Type.Object({
   segment_id: worded(
     Type.String({

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { replayed } from '../../api/delivery.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
@@ -9,8 +11,7 @@ import { notifyQueue } from '../../tasks/task-kind.ts';
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { jobRefusals, refusals, withExamples } from '../schemas/answers.ts';
-import { replayed } from '../schemas/delivery-record.ts';
+import { jobRefusals, refusals } from '../schemas/answers.ts';
 import { deliveryParameters } from './list-deliveries.ts';
 
 const answer = {
@@ -29,6 +30,7 @@ const replayDeliverySchema = {
 } satisfies FastifySchema;
 
 const notAnInstant = 'failed_since is a day or an instant such as 2026-11-20T12:00:00Z';
+
 const body = Type.Object(
   {
     failed_since: worded(
@@ -44,6 +46,7 @@ const body = Type.Object(
   },
   { additionalProperties: false, description: 'Which deliveries.' },
 );
+
 const findProblems = compileSchema(body);
 
 const replayDeliveriesSchema = {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
 import { requireRetryable } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { renderLoad } from '../../load/render-load.ts';
@@ -9,7 +10,7 @@ import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
+import { type JobRecord, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const retryJobSchema = {
   operationId: 'retryJob',

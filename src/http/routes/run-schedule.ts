@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { scheduleRun } from '../../api/schedule.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
@@ -9,8 +11,8 @@ import { askForRun } from '../../sources/schedules/start-schedules.ts';
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { callerEnvironment, requireScope } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { jobRefusals, withExamples } from '../schemas/answers.ts';
-import { scheduleParameters, scheduleRun } from '../schemas/schedule-record.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { scheduleParameters } from '../schemas/schedule-record.ts';
 
 const notAnInstant = 'due_at is an instant such as 2026-11-20T03:00:00Z, and not one to come';
 
@@ -31,6 +33,7 @@ const body = Type.Object(
   },
   { additionalProperties: false, description: 'Which run.' },
 );
+
 const findProblems = compileSchema(body);
 
 const runScheduleSchema = {

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, type TSchema, Type } from 'typebox';
+import { savedMapping, sourceMember } from '../../api/mapping.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { isStorable, readColumnMap } from '../../domain/column-map.ts';
 import { MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
@@ -18,8 +20,8 @@ import { absentColumn, keepMapping, renderMapping } from '../../load/saved-mappi
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { jobRefusals, withExamples } from '../schemas/answers.ts';
-import { type MappingParameters, mappingParameters, savedMapping, sourceMember } from './show-mapping.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { type MappingParameters, mappingParameters } from './show-mapping.ts';
 
 function sourceField(name: SourceOptionName): TSchema {
   const says = `${name} ${sourceOptions[name].rule}`;
@@ -93,6 +95,7 @@ const body = worded(
   ),
   { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a mapping says` },
 );
+
 const findProblems = compileSchema(body);
 
 /** @throws InputError with everything that is wrong. */

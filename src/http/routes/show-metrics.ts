@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import { createTokenCheck } from '../../access/admin-login.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import { errorAnswers, responseName, withExamples } from '../schemas/answers.ts';
+import { errorAnswers, responseName } from '../schemas/answers.ts';
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 

@@ -1,13 +1,9 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import pLimit from 'p-limit';
 import { type Static, Type } from 'typebox';
+import { plan } from '../../api/plan.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import {
-  MAX_PLAN_PROPERTIES,
-  MAX_SAMPLE_PROPERTIES,
-  MAX_SAMPLE_VALUE_CHARS,
-  PLAN_SAMPLE_ROWS,
-} from '../../domain/limits.ts';
 import { exportPlan, type PlanFormat, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
 import { planJson } from '../../load/render-load.ts';
 import { worded } from '../../validation.ts';
@@ -15,67 +11,8 @@ import { piecesAtATime, sendFile } from '../job-rows.ts';
 import { baseUrl, sendJson } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
-import { jobFields, jobIdOf, jobParameters } from '../schemas/job-record.ts';
-import { entityField, valueFields } from '../schemas/plan.ts';
-import { planFields } from './show-job.ts';
-
-const closed = { additionalProperties: false };
-
-const plannedProperty = Type.Object(
-  {
-    entity: entityField,
-    name: Type.String({ description: 'Name of the property.', examples: ['plan'] }),
-    ...valueFields,
-    is_new: Type.Boolean({ description: 'The environment has no property of this name yet.' }),
-  },
-  closed,
-);
-
-const someOf = (description: string, example: object) =>
-  Type.Object({}, { additionalProperties: true, description, examples: [example] });
-const company = (description: string) => orNull(Type.String({ description, examples: ['acme'] }));
-
-const sampledRow = Type.Object(
-  {
-    entity: entityField,
-    id: Type.String({ description: 'Id of the profile.', examples: ['u1'] }),
-    before: someOf('Of the properties that differ, those that are there.', { plan: 'free' }),
-    after: someOf('Of the properties that differ, those that would be there.', { plan: 'pro' }),
-    company_before: company('The company of the user; null: none.'),
-    company_after: company('The company that the user would have; null: none.'),
-    more_properties: Type.Integer({
-      minimum: 0,
-      description: `Properties that differ beyond ${MAX_SAMPLE_PROPERTIES}, which are not shown.`,
-      examples: [0],
-    }),
-  },
-  closed,
-);
-
-export const plan = component(
-  'Plan',
-  Type.Object(
-    {
-      job_id: jobFields.job_id,
-      ...planFields,
-      properties: Type.Array(plannedProperty, {
-        maxItems: MAX_PLAN_PROPERTIES,
-        description: 'By property, those with the most changes first.',
-      }),
-      more_properties: Type.Integer({
-        minimum: 0,
-        description: `Properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`,
-        examples: [0],
-      }),
-      sample: Type.Array(sampledRow, {
-        maxItems: PLAN_SAMPLE_ROWS,
-        description: `Some rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut, as text with an ellipsis. None once the rows have expired.`,
-      }),
-    },
-    { ...closed, description: 'What a load would do.' },
-  ),
-);
+import { jobRefusals, named } from '../schemas/answers.ts';
+import { jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const planQuery = listQuery({
   format: Type.Optional(
@@ -94,6 +31,7 @@ const csvExample = `entity,id,outcome,property,before,after
 users,u1,changed,plan,free,pro
 users,u2,new,company_id,,acme
 `;
+
 const ndjsonExample =
   '{"entity" : "users", "id" : "u1", "outcome" : "changed", "before" : {"plan": "free"}, "after" : {"plan": "pro"}, "company_before" : null, "company_after" : null}\n';
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { companyProfile, userProfile } from '../../api/profile.ts';
 import type { System } from '../../context.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -8,76 +9,7 @@ import { readProfile } from '../../postgres/stores/profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { sendJson } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { component, errorAnswers, jobRefusals, orNull } from '../schemas/answers.ts';
-
-const instant = (description: string) =>
-  Type.String({ format: 'date-time', description, examples: ['2026-11-20T12:34:56.123456Z'] });
-
-const profileFields = {
-  metadata: Type.Object(
-    {},
-    {
-      additionalProperties: true,
-      description: 'The properties, with the type and every digit that they are stored with.',
-    },
-  ),
-  first_seen_at: instant('When the profile was made.'),
-  last_seen_at: instant('The last identify or load that named it.'),
-  updated_at: instant('When it last changed.'),
-};
-
-export const userProfile = component(
-  'UserProfile',
-  Type.Object(
-    {
-      user_id: Type.String({ description: 'The id, as it was sent.', examples: ['u1'] }),
-      company_id: orNull(
-        Type.String({
-          description: 'The company that the user belongs to now; null: none.',
-          examples: ['acme'],
-        }),
-      ),
-      ...profileFields,
-    },
-    {
-      additionalProperties: false,
-      description: 'A user as it is stored.',
-      examples: [
-        {
-          user_id: 'u1',
-          company_id: 'acme',
-          metadata: { name: 'Ada Lovelace', plan: 'pro', logins: 7 },
-          first_seen_at: '2026-11-01T08:00:00.000000Z',
-          last_seen_at: '2026-11-20T12:34:56.123456Z',
-          updated_at: '2026-11-19T17:20:11.004211Z',
-        },
-      ],
-    },
-  ),
-);
-
-export const companyProfile = component(
-  'CompanyProfile',
-  Type.Object(
-    {
-      company_id: Type.String({ description: 'The id, as it was sent.', examples: ['acme'] }),
-      ...profileFields,
-    },
-    {
-      additionalProperties: false,
-      description: 'A company as it is stored.',
-      examples: [
-        {
-          company_id: 'acme',
-          metadata: { name: 'Acme', size: 120 },
-          first_seen_at: '2026-11-01T08:00:00.000000Z',
-          last_seen_at: '2026-11-20T12:34:56.123456Z',
-          updated_at: '2026-11-19T17:20:11.004211Z',
-        },
-      ],
-    },
-  ),
-);
+import { errorAnswers, jobRefusals } from '../schemas/answers.ts';
 
 /** What an entity is called in sentences, and its schema. */
 const kinds = {
@@ -110,6 +42,7 @@ function idParameter(entity: Entity) {
 }
 
 export const userParameters = Type.Object({ user_id: idParameter('users') });
+
 export const companyParameters = Type.Object({ company_id: idParameter('companies') });
 
 const showProfileSchema = (entity: Entity) => {

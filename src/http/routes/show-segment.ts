@@ -1,64 +1,14 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { segmentDetail } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { findSegmentItem } from '../../postgres/stores/segments.ts';
 import { describeSegment } from '../../segments/describe-segment.ts';
 import { readSegment } from '../../segments/read-segment.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { component, jobRefusals } from '../schemas/answers.ts';
-import { segmentItem } from './list-segments.ts';
+import { jobRefusals } from '../schemas/answers.ts';
 import { noSuchSegment, segmentParameters } from './preview-segment.ts';
-
-const line = Type.Object(
-  {
-    depth: Type.Integer({ minimum: 0, description: 'How many groups it stands in.' }),
-    text: Type.String({ description: 'A group, or a condition.' }),
-  },
-  { additionalProperties: false },
-);
-
-export const definitionWords = Type.Array(line, {
-  description: 'The definition in words: a line for each group and condition, in their order.',
-});
-
-const { properties } = segmentItem.schema;
-
-export const segmentDetail = component(
-  'SegmentDetail',
-  Type.Object(
-    {
-      ...properties,
-      key: Type.String({ description: 'Its name in the definitions file.' }),
-      definition: Type.Object(
-        {},
-        {
-          additionalProperties: true,
-          description: 'As it stands in the definitions file: docs/segments.md.',
-        },
-      ),
-      words: definitionWords,
-    },
-    {
-      additionalProperties: false,
-      description: 'A segment with its definition.',
-      examples: [
-        {
-          id: 3,
-          title: 'Power users',
-          usage: 'analytics',
-          category: 'Engagement',
-          is_hidden: false,
-          is_protected: true,
-          status: 'active',
-          key: 'power-users',
-          definition: { event: 'report_exported', at_least: 3 },
-          words: [{ depth: 0, text: 'did at least 3 times "report_exported"' }],
-        },
-      ],
-    },
-  ),
-);
 
 const showSegmentSchema = {
   operationId: 'showSegment',

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { withExamples } from '../../api/schema.ts';
 import { consolePath } from '../../console/assets.ts';
 import type { System } from '../../context.ts';
 import { readPackage } from '../../package-root.ts';
 import { baseUrl } from '../page.ts';
-import { errorAnswers, named, withExamples } from '../schemas/answers.ts';
+import { errorAnswers, named } from '../schemas/answers.ts';
 
 const link = (path: string, description: string) =>
   Type.String({ format: 'uri', description, examples: [`https://sluice.example.com${path}`] });

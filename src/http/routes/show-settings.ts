@@ -1,38 +1,10 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { environmentRecord, settingRecord } from '../../api/environment.ts';
 import type { System } from '../../context.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
 import { requireAdmin } from '../plugins/auth.ts';
-import { component, refusals } from '../schemas/answers.ts';
-
-const closed = { additionalProperties: false };
-
-export const settingRecord = component(
-  'Setting',
-  Type.Object(
-    {
-      name: Type.String({ description: 'Of the setting.', examples: ['MAX_UPLOAD_BYTES'] }),
-      value: Type.String({ description: 'As it is written; nothing of secrets.', examples: ['10g'] }),
-      source: Type.Enum(['flag', 'environment', 'file', 'default'], {
-        type: 'string',
-        description: 'Where it comes from; `file`: NAME_FILE names it.',
-      }),
-      meaning: Type.String({ description: 'What it means.' }),
-    },
-    { ...closed, description: 'A setting of this server, as it is in force.' },
-  ),
-);
-
-export const environmentRecord = component(
-  'Environment',
-  Type.Object(
-    {
-      name: Type.String({ description: 'Its name.', examples: ['default'] }),
-      app_token: Type.String({ description: 'Its public token.', examples: ['NX-1A2B3C4D'] }),
-    },
-    { ...closed, description: 'A tenant.' },
-  ),
-);
+import { refusals } from '../schemas/answers.ts';
 
 const admin = 'For a session of the console that was begun with ADMIN_KEY, or by a link of the command line.';
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { uploadRecord } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import { requireUpload } from '../../load/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
@@ -10,7 +11,6 @@ import {
   tusHeaders,
   uploadIdOf,
   uploadParameters,
-  uploadRecord,
 } from '../schemas/upload-record.ts';
 
 const showUploadSchema = {

@@ -3,14 +3,16 @@ import { Type } from 'typebox';
 import { FailedLogins } from '../../access/admin-login.ts';
 import { signIn, signInByLink, verifySession } from '../../access/console-session.ts';
 import { isRefusal } from '../../access/verify-key.ts';
+import { withExamples } from '../../api/schema.ts';
+import { callerRecord, environmentName } from '../../api/session.ts';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
 import { compileSchema, throwProblems } from '../../validation.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { errorAnswers, withExamples } from '../schemas/answers.ts';
-import { callerRecord, environmentName, renderCaller } from '../schemas/console-session.ts';
+import { errorAnswers } from '../schemas/answers.ts';
+import { renderCaller } from '../schemas/console-session.ts';
 import { crossOriginProblem, setSessionCookie } from '../session-cookie.ts';
 import { environmentsOf } from './console-session.ts';
 

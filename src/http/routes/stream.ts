@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_LIVE_TOPICS } from '../../domain/limits.ts';
@@ -10,7 +11,7 @@ import { ruled, worded } from '../../validation.ts';
 import { onceClosed } from '../gone-client.ts';
 import { callerOf, environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { named, refusals, withExamples } from '../schemas/answers.ts';
+import { named, refusals } from '../schemas/answers.ts';
 
 const wrongTopics = `topics has 1 to ${MAX_LIVE_TOPICS} of jobs, job:<job_id>, pulse and records, with commas between`;
 

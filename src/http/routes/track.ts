@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { MAX_EVENT_NAME_BYTES } from '../../domain/limits.ts';
 import { readEvent } from '../../ingest/read-record.ts';
 import { commitRecord, idText, ingestAnswers, nullableId, type RecordRoute } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { withExamples } from '../schemas/answers.ts';
 
 const instantText = (description: string) =>
   Type.Unsafe<string | number | null>({

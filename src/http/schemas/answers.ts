@@ -1,20 +1,9 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
+import { errorRecord } from '../../api/error.ts';
+import { withExamples } from '../../api/schema.ts';
 import { type ErrorCode, errorCodes } from '../../domain/errors.ts';
 import { worded } from '../../validation.ts';
-import { type Example, errorExample } from './example.ts';
-
-/** A schema that the document names: it stands there once, under components, and others refer to it. */
-export function component<T extends TSchema>(name: string, schema: T) {
-  return {
-    schema: { ...schema, $id: name },
-    ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }),
-  };
-}
-
-/** What is of one type, or null, in the form that tools show best: a list of types. */
-export function orNull<T extends TSchema & { readonly type: string }>(schema: T) {
-  return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] });
-}
+import { errorExample } from './example.ts';
 
 /** A parameter of lists: one of the choices, or several with commas between. */
 export function severalOf(name: string, choices: readonly string[], description: string) {
@@ -32,11 +21,6 @@ export function severalOf(name: string, choices: readonly string[], description:
 /** What `severalOf` let through. */
 export function readSeveral(text: string | undefined): readonly string[] | undefined {
   return text?.split(',');
-}
-
-/** A body of one media type. `x-examples` is what @fastify/swagger makes the examples of the media type from. */
-export function withExamples(schema: TSchema, examples: Readonly<Record<string, Example>>) {
-  return { schema: { ...schema, 'x-examples': examples } };
 }
 
 /** Headers of answers, under components of the document; the schemas of routes name them. */
@@ -151,39 +135,6 @@ type AnswerHeader = keyof typeof answerHeaders;
 export function named(...names: readonly AnswerHeader[]): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, {}]));
 }
-
-const errorEntry = Type.Object(
-  {
-    error: Type.String({ description: 'The status phrase.' }),
-    error_code: Type.Enum(Object.keys(errorCodes), { type: 'string', description: 'Stable; for programs.' }),
-    message: Type.String({ description: 'A sentence for a person.' }),
-    details: Type.String({ description: 'Where: a field, a column, a position; may be empty.' }),
-  },
-  { additionalProperties: false },
-);
-
-export const errorRecord = component(
-  'ErrorRecord',
-  Type.Object(
-    { errors: Type.Array(errorEntry, { minItems: 1, description: 'One entry per problem found.' }) },
-    {
-      additionalProperties: false,
-      description: 'The body of every refusal.',
-      examples: [
-        {
-          errors: [
-            {
-              error: 'Bad Request',
-              error_code: 'missing_field',
-              message: 'The form has no part named file',
-              details: 'file',
-            },
-          ],
-        },
-      ],
-    },
-  ),
-);
 
 const meanings: Readonly<Record<number, string>> = {
   400: 'The request is wrong; every problem found is named.',

@@ -1,11 +1,6 @@
 import { STATUS_CODES } from 'node:http';
+import type { Example } from '../../api/schema.ts';
 import { type ErrorCode, errorCodes } from '../../domain/errors.ts';
-
-/** An example of a body, as the document has it. */
-export interface Example {
-  readonly summary: string;
-  readonly value: unknown;
-}
 
 /** As far as an example depends on it. */
 interface Described {

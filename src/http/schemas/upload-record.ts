@@ -1,17 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
+import { exampleUploadId, type uploadRecord } from '../../api/upload.ts';
 import { inputError } from '../../domain/errors.ts';
 import type { Upload } from '../../postgres/stores/uploads.ts';
 import { ruled, worded } from '../../validation.ts';
-import { component, orNull } from './answers.ts';
 
 /* Uploads over HTTP, by the tus protocol: what its requests and answers have in common. docs/decisions/http.md says why tus. */
 
 const version = '1.0.0';
+
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const exampleUploadId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c02';
 
 const noSuchUpload = 'there is no such upload';
+
 export const uploadParameters = Type.Object({
   upload_id: worded(
     ruled(
@@ -50,55 +51,6 @@ export function bytesOf(request: FastifyRequest, name: 'upload-length' | 'upload
   return Number(request.headers[name]);
 }
 
-export const uploadFields = {
-  upload_id: Type.String({
-    format: 'uuid',
-    description: 'Names the file in `POST /v1/imports/inspect` and `POST /v1/imports`.',
-    examples: [exampleUploadId],
-  }),
-  filename: orNull(Type.String({ description: 'As it was said; null: without a name.' })),
-  content_type: orNull(Type.String({ description: 'As it was said; null: nothing was.' })),
-  file_size: Type.Integer({ minimum: 1, description: 'Bytes of the whole file.' }),
-  received_bytes: Type.Integer({
-    minimum: 0,
-    description: 'Of these, the bytes that have come: where the next request begins.',
-  }),
-  sha256: orNull(
-    Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description: 'Of the file; null before it has come whole.',
-    }),
-  ),
-  file_of: orNull(
-    Type.String({ format: 'uuid', description: 'The job whose stored file it is; null: it was sent.' }),
-  ),
-  created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
-  expires_at: Type.String({
-    format: 'date-time',
-    description: 'Until when it is kept: a day after the last of its bytes came.',
-  }),
-};
-
-export const exampleUpload = {
-  upload_id: exampleUploadId,
-  filename: 'users.csv',
-  content_type: 'text/csv',
-  file_size: 1048576,
-  received_bytes: 524288,
-  sha256: null,
-  file_of: null,
-  created_at: '2026-11-20T11:58:59.562Z',
-  expires_at: '2026-11-21T11:59:12.104Z',
-};
-
-export const uploadRecord = component(
-  'Upload',
-  Type.Object(uploadFields, {
-    additionalProperties: false,
-    description: 'A file that is kept as it was sent, or as much of it as has come.',
-    examples: [exampleUpload],
-  }),
-);
 type UploadRecord = Static<typeof uploadRecord.schema>;
 
 export function renderUpload(upload: Upload): UploadRecord {

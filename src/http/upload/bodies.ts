@@ -1,61 +1,13 @@
 import { type TSchema, Type } from 'typebox';
+import { companyItem, userItem } from '../../api/record.ts';
+import { withExamples } from '../../api/schema.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
-import { component, refusals, withExamples } from '../schemas/answers.ts';
+import { refusals } from '../schemas/answers.ts';
 import { uploadOptions } from './options.ts';
 
-/** Ids may be numbers in bulk data; they become strings. */
-const id = (description: string) =>
-  Type.Unsafe<string | number>({ type: ['string', 'number'], minLength: 1, maxLength: 256, description });
-
-const metadata = Type.Optional(
-  Type.Object(
-    {},
-    { additionalProperties: true, description: 'Properties: any JSON values. null removes a property.' },
-  ),
-);
-
-export const userItem = component(
-  'UserItem',
-  Type.Object(
-    {
-      user_id: id('Id of the user.'),
-      company_id: Type.Optional(
-        Type.Unsafe<string | number | null>({
-          ...id('Id of the company of the user, which is created if it is new; null removes it.'),
-          type: ['string', 'number', 'null'],
-        }),
-      ),
-      company: Type.Optional(
-        Type.Unsafe<Record<string, unknown> | null>({
-          type: ['object', 'null'],
-          additionalProperties: true,
-          description: 'In place of `company_id`: an object with it, and with properties of the company.',
-        }),
-      ),
-      metadata,
-    },
-    {
-      additionalProperties: true,
-      description: 'A user. Keys beside the documented ones are properties too.',
-      examples: [{ user_id: 'u1', company_id: 'acme', metadata: { plan: 'pro', logins: 7 } }],
-    },
-  ),
-);
-
-export const companyItem = component(
-  'CompanyItem',
-  Type.Object(
-    { company_id: id('Id of the company.'), metadata },
-    {
-      additionalProperties: true,
-      description: 'A company. Keys beside the documented ones are properties too.',
-      examples: [{ company_id: 'acme', metadata: { name: 'Acme GmbH', size: 120 } }],
-    },
-  ),
-);
-
 const csvText = 'user_id,name,plan,company_id\nu1,Ada Lovelace,free,acme\nu2,"Hopper, Grace",pro,acme\n';
+
 const ndjsonText =
   '{"user_id":"u1","company_id":"acme","metadata":{"plan":"pro","logins":7}}\n{"user_id":"u2","email":"grace@example.com"}\n';
 
@@ -114,10 +66,12 @@ const usersArray = {
   summary: 'Users',
   value: { users: [{ user_id: 'u1', metadata: { plan: 'pro', logins: 7 } }] },
 };
+
 const companiesArray = {
   summary: 'Companies',
   value: { companies: [{ company_id: 'acme', metadata: { name: 'Acme GmbH', size: 120 } }] },
 };
+
 const envelopes = {
   users: Type.Object(
     { users: Type.Array(userItem.ref, { minItems: 1, description: 'The users.' }) },

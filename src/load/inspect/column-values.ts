@@ -1,8 +1,5 @@
 import { type DataType, dataTypeOf } from '../../domain/data-type.ts';
-
-/** Values of a column that are shown: the first, and the most frequent. */
-export const SHOWN_SAMPLES = 3;
-export const SHOWN_FREQUENT = 5;
+import { SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
 
 /** `mixed`: values of several types. */
 export type ValueType = DataType | 'array' | 'object' | 'mixed';

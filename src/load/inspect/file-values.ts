@@ -1,3 +1,4 @@
+import { INSPECTED_RECORDS } from '../../domain/limits.ts';
 import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { CellTable } from '../../formats/csv-plain.ts';
@@ -7,8 +8,7 @@ import type { ReceivingStore } from '../receive/asides.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 import { ColumnValues, type ValuesSummary } from './column-values.ts';
 
-/** The most records and values that an inspection reads: fewer records of a wide file. */
-export const INSPECTED_RECORDS = 10_000;
+/** Values that an inspection reads, at most: of a wide file fewer records. */
 const INSPECTED_VALUES = 250_000;
 
 /** Returns how many records with that many columns are inspected; at least `least`. */

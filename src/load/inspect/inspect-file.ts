@@ -5,7 +5,7 @@
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { InputError } from '../../domain/errors.ts';
-import { SNIFF_BYTES } from '../../domain/limits.ts';
+import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { ReadAs } from '../../domain/source.ts';
@@ -31,9 +31,8 @@ import { describeColumns, describeKeys, describeUnread, type InspectedColumn } f
 import { FileValues, NamedValues, parseObject, readValues, recordsWithin } from './file-values.ts';
 import { type StoredRecord, storedRecords } from './stored-records.ts';
 
-/** What an inspection looks at, so many bytes of text; and how many records and rejects it shows. */
+/** Bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
-export const SHOWN_RECORDS = 20;
 /** The beginning of a JSON file in which the keys of its records are looked for. */
 const FIRST_BYTES = 64 * 1024;
 

@@ -2,16 +2,15 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
 import type { Reject } from '../../../../src/domain/reject.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import { explainRefusals } from '../../../../src/load/explain-refusals.ts';
-import { INSPECTED_RECORDS } from '../../../../src/load/inspect/file-values.ts';
 import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
   look,
-  SHOWN_RECORDS,
 } from '../../../../src/load/inspect/inspect-file.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 

@@ -4,15 +4,78 @@ import {
   MAX_SAMPLE_CHARS,
   MAX_SHAPE_CHARS,
   MAX_SHOWN_CAUSES,
+  MAX_SHOWN_RAW_BYTES,
+  REPLACEMENT_COUNT_MS,
   TRIED_RECORDS,
-} from '../../domain/limits.ts';
-import { rejectCodes } from '../../domain/reject.ts';
-import { component, orNull } from './answers.ts';
+} from '../domain/limits.ts';
+import { rejectCodes } from '../domain/reject.ts';
+import { closed, component, count, envelope, orNull } from './schema.ts';
 
-/* Why records of a job were refused, counted together, and what would mend them. */
+export const reject = component(
+  'Reject',
+  Type.Object(
+    {
+      row: Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' }),
+      line: Type.Integer({ minimum: 1, description: 'Line on which the record starts.' }),
+      byte_offset: Type.Integer({
+        minimum: 0,
+        description: 'Byte at which the record starts in the file once unpacked and in UTF-8.',
+      }),
+      column: orNull(
+        Type.String({ description: 'The column or property at fault; null: the record as a whole.' }),
+      ),
+      error_code: Type.Enum([...rejectCodes], { type: 'string', description: 'Stable; for programs.' }),
+      message: Type.String({ description: 'A sentence for a person.' }),
+      raw: Type.String({
+        description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole. Bytes that are not UTF-8 show as U+FFFD.`,
+      }),
+      raw_base64: orNull(
+        Type.String({
+          description:
+            'The bytes of `raw` in Base64 where they are not UTF-8 and the text cannot show them; else null. They are those of the file as stored: of a file in another encoding, its text in UTF-8.',
+        }),
+      ),
+      cells: Type.Unsafe<string[] | null>({
+        type: ['array', 'null'],
+        items: { type: 'string' },
+        description:
+          'Of a record of CSV, what its cells hold, also where there are more or fewer than columns; null if it cannot be told, and of other files.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A refused record.',
+      examples: [
+        {
+          row: 3,
+          line: 4,
+          byte_offset: 83,
+          column: 'user_id',
+          error_code: 'missing_id',
+          message: 'user_id is empty',
+          raw: ',Nobody,free,',
+          raw_base64: null,
+          cells: ['', 'Nobody', 'free', ''],
+        },
+      ],
+    },
+  ),
+);
+export type Reject = Static<typeof reject.schema>;
 
-const closed = { additionalProperties: false };
+export const rejectPage = envelope('RejectPage', reject.ref, 'Refused records, in file order.', {
+  total_count: Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
+  columns: Type.Unsafe<string[] | null>({
+    type: ['array', 'null'],
+    items: { type: 'string' },
+    description: 'The columns of the source, which the cells stand in; null if it is no CSV.',
+    examples: [['user_id', 'name', 'plan', 'company_id']],
+  }),
+});
+export type RejectPage = Static<typeof rejectPage.schema>;
+
 const row = Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' });
+
 const text = (description: string) => Type.String({ maxLength: MAX_SAMPLE_CHARS, description });
 
 export const mendSample = Type.Object(
@@ -60,6 +123,7 @@ export const proposal = component(
     },
   ),
 );
+export type MendProposal = Static<typeof proposal.schema>;
 
 const causeSample = Type.Object(
   {
@@ -109,8 +173,7 @@ export const cause = component(
     },
   ),
 );
-
-const count = (description: string) => Type.Integer({ minimum: 0, description });
+export type RejectCause = Static<typeof cause.schema>;
 
 export const causePage = component(
   'RejectCausePage',
@@ -130,4 +193,37 @@ export const causePage = component(
     { ...closed, description: 'Refused records by cause.' },
   ),
 );
-export type CausePage = Static<typeof causePage.schema>;
+export type RejectCausePage = Static<typeof causePage.schema>;
+
+export const replacementPreview = component(
+  'ReplacementPreview',
+  Type.Object(
+    {
+      id: Type.String({ description: 'To be sent as `apply` to `/amend`.' }),
+      records: Type.Integer({
+        minimum: 0,
+        description: 'Refused records that it changes and that a load would take then.',
+      }),
+      is_complete: Type.Boolean({
+        description: `All were counted. False: ${REPLACEMENT_COUNT_MS / 1_000} seconds were over, and \`records\` is the least that there are.`,
+      }),
+      samples: Type.Array(mendSample, {
+        maxItems: CAUSE_SAMPLES,
+        description: 'The first of them, before and after.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'What a replacement comes to.',
+      examples: [
+        {
+          id: 'all-replace-WyJ1c2VyX2lkIiwiIiwidXtyb3d9Il0',
+          records: 5000,
+          is_complete: true,
+          samples: [{ row: 59, before: ',Anna,59.5', after: 'u59,Anna,59.5' }],
+        },
+      ],
+    },
+  ),
+);
+export type ReplacementPreview = Static<typeof replacementPreview.schema>;

@@ -1,12 +1,12 @@
-import { Type } from 'typebox';
-import { channels, deliveryStates, jobKinds, outcomes } from '../../domain/notification.ts';
-import { envelope } from '../page.ts';
-import { component, orNull } from './answers.ts';
+import { type Static, Type } from 'typebox';
+import { channels, deliveryStates, jobKinds, outcomes } from '../domain/notification.ts';
+import { closed, component, envelope, orNull } from './schema.ts';
 
-const closed = { additionalProperties: false };
 const exampleTime = '2026-11-20T12:00:41.120Z';
+
 const time = (description: string) =>
   Type.String({ format: 'date-time', description, examples: [exampleTime] });
+
 const nothing = { examples: [null] };
 
 const deliveryFields = {
@@ -62,10 +62,12 @@ export const delivery = component(
     examples: [example],
   }),
 );
+export type Delivery = Static<typeof delivery.schema>;
 
 export const deliveryPage = envelope('DeliveryPage', delivery.ref, 'Deliveries, newest first.', {
   total_count: Type.Integer({ minimum: 0, description: 'How many match, on all pages.' }),
 });
+export type DeliveryPage = Static<typeof deliveryPage.schema>;
 
 export const deliveryDetail = component(
   'DeliveryDetail',
@@ -100,6 +102,7 @@ export const deliveryDetail = component(
     },
   ),
 );
+export type DeliveryDetail = Static<typeof deliveryDetail.schema>;
 
 export const replayed = component(
   'Replayed',
@@ -108,6 +111,7 @@ export const replayed = component(
     { ...closed, description: 'What is sent once more.' },
   ),
 );
+export type Replayed = Static<typeof replayed.schema>;
 
 export const subscriptionFields = {
   id: Type.String({ format: 'uuid', description: 'Its id.' }),
@@ -131,6 +135,7 @@ export const subscription = component(
     description: 'Who is notified of the ends of jobs; never its secret.',
   }),
 );
+export type Subscription = Static<typeof subscription.schema>;
 
 export const testDelivery = component(
   'TestDelivery',
@@ -145,3 +150,36 @@ export const testDelivery = component(
     { ...closed, description: 'How a ping went.' },
   ),
 );
+export type TestDelivery = Static<typeof testDelivery.schema>;
+
+const shownOnce = 'By which webhooks are signed, this once.';
+
+export const secret = Type.String({ description: shownOnce, examples: ['whsec_…'] });
+
+export const issuedSubscription = component(
+  'IssuedSubscription',
+  Type.Object(
+    {
+      ...subscriptionFields,
+      secret: orNull({ ...secret, description: `${shownOnce} Null: of mail.` }),
+    },
+    { ...closed, description: 'A subscription that was made now.' },
+  ),
+);
+export type IssuedSubscription = Static<typeof issuedSubscription.schema>;
+
+export const rotatedSecret = component(
+  'RotatedSecret',
+  Type.Object(
+    {
+      id: subscriptionFields.id,
+      secret,
+      previous_secret_until: Type.String({
+        format: 'date-time',
+        description: 'Until when webhooks are signed by the previous secret too.',
+      }),
+    },
+    { ...closed, description: 'The new secret of a webhook.' },
+  ),
+);
+export type RotatedSecret = Static<typeof rotatedSecret.schema>;

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
-import { MAX_READ_AS_COLUMNS } from '../../domain/limits.ts';
-import { sourceFormats } from '../../domain/source.ts';
-import { orNull } from './answers.ts';
+import { MAX_READ_AS_COLUMNS } from '../domain/limits.ts';
+import { sourceFormats } from '../domain/source.ts';
+import { orNull } from './schema.ts';
 
 const exampleColumns = ['user_id', 'name', 'plan'];
+
 const exampleNote = 'Lines 1 to 2 stand before the header and were passed over.';
 
 const csvReadAs = Type.Object(
