@@ -107,8 +107,7 @@ test('the page of a planned load shows what it would write, by property and row,
   await page
     .getByText('1 new and 1 changed users, 0 new and 0 changed companies. Nothing has been written.')
     .waitFor();
-  await page.getByText('Before and after of 1 row').click();
-  await page.locator('ins', { hasText: '"gold"' }).waitFor();
+  await page.locator('.after', { hasText: 'gold' }).waitFor();
   await page.getByText('connect ECONNREFUSED').waitFor();
   await expectAccessible(page);
   await page.getByRole('button', { name: 'Apply the plan' }).click();

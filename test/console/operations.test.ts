@@ -166,9 +166,9 @@ test('an administrator has a webhook notified, whose secret is shown once, and n
 test('an administrator makes a key, which is shown once, and revokes it; others are told who may', async () => {
   const page = await stage.open('/access', { key: adminKey });
   await page.getByRole('button', { name: 'Make a key …' }).click();
-  await page.getByLabel('What it is for').fill(`nightly ${script}`);
+  await page.getByLabel('Used for').fill(`nightly ${script}`);
   await page.getByRole('checkbox', { name: 'import' }).check();
-  await page.getByRole('button', { name: 'Make it' }).click();
+  await page.getByRole('button', { name: 'Make the key' }).click();
   const key = await page.getByText(/^\s*slk_/).innerText();
   expect((await stage.server.fetch('/v1/users', { key: key.trim() })).status).toBe(200);
   await page.getByRole('button', { name: 'Close' }).click();
@@ -177,7 +177,7 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.locator('#main').getByText('ADMIN_KEY', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Make one …' }).click();
   await page.getByLabel('Its name').fill('staging');
-  await page.getByRole('button', { name: 'Make it' }).click();
+  await page.getByRole('button', { name: 'Make the environment' }).click();
   await page.getByRole('cell', { name: 'staging' }).waitFor();
   await page.getByRole('button', { name: 'Rotate … nightly' }).click();
   const rotation = page.getByRole('dialog');

@@ -1,14 +1,14 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
+import { consoleRoot, screenHref } from '../lib/address.ts';
 import { ApiError, session } from '../lib/api.ts';
 import { live } from '../lib/live.ts';
-import { consoleRoot, screenHref } from '../lib/place.ts';
 import { resumeSession } from '../lib/session.ts';
-import { Icon } from '../ui/icons.tsx';
+import { Button } from '../ui/button.tsx';
 import { Page } from '../ui/page.tsx';
-import { Empty, Loading, Problems } from '../ui/problems.tsx';
-import { Time } from '../ui/time.tsx';
+import { Empty, Notice, Problems } from '../ui/problems.tsx';
+import { Time } from '../ui/text.tsx';
 import { Keys } from './keys.tsx';
 import { Mark, Nav } from './nav.tsx';
 import { screens } from './screens.ts';
@@ -34,9 +34,9 @@ export function App(): VNode {
   );
 }
 
-/** Without an answer for so long the page says so, and goes on waiting. */
+/** The time without an answer after which the page says so. It goes on waiting. */
 const lateMs = 8_000;
-/** A server that cannot answer now is asked again after this time. */
+/** The pause before a server that cannot answer is asked again. */
 const retryMs = 5_000;
 const late = new ApiError(
   0,
@@ -44,7 +44,7 @@ const late = new ApiError(
   null,
 );
 
-/** Stands where the page will be until it is known who is signed in. */
+/** Stands in place of the page until it is known who is signed in. */
 function Opening(): VNode {
   const [error, setError] = useState<ApiError | null>(null);
   const [turn, setTurn] = useState(0);
@@ -79,18 +79,15 @@ function Opening(): VNode {
   );
 }
 
-/** What is shown is as it was when the connection was lost. The browser tries again by itself. */
+/** Says that what is shown may be old. The browser connects again by itself. */
 function Lost(): VNode | null {
   const { lostSince } = live.value;
   if (lostSince === null) return null;
   return (
-    <p class="notice" role="alert">
-      <Icon name="warning" />
-      <span>
-        The connection to the server was lost at <Time at={lostSince} />. The page retries, and shows the last
-        known state until then.
-      </span>
-    </p>
+    <Notice role="alert">
+      The connection to the server was lost at <Time at={lostSince} />. The page retries, and shows the last
+      known state until then.
+    </Notice>
   );
 }
 
@@ -102,25 +99,13 @@ function Screens(): VNode {
   return (
     <ErrorBoundary onError={setFailure}>
       <Router>
-        <Route path={consoleRoot} component={Home} />
         {screens.map(({ path, component }) => (
-          <Route key={path} path={consoleRoot + path} component={component} />
+          <Route key={path} path={path === '/' ? consoleRoot : consoleRoot + path} component={component} />
         ))}
         <Route default component={NotFound} />
       </Router>
     </ErrorBoundary>
   );
-}
-
-/** Until there is a screen for it, the first of the navigation. */
-function Home(): VNode {
-  const { route } = useLocation();
-  const own = screens.find(({ path }) => path === '/');
-  useEffect(() => {
-    if (own === undefined) route(screenHref(screens[0]?.path ?? '/jobs'), true);
-  }, []);
-  const Own = own?.component;
-  return Own === undefined ? <Loading /> : <Own />;
 }
 
 function NotFound(): VNode {
@@ -133,15 +118,15 @@ function NotFound(): VNode {
   );
 }
 
-/** The code of a screen could not be loaded, most likely because a newer version is served, or it has a defect. */
+/** Shown if the code of a screen could not be loaded, most likely because a newer version is served, or failed. */
 function Broken({ error }: { readonly error: Error }): VNode {
   const isStale = /module|import/i.test(error.message);
   return (
     <Page title="This page failed">
       <Empty title={isStale ? 'The service has been updated since this page was loaded' : error.message}>
-        <button type="button" class="button button-main" onClick={() => location.reload()}>
-          Load it again
-        </button>
+        <Button look="main" onClick={() => location.reload()}>
+          Reload
+        </Button>
       </Empty>
     </Page>
   );

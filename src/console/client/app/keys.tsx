@@ -2,11 +2,11 @@ import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { screenHref } from '../lib/place.ts';
+import { screenHref } from '../lib/address.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import { screens } from './screens.ts';
 
-/** The page of keys is open. */
+/** Tells whether the page of keys is open. */
 export const help = signal(false);
 
 const general: readonly (readonly [string, string])[] = [
@@ -18,10 +18,10 @@ const general: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog'],
 ];
 
-/** After `g`, the key of the screen must come within this time. */
+/** The time after `g` within which the key of a screen counts. */
 const sequenceMs = 1_500;
 
-/** Listens for keys that are no text; shows which there are. */
+/** Listens for keys that are not typed into a field, and shows the list of keys. */
 export function Keys(): VNode | null {
   const { route } = useLocation();
   useEffect(() => {
@@ -45,30 +45,24 @@ export function Keys(): VNode | null {
   const close = (): void => {
     help.value = false;
   };
+  const places = screens.flatMap(({ nav }) =>
+    nav === undefined ? [] : [[`g ${nav.key}`, nav.title] as const],
+  );
   return (
     <Dialog title="Keyboard" onClose={close}>
       <dl class="keys">
-        {general.map(([keys, what]) => (
-          <Key key={keys} keys={keys} what={what} />
+        {[...general, ...places].map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(/\s+/).map((each) => (
+                <kbd key={each}>{each}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
         ))}
-        {screens.flatMap(({ nav }) =>
-          nav === undefined ? [] : [<Key key={nav.key} keys={`g ${nav.key}`} what={nav.title} />],
-        )}
       </dl>
     </Dialog>
-  );
-}
-
-function Key({ keys, what }: { readonly keys: string; readonly what: string }): VNode {
-  return (
-    <div>
-      <dt>
-        {keys.split(/\s+/).map((each) => (
-          <kbd key={each}>{each}</kbd>
-        ))}
-      </dt>
-      <dd>{what}</dd>
-    </div>
   );
 }
 
@@ -81,12 +75,12 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 /**
- * From outside of a list, its keys lead to the row that is selected, or to the first; from a button in a row, to its row. True if
- * there is one.
+ * Gives the focus to the selected row of a list, or to its first; from a button in a row, to that row. Returns false if there
+ * is none.
  */
 function focusRow(from: EventTarget | null): boolean {
   const here = from instanceof Element ? from : null;
-  // From a row on, its list moves by itself.
+  // On a row, the table handles the keys.
   if (here?.closest('[data-row]') != null) return false;
   const row =
     here?.closest('tr')?.querySelector<HTMLElement>('[data-row]') ??
@@ -96,7 +90,7 @@ function focusRow(from: EventTarget | null): boolean {
   return row !== null;
 }
 
-/** True if there is one. */
+/** Returns false if the page has no filter. */
 function focusFilter(): boolean {
   const first = document.querySelector<HTMLElement>('.filters input, .filters select');
   first?.focus();

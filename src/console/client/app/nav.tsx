@@ -1,18 +1,18 @@
+import { signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { screenHref, useScreenPath } from '../lib/address.ts';
 import { session } from '../lib/api.ts';
 import { timeZone } from '../lib/format.ts';
-import { screenHref } from '../lib/place.ts';
 import { chooseEnvironment, signOut } from '../lib/session.ts';
 import { useAction } from '../lib/use-data.ts';
-import { useScreenPath } from '../lib/use-query.ts';
-import { Icon } from '../ui/icons.tsx';
+import { ActionButton } from '../ui/button.tsx';
+import { Icon, type IconName } from '../ui/icons.tsx';
 import { Problems } from '../ui/problems.tsx';
 import { help } from './keys.tsx';
 import { type NavGroup, navGroups, type Screen, screens } from './screens.ts';
-import { ThemeSwitch } from './theme.tsx';
 
-/** The way to every screen, what environment is looked at, theme and sign-out. Folded away where there is little room. */
+/** Links to every screen, the environment, theme and sign-out. Folded away where there is little room. */
 export function Nav(): VNode {
   const path = useScreenPath();
   const [isOpen, setOpen] = useState(false);
@@ -70,7 +70,7 @@ function Group({ group, path }: { readonly group: NavGroup; readonly path: strin
   );
 }
 
-/** The entry of the navigation that a path belongs to: the longest that begins it. */
+/** Tells whether the path belongs to this entry of the navigation: the longest one that begins it. */
 function isWithin(path: string, own: Screen['path']): boolean {
   const begins = (each: string): boolean => path === each || (each !== '/' && path.startsWith(`${each}/`));
   const longest = screens
@@ -109,7 +109,6 @@ function Environment(): VNode | null {
 }
 
 function Foot(): VNode {
-  const leave = useAction(signOut);
   const { version, key_id } = session.value ?? { version: '', key_id: '' };
   return (
     <footer class="nav-foot">
@@ -126,17 +125,11 @@ function Foot(): VNode {
           <Icon name="keyboard" />
           <span class="visually-hidden">Keyboard</span>
         </button>
-        <button
-          type="button"
-          class="button button-quiet button-icon"
-          title="Sign out"
-          onClick={() => void leave.run()}
-        >
+        <ActionButton look="quiet button-icon" title="Sign out" act={signOut}>
           <Icon name="leave" />
           <span class="visually-hidden">Sign out</span>
-        </button>
+        </ActionButton>
       </div>
-      <Problems error={leave.error} />
       <p class="nav-small">
         Key <span class="mono">{key_id}</span>
         <br />
@@ -155,5 +148,44 @@ export function Mark(): VNode {
       <path d="M6 10.5h20M6 16h13M6 21.5h7" />
       <circle cx="24" cy="21" r="3" />
     </svg>
+  );
+}
+
+type Theme = 'system' | 'light' | 'dark';
+
+const themes: readonly (readonly [Theme, string, IconName])[] = [
+  ['system', 'As the system', 'screen'],
+  ['light', 'Light', 'sun'],
+  ['dark', 'Dark', 'moon'],
+];
+
+const stored = localStorage.getItem('sluice-theme');
+const theme = signal<Theme>(stored === 'light' || stored === 'dark' ? stored : 'system');
+
+function choose(wanted: Theme): void {
+  theme.value = wanted;
+  if (wanted === 'system') {
+    localStorage.removeItem('sluice-theme');
+    delete document.documentElement.dataset['theme'];
+  } else {
+    localStorage.setItem('sluice-theme', wanted);
+    document.documentElement.dataset['theme'] = wanted;
+  }
+}
+
+export function ThemeSwitch(): VNode {
+  return (
+    <fieldset class="choices choices-icons">
+      <legend class="visually-hidden">Theme</legend>
+      {themes.map(([each, title, icon]) => (
+        <label key={each} title={title}>
+          <input type="radio" name="theme" checked={theme.value === each} onChange={() => choose(each)} />
+          <span>
+            <Icon name={icon} size={14} />
+            <span class="visually-hidden">{title}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
   );
 }

@@ -2,12 +2,12 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { isLinkSpent, signIn } from '../lib/session.ts';
 import { useAction } from '../lib/use-data.ts';
+import { Button } from '../ui/button.tsx';
 import { Field } from '../ui/field.tsx';
-import { Icon } from '../ui/icons.tsx';
-import { Problems } from '../ui/problems.tsx';
+import { Notice, Problems } from '../ui/problems.tsx';
 import { Mark } from './nav.tsx';
 
-/** What there is to see without a session. The address stays, and is shown after it. */
+/** Shown to whoever has no session. The address stays, and its page follows after signing in. */
 export function SignIn(): VNode {
   const [key, setKey] = useState('');
   const [environment, setEnvironment] = useState('');
@@ -29,13 +29,10 @@ export function SignIn(): VNode {
           sluice
         </h1>
         {isLinkSpent.value ? (
-          <p class="notice" role="alert">
-            <Icon name="warning" />
-            <span>
-              This link was used already, or has expired: it signs in once, within 15 minutes. For a new one,
-              run <code>sluice console link</code> on the machine of the service.
-            </span>
-          </p>
+          <Notice role="alert">
+            This link was used already, or has expired: it works once, within 15 minutes. For a new one, run{' '}
+            <code>sluice console link</code> on the machine of the service.
+          </Notice>
         ) : null}
         <p class="muted">Sign in with an API key. The page may do what the key may.</p>
         <Problems error={action.error} />
@@ -72,9 +69,9 @@ export function SignIn(): VNode {
             />
           </Field>
         </details>
-        <button type="submit" class="button button-main" disabled={action.isRunning}>
+        <Button type="submit" look="main" disabled={action.isRunning}>
           Sign in
-        </button>
+        </Button>
         <p class="hint">
           On the machine itself, <code>sluice console link</code> prints a link that signs in once.
         </p>

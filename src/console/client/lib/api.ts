@@ -1,9 +1,9 @@
 /*
- * The one way to the API. The cookie of the session goes with every call; the environment that this page looks at goes along,
- * so that a change never reaches another one that was chosen in another tab.
+ * The one way to the API. Every call carries the cookie of the session and names the environment that this page shows, so that
+ * a change never reaches another environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
-import { apiHref } from './place.ts';
+import { apiHref, withQuery } from './address.ts';
 
 /** An entry of the error record. */
 export interface Problem {
@@ -12,12 +12,12 @@ export interface Problem {
   readonly details: string;
 }
 
-/** Whatever the server answers that is no success; also that it does not answer. `<Problems>` shows it. */
+/** An answer that is no success, or no answer at all. `<Problems>` shows it. */
 export class ApiError extends Error {
   /** 0: no answer came. */
   readonly status: number;
   readonly problems: readonly Problem[];
-  /** Under which the server's log knows the request. */
+  /** The id of the request in the server's log. */
   readonly requestId: string | null;
 
   constructor(status: number, problems: readonly Problem[], requestId: string | null) {
@@ -48,29 +48,29 @@ export interface Session {
   readonly version: string;
 }
 
-/** Null: nobody is signed in; undefined: it is not known yet. */
+/** The session; `null` if nobody is signed in, undefined until that is known. */
 export const session = signal<Session | null | undefined>(undefined);
 
-/** Whether the session may do what the scope allows. A control that it may not use is shown disabled, with the reason. */
+/** Tells whether the session has the scope. A control that needs one which it lacks is shown disabled, with the reason. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
 
 export interface CallOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Sent as JSON; a Blob, a FormData or a text as it is. */
+  /** Sent as JSON; a Blob as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** The answer, as it came. Throws `ApiError`, and what `signal` aborts with. */
+/** Returns the answer as it came. Throws `ApiError`, and what `signal` aborts with. */
 export async function call(path: string, options: CallOptions = {}): Promise<Response> {
   const { method = 'GET', body, signal: aborted } = options;
   const headers = new Headers(options.headers);
   const environment = session.peek()?.environment;
   if (environment !== undefined) headers.set('sluice-environment', environment);
-  const asIs = body instanceof Blob || body instanceof FormData || typeof body === 'string';
+  const asIs = body instanceof Blob;
   if (body !== undefined && !asIs) headers.set('content-type', 'application/json');
   let response: Response;
   try {
@@ -78,7 +78,7 @@ export async function call(path: string, options: CallOptions = {}): Promise<Res
       method,
       headers,
       credentials: 'same-origin',
-      ...(body === undefined ? {} : { body: asIs ? (body as BodyInit) : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: asIs ? body : JSON.stringify(body) }),
       ...(aborted === undefined ? {} : { signal: aborted }),
     });
   } catch (error) {
@@ -86,9 +86,10 @@ export async function call(path: string, options: CallOptions = {}): Promise<Res
     throw new ApiError(0, [unreachable], null);
   }
   if (response.ok) return response;
-  // The session has ended: what is in the address stays, and is shown again after signing in.
+  // The session has ended. The address stays, and is shown again after signing in.
   if (response.status === 401 && session.peek() != null) session.value = null;
-  throw new ApiError(response.status, await readProblems(response), response.headers.get('x-request-id'));
+  const problems = problemsOf(response.status, await response.text());
+  throw new ApiError(response.status, problems, response.headers.get('x-request-id'));
 }
 
 const unreachable: Problem = {
@@ -97,7 +98,7 @@ const unreachable: Problem = {
   details: '',
 };
 
-/** The JSON of the answer; undefined where it has none. */
+/** Returns the JSON of the answer; undefined if it has no body. */
 export async function api<T>(path: string, options?: CallOptions): Promise<T> {
   const response = await call(path, options);
   const text = await response.text();
@@ -107,13 +108,13 @@ export async function api<T>(path: string, options?: CallOptions): Promise<T> {
 /** A page of a list. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** How many match on all pages; null where the server does not count them. */
+  /** The number of items on all pages; `null` if the server does not count them. */
   readonly total: number | null;
-  /** The cursor of the next page; null on the last. */
+  /** The cursor of the next page; `null` on the last. */
   readonly next: string | null;
 }
 
-/** A list: a bare array with `Link` and `X-Total-Count`, or `{data, metadata}`. */
+/** Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and `X-Total-Count`. */
 export async function apiPage<T>(path: string, options?: CallOptions): Promise<Page<T>> {
   const response = await call(path, options);
   const body = (await response.json()) as readonly T[] | { readonly data: readonly T[] };
@@ -127,24 +128,24 @@ export async function apiPage<T>(path: string, options?: CallOptions): Promise<P
   };
 }
 
-/** A path with a query; what is undefined or empty is left out. */
-export function withQuery(
+/** Returns how many items the list has, without loading them. */
+export async function apiTotal(
   path: string,
-  query: Readonly<Record<string, string | number | undefined>>,
-): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== '') search.set(name, String(value));
-  }
-  const text = search.toString();
-  return text === '' ? path : `${path}?${text}`;
+  query: Parameters<typeof withQuery>[1],
+  signal: AbortSignal,
+): Promise<number> {
+  const { metadata } = await api<{ readonly metadata: { readonly total_count: number } }>(
+    withQuery(path, { ...query, limit: 1 }),
+    { signal },
+  );
+  return metadata.total_count;
 }
 
-async function readProblems(response: Response): Promise<readonly Problem[]> {
+/** Reads the error record out of the body of an answer. */
+export function problemsOf(status: number, body: string): readonly Problem[] {
   try {
-    const { errors } = (await response.json()) as { readonly errors: readonly Problem[] };
-    return errors;
+    return (JSON.parse(body) as { readonly errors: readonly Problem[] }).errors;
   } catch {
-    return [{ error_code: '', message: `The server answered ${response.status}`, details: '' }];
+    return [{ error_code: '', message: `The server answered ${status}`, details: '' }];
   }
 }

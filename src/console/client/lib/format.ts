@@ -13,7 +13,7 @@ export function formatShort(count: number): string {
   return short.format(count);
 }
 
-/** A share of the whole: 12.3 %. What is not nothing never reads as nothing, and what is not all never as all. */
+/** 12.3 %. A share above nothing never reads as 0 %, and one below all never as 100 %. */
 export function formatShare(part: number, total: number): string {
   if (total === 0 || part === 0) return '0 %';
   if (part === total) return '100 %';
@@ -36,8 +36,9 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
 }
 
-/** 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h */
-export function formatMs(ms: number): string {
+/** 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h; – if it is not known. */
+export function formatMs(ms: number | null): string {
+  if (ms === null) return '–';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;
   const seconds = Math.round(ms / 1_000);
@@ -89,7 +90,7 @@ export function formatAgo(iso: string, now = Date.now()): string {
 const hidden = new RegExp('\\p{RGI_Emoji}|[\\p{Cc}\\p{Cf}]+', 'gv');
 const begins = /^[\p{Cc}\p{Cf}]/u;
 
-/** A text in pieces: control characters, bidirectional marks and line ends apart from what can be read. Emoji stay whole. */
+/** Splits a text into what can be read and what cannot: control characters, bidirectional marks, line ends. Emoji stay whole. */
 export function splitHidden(text: string): readonly { readonly text: string; readonly isHidden: boolean }[] {
   const found = [...text.matchAll(hidden)].filter(([piece]) => begins.test(piece));
   const pieces = found.flatMap(({ 0: piece, index }, at) => {
@@ -105,7 +106,7 @@ export function splitHidden(text: string): readonly { readonly text: string; rea
   return [...pieces, { text: rest, isHidden: false }];
 }
 
-/** Several control characters, bidirectional marks and line ends are shown, not obeyed. */
+/** Returns the text with control characters, bidirectional marks and line ends shown instead of obeyed. */
 export function visibleText(text: string): string {
   return splitHidden(text)
     .map((piece) => (piece.isHidden ? [...piece.text].map(nameOf).join('') : piece.text))
@@ -120,7 +121,7 @@ function nameOf(character: string): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** The beginning of a text that is longer than `most` code units, with an ellipsis. No character that a reader sees is cut in two. */
+/** Cuts a text to at most `most` code units, with an ellipsis, and never within a character that a reader sees. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
   // The last one that is looked at may itself be cut: it begins where the text ends.

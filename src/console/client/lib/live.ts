@@ -5,8 +5,8 @@
  */
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { api, session, withQuery } from './api.ts';
-import { apiHref } from './place.ts';
+import { apiHref, withQuery } from './address.ts';
+import { api, session } from './api.ts';
 
 /** `jobs`, `job:<job_id>`, `pulse` or `records`. */
 export type Topic = string;

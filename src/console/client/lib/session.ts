@@ -3,10 +3,10 @@ import { ApiError, api, type Session, session } from './api.ts';
 
 const others = new BroadcastChannel('sluice-session');
 
-/** Other tabs of this browser look at another environment, or at nothing: this one follows. */
+/** Another tab of this browser has chosen another environment, or signed out: this one follows. */
 others.addEventListener('message', () => location.reload());
 
-/** A one-time link was refused: the sign-in form says so. */
+/** Tells the sign-in form that a one-time link was refused. */
 export const isLinkSpent = signal(false);
 
 /** The token of a one-time link, until the server has answered. It leaves the address, and so the history, at once. */
@@ -38,17 +38,15 @@ async function orRefused(asked: Promise<void>): Promise<boolean> {
   }
 }
 
+interface Credentials {
+  readonly key?: string;
+  readonly link?: string;
+  readonly environment?: string;
+}
+
 /** Throws `ApiError`. */
-export async function signIn(
-  wish: { readonly key?: string; readonly link?: string; readonly environment?: string },
-  aborted?: AbortSignal,
-): Promise<void> {
-  const options = {
-    method: 'POST',
-    body: wish,
-    ...(aborted === undefined ? {} : { signal: aborted }),
-  } as const;
-  session.value = await api<Session>('/v1/console/sign_in', options);
+export async function signIn(body: Credentials, signal?: AbortSignal): Promise<void> {
+  session.value = await api<Session>('/v1/console/sign_in', { method: 'POST', body, signal });
 }
 
 export async function signOut(): Promise<void> {
@@ -57,7 +55,7 @@ export async function signOut(): Promise<void> {
   session.value = null;
 }
 
-/** For an administrator. Everything on the page is of the old one: the page is loaded again. */
+/** Chooses another environment, for an administrator. The page is loaded again, since all of it shows the old one. */
 export async function chooseEnvironment(environment: string): Promise<void> {
   await api('/v1/console/session', { method: 'PUT', body: { environment } });
   others.postMessage('moved');

@@ -3,8 +3,8 @@
  * on while other screens are shown, and after a lost connection. The browser reads nothing of a file: it hands its bytes over.
  */
 import { signal } from '@preact/signals';
-import { ApiError, api, call, type Problem, session } from './api.ts';
-import { apiHref } from './place.ts';
+import { apiHref } from './address.ts';
+import { ApiError, api, call, type Problem, problemsOf, session } from './api.ts';
 
 /** An upload as the server has it. */
 export interface Upload {
@@ -223,18 +223,10 @@ function append(
       if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
       if (request.status === 401) session.value = null;
       const id = request.getResponseHeader('x-request-id');
-      reject(new ApiError(request.status, readProblems(request), id));
+      reject(new ApiError(request.status, problemsOf(request.status, request.responseText), id));
     };
     request.send(file.slice(from, from + pieceBytes));
   });
 }
 
 const lost: Problem = { error_code: 'unreachable', message: 'The connection was lost', details: '' };
-
-function readProblems({ status, responseText }: XMLHttpRequest): readonly Problem[] {
-  try {
-    return (JSON.parse(responseText) as { readonly errors: readonly Problem[] }).errors;
-  } catch {
-    return [{ error_code: '', message: `The server answered ${status}`, details: '' }];
-  }
-}

@@ -2,25 +2,24 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 
 export interface Loaded<T> {
-  /** What came last; it stays while the next is loaded. */
+  /** The last answer; it stays while the next is loaded. */
   readonly data: T | undefined;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
-  /** Loads it again, now. */
   readonly reload: () => void;
 }
 
 export interface LoadOptions {
-  /** Loads it again so long after each answer, while the page is looked at; undefined: not by itself. */
+  /** The pause after each answer before it is loaded again, while the page is visible. Without it nothing is repeated. */
   readonly everyMs?: number | undefined;
 }
 
-/** A failure is followed by a longer pause, up to this: whoever looks at the page waits for it. */
+/** The longest pause after failures: somebody is waiting in front of the page. */
 const longestPauseMs = 10_000;
 
 /**
- * What `load` brings, again whenever `key` changes. The key names what is loaded, such as its path with the query; null:
- * nothing. An answer that comes late, for a key that is no longer wanted, is dropped.
+ * Loads again whenever `key` changes. The key names what is loaded, such as its path with the query; `null` loads nothing. A late
+ * answer for a key that is no longer wanted is dropped.
  */
 export function useData<T>(
   key: string | null,
@@ -81,14 +80,13 @@ export function useData<T>(
 }
 
 export interface Action {
-  /** Calls it; what fails is in `error`, and nothing is thrown. Resolves to whether it worked. */
+  /** Resolves to false if it failed, with the reason in `error`; throws nothing. */
   readonly run: () => Promise<boolean>;
   readonly isRunning: boolean;
   readonly error: ApiError | null;
-  readonly clear: () => void;
 }
 
-/** Something that is done when asked for, once at a time. Its error stays until it is tried again. */
+/** An action that runs once at a time. Its error stays until the next try. */
 export function useAction(act: () => Promise<unknown>): Action {
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -110,5 +108,5 @@ export function useAction(act: () => Promise<unknown>): Action {
       setRunning(false);
     }
   };
-  return { run, isRunning, error, clear: () => setError(null) };
+  return { run, isRunning, error };
 }

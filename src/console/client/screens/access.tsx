@@ -1,41 +1,24 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, type Scope, session } from '../lib/api.ts';
+import { scopes as allScopes, type Scope } from '../../../domain/scope.ts';
+import { useQuery } from '../lib/address.ts';
+import { api, session } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
-import { useAction, useData } from '../lib/use-data.ts';
-import { useQuery } from '../lib/use-query.ts';
+import type { ApiKey, Environment, Setting } from '../lib/records.ts';
+import { useData } from '../lib/use-data.ts';
 import { Badge, type Tone } from '../ui/badge.tsx';
-import { CopyButton } from '../ui/copy.tsx';
-import { Confirm, Dialog } from '../ui/dialog.tsx';
-import { Field } from '../ui/field.tsx';
+import { Button } from '../ui/button.tsx';
+import { Confirm, FormDialog, SecretDialog } from '../ui/dialog.tsx';
+import { Checks, Field } from '../ui/field.tsx';
 import { Page, Section } from '../ui/page.tsx';
-import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { Empty, Loaded } from '../ui/problems.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
-import { Environments } from './environments.tsx';
-
-interface Key {
-  readonly key_id: string;
-  readonly label: string;
-  readonly scopes: readonly Scope[];
-  readonly status: 'live' | 'expired' | 'revoked';
-  readonly created_at: string;
-  readonly expires_at: string | null;
-  readonly last_used_at: string | null;
-}
-
-interface Setting {
-  readonly name: string;
-  readonly value: string;
-  readonly source: string;
-  readonly meaning: string;
-}
+import { Time } from '../ui/text.tsx';
 
 const path = '/v1/keys';
-const tones: Readonly<Record<Key['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
-const allScopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
+const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
 
-/** Keys of the environment, environments, settings of the server; for administrators. */
+/** Keys of the environment, environments, and settings of the server; for administrators. */
 export function Access(): VNode {
   if (session.value?.is_admin !== true) {
     return (
@@ -60,47 +43,53 @@ export function Access(): VNode {
 }
 
 function Keys(): VNode {
-  const { data, error, reload } = useData(path, (signal) => api<readonly Key[]>(path, { signal }));
+  const keys = useData(path, (signal) => api<readonly ApiKey[]>(path, { signal }));
   const [isMaking, setMaking] = useState(false);
   const [shown, setShown] = useState<string | null>(null);
-  const issue = (key: string): void => {
-    setShown(key);
-    reload();
+  const issue = async (url: string, body: object): Promise<void> => {
+    setShown((await api<{ readonly key: string }>(url, { method: 'POST', body })).key);
+    keys.reload();
   };
   return (
     <Section
       title={`Keys of ${session.value?.environment ?? ''}`}
       aside={
-        <button type="button" class="button button-main" onClick={() => setMaking(true)}>
+        <Button look="main" onClick={() => setMaking(true)}>
           Make a key …
-        </button>
+        </Button>
       }
       flush
     >
-      {isMaking ? <NewKey onClose={() => setMaking(false)} onMade={issue} /> : null}
-      {shown === null ? null : <Shown text={shown} onClose={() => setShown(null)} />}
-      <Problems error={error} onRetry={reload} />
-      {data === undefined ? (
-        <Loading />
-      ) : data.length === 0 ? (
-        <Empty title="There is no key" />
-      ) : (
-        <Table
-          caption="API keys, newest first"
-          isTall
-          columns={columnsWith(reload, issue)}
-          rows={data}
-          keyOf={({ key_id }) => key_id}
+      {isMaking ? <NewKey onClose={() => setMaking(false)} onMake={(body) => issue(path, body)} /> : null}
+      {shown === null ? null : (
+        <SecretDialog
+          noun="key"
+          text={shown}
+          hint="Only a digest of it is kept. Send it as Authorization: Token …"
+          onClose={() => setShown(null)}
         />
       )}
+      <Loaded of={keys}>
+        {(data) => (
+          <Table
+            caption="API keys, newest first"
+            isTall
+            columns={keyColumns(keys.reload, (key) => issue(`${path}/${key.key_id}/rotate`, {}))}
+            rows={data}
+            keyOf={({ key_id }) => key_id}
+            empty={<Empty title="There is no key" />}
+          />
+        )}
+      </Loaded>
     </Section>
   );
 }
 
-function columnsWith(onChange: () => void, onIssued: (key: string) => void): readonly Column<Key>[] {
+type Rotate = (key: ApiKey) => Promise<void>;
+
+function keyColumns(onChange: () => void, rotate: Rotate): readonly Column<ApiKey>[] {
   return [
     {
-      id: 'label',
       title: 'Key',
       cell: ({ label, key_id }) => (
         <span class="two-lines">
@@ -109,121 +98,86 @@ function columnsWith(onChange: () => void, onIssued: (key: string) => void): rea
         </span>
       ),
     },
-    { id: 'status', title: 'State', cell: ({ status }) => <Badge tone={tones[status]}>{status}</Badge> },
-    { id: 'scopes', title: 'Scopes', isMinor: true, cell: ({ scopes }) => scopes.join(', ') },
+    { title: 'State', cell: ({ status }) => <Badge tone={tones[status]}>{status}</Badge> },
+    { title: 'Scopes', is: 'minor', cell: ({ scopes }) => scopes.join(', ') },
+    { title: 'Last used', is: 'num', cell: ({ last_used_at }) => <Time at={last_used_at} ago /> },
     {
-      id: 'used',
-      title: 'Last used',
-      isNumber: true,
-      cell: ({ last_used_at }) => <Time at={last_used_at} ago />,
-    },
-    {
-      id: 'end',
       title: 'Expires',
-      isNumber: true,
-      isMinor: true,
+      is: 'num minor',
       cell: ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />),
     },
     {
-      id: 'do',
       title: 'Actions',
-      cell: (key) => <KeyActions of={key} onChange={onChange} onIssued={onIssued} />,
+      cell: (key) =>
+        key.status === 'live' ? <KeyActions of={key} onChange={onChange} rotate={rotate} /> : null,
     },
   ];
 }
 
-function KeyActions({
-  of,
-  onChange,
-  onIssued,
-}: {
-  readonly of: Key;
+interface KeyActionsProps {
+  readonly of: ApiKey;
   readonly onChange: () => void;
-  readonly onIssued: (key: string) => void;
-}): VNode | null {
+  readonly rotate: Rotate;
+}
+
+function KeyActions({ of, onChange, rotate }: KeyActionsProps): VNode {
   const [asked, setAsked] = useState<'rotate' | 'revoke' | null>(null);
-  if (of.status !== 'live') return null;
+  const close = (): void => setAsked(null);
+  const label = visibleText(of.label);
   return (
     <div class="row">
-      <button type="button" class="button" onClick={() => setAsked('rotate')}>
+      <Button onClick={() => setAsked('rotate')}>
         Rotate …<span class="visually-hidden"> {of.label}</span>
-      </button>
-      <button type="button" class="button button-quiet" onClick={() => setAsked('revoke')}>
+      </Button>
+      <Button look="quiet" onClick={() => setAsked('revoke')}>
         Revoke …<span class="visually-hidden"> {of.label}</span>
-      </button>
+      </Button>
       {asked === 'rotate' ? (
         <Confirm
-          title={`Rotate ${visibleText(of.label)}`}
-          count={async () => 1}
+          title={`Rotate ${label}`}
           sentence={() =>
             'A second key with the same label and scopes is made, and shown once. This one keeps working: revoke it when every caller has the new one.'
           }
           verb={() => 'Make the second key'}
-          act={async () => {
-            const { key } = await api<{ readonly key: string }>(`${path}/${of.key_id}/rotate`, {
-              method: 'POST',
-              body: {},
-            });
-            onIssued(key);
-          }}
-          onClose={() => setAsked(null)}
+          act={() => rotate(of)}
+          onClose={close}
         />
       ) : null}
       {asked === 'revoke' ? (
         <Confirm
-          title={`Revoke ${visibleText(of.label)}`}
+          title={`Revoke ${label}`}
           isDestructive
-          count={async () => 1}
-          sentence={() =>
-            'Requests with this key are refused from now on, for good. Sessions that began with it end.'
-          }
+          sentence={() => 'Requests with this key are refused for good. Sessions that began with it end.'}
           verb={() => 'Revoke this key'}
           act={async () => {
             await api(`${path}/${of.key_id}/revoke`, { method: 'POST' });
             onChange();
           }}
-          onClose={() => setAsked(null)}
+          onClose={close}
         />
       ) : null}
     </div>
   );
 }
 
-function NewKey({
-  onClose,
-  onMade,
-}: {
+interface NewKeyProps {
   readonly onClose: () => void;
-  readonly onMade: (key: string) => void;
-}): VNode {
+  readonly onMake: (body: object) => Promise<void>;
+}
+
+function NewKey({ onClose, onMake }: NewKeyProps): VNode {
   const [label, setLabel] = useState('');
   const [scopes, setScopes] = useState<readonly Scope[]>(['read']);
   const [end, setEnd] = useState('');
-  const make = useAction(async () => {
-    const body = { label, scopes, ...(end === '' ? {} : { expires_at: end }) };
-    const { key } = await api<{ readonly key: string }>(path, { method: 'POST', body });
-    onMade(key);
-    onClose();
-  });
-  const toggle = (scope: Scope): void =>
-    setScopes(scopes.includes(scope) ? scopes.filter((each) => each !== scope) : [...scopes, scope]);
   return (
-    <Dialog
+    <FormDialog
       title="Make a key"
+      verb="Make the key"
+      isComplete={label.trim() !== '' && scopes.length > 0}
+      act={() => onMake({ label, scopes, ...(end === '' ? {} : { expires_at: end }) })}
       onClose={onClose}
-      foot={
-        <button
-          type="button"
-          class="button button-main"
-          disabled={label.trim() === '' || scopes.length === 0 || make.isRunning}
-          onClick={() => void make.run()}
-        >
-          Make it
-        </button>
-      }
     >
-      <Problems error={make.error} />
-      <Field label="What it is for">
+      <Field label="Used for">
         <input
           class="wide"
           type="text"
@@ -232,40 +186,80 @@ function NewKey({
           onInput={(event) => setLabel(event.currentTarget.value)}
         />
       </Field>
-      <fieldset class="checks">
-        <legend class="field-label">What it may do</legend>
-        {allScopes.map((scope) => (
-          <label key={scope}>
-            <input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} />
-            {scope}
-          </label>
-        ))}
-      </fieldset>
-      <Field label="Expires on" hint="Without a day it never expires.">
+      <Checks
+        label="Scopes"
+        options={allScopes.map((scope) => [scope, scope])}
+        chosen={scopes}
+        onChange={setScopes}
+      />
+      <Field label="Expires on" hint="Without a date it never expires.">
         <input type="date" value={end} onChange={(event) => setEnd(event.currentTarget.value)} />
       </Field>
-    </Dialog>
+    </FormDialog>
   );
 }
 
-function Shown({ text, onClose }: { readonly text: string; readonly onClose: () => void }): VNode {
+const environmentColumns: readonly Column<Environment>[] = [
+  { title: 'Name', cell: ({ name }) => <strong>{name}</strong> },
+  { title: 'App token', cell: ({ app_token }) => <code>{app_token}</code> },
+];
+
+function Environments(): VNode {
+  const all = useData('/v1/environments', (signal) =>
+    api<readonly Environment[]>('/v1/environments', { signal }),
+  );
+  const [isMaking, setMaking] = useState(false);
+  const make = async (name: string): Promise<void> => {
+    await api('/v1/environments', { method: 'POST', body: { name } });
+    all.reload();
+  };
   return (
-    <Dialog title="The key, shown only this once" onClose={onClose}>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too */}
-      <pre class="code" tabIndex={0}>
-        {text}
-      </pre>
-      <div class="row">
-        <CopyButton text={text} label="Copy the key" />
-      </div>
-      <p class="hint">Only a digest of it is kept. Send it as Authorization: Token …</p>
-    </Dialog>
+    <Section title="Environments" aside={<Button onClick={() => setMaking(true)}>Make one …</Button>} flush>
+      {isMaking ? <NewEnvironment onClose={() => setMaking(false)} onMake={make} /> : null}
+      <Loaded of={all} rows={2}>
+        {(data) => (
+          <Table caption="Environments" columns={environmentColumns} rows={data} keyOf={({ name }) => name} />
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+interface NewEnvironmentProps {
+  readonly onClose: () => void;
+  readonly onMake: (name: string) => Promise<void>;
+}
+
+function NewEnvironment({ onClose, onMake }: NewEnvironmentProps): VNode {
+  const [name, setName] = useState('');
+  return (
+    <FormDialog
+      title="Make an environment"
+      verb="Make the environment"
+      isComplete={name !== ''}
+      act={() => onMake(name)}
+      onClose={onClose}
+    >
+      <Field label="Name" hint="Small letters, digits, _ and -. Sign in again to see it.">
+        <input
+          class="wide"
+          type="text"
+          value={name}
+          maxLength={63}
+          spellcheck={false}
+          onInput={(event) => setName(event.currentTarget.value.trim())}
+        />
+      </Field>
+      <p class="hint">
+        An environment is a tenant: no other environment reaches its profiles, jobs and keys. It cannot be
+        removed.
+      </p>
+    </FormDialog>
   );
 }
 
 const settingColumns: readonly Column<Setting>[] = [
   {
-    id: 'name',
     title: 'Setting',
     cell: ({ name, meaning }) => (
       <span class="two-lines">
@@ -275,38 +269,37 @@ const settingColumns: readonly Column<Setting>[] = [
     ),
   },
   {
-    id: 'value',
     title: 'Value',
-    cell: ({ value }) => <code class="setting-value">{value === '' ? '–' : visibleText(value)}</code>,
+    cell: ({ value }) => <code class="name">{value === '' ? '–' : visibleText(value)}</code>,
   },
-  { id: 'source', title: 'From', isMinor: true, cell: ({ source }) => source },
+  { title: 'From', is: 'minor', cell: ({ source }) => source },
 ];
 
 function Settings(): VNode {
   const query = useQuery();
   const isAll = query.get('settings') === 'all';
-  const { data, error, reload } = useData('/v1/settings', (signal) =>
-    api<readonly Setting[]>('/v1/settings', { signal }),
-  );
-  const rows = data?.filter(({ source }) => isAll || source !== 'default') ?? [];
+  const settings = useData('/v1/settings', (signal) => api<readonly Setting[]>('/v1/settings', { signal }));
   return (
     <Section
       title="Settings of the server that answered"
       aside={
         <a class="button button-quiet" href={query.href({ settings: isAll ? undefined : 'all' })}>
-          {isAll ? 'Only those that were set' : 'Defaults too'}
+          {isAll ? 'Only changed settings' : 'Defaults too'}
         </a>
       }
       flush
     >
-      <Problems error={error} onRetry={reload} />
-      {data === undefined ? (
-        <Loading />
-      ) : rows.length === 0 ? (
-        <Empty title="All settings have their defaults" />
-      ) : (
-        <Table caption="Settings in force" columns={settingColumns} rows={rows} keyOf={({ name }) => name} />
-      )}
+      <Loaded of={settings}>
+        {(data) => (
+          <Table
+            caption="Settings in force"
+            columns={settingColumns}
+            rows={data.filter(({ source }) => isAll || source !== 'default')}
+            keyOf={({ name }) => name}
+            empty={<Empty title="All settings have their defaults" />}
+          />
+        )}
+      </Loaded>
     </Section>
   );
 }

@@ -1,40 +1,32 @@
 import type { VNode } from 'preact';
-import { api, mayUse } from '../lib/api.ts';
-import { formatCount, visibleText } from '../lib/format.ts';
-import { screenHref } from '../lib/place.ts';
-import { useAction, useData } from '../lib/use-data.ts';
-import { useQuery } from '../lib/use-query.ts';
-import { Badge } from '../ui/badge.tsx';
+import { useRoute } from 'preact-iso';
+import { screenHref } from '../lib/address.ts';
+import { api } from '../lib/api.ts';
+import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
+import { jobHref } from '../lib/jobs.ts';
+import type { Schedule, ScheduleList, ScheduleRun, ShortRun } from '../lib/records.ts';
+import { useData } from '../lib/use-data.ts';
+import { Badge, type Tone } from '../ui/badge.tsx';
+import { ActionButton, CopyAs } from '../ui/button.tsx';
+import { Icon, type IconName } from '../ui/icons.tsx';
 import { Page, Section } from '../ui/page.tsx';
-import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { Empty, Loaded, Notice } from '../ui/problems.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
-import { Runs, type Schedule } from './schedule-runs.tsx';
-
-interface ScheduleList {
-  readonly is_configured: boolean;
-  readonly problems: readonly string[];
-  readonly data: readonly Schedule[];
-}
+import { Time } from '../ui/text.tsx';
 
 const path = '/v1/schedules';
-const pollMs = 5_000;
 
 /** Loads and exports by the clock: how the last runs went, what is due in a week. */
 export function Schedules(): VNode {
-  const { data, error, reload } = useData(path, (signal) => api<ScheduleList>(path, { signal }), {
-    everyMs: pollMs,
-  });
+  const list = useData(path, (signal) => api<ScheduleList>(path, { signal }), { everyMs: 5_000 });
   return (
     <Page title="Schedules">
-      <Problems error={error} onRetry={reload} />
-      {data === undefined ? <Loading /> : <List of={data} onChange={reload} />}
+      <Loaded of={list}>{(data) => <List of={data} onChange={list.reload} />}</Loaded>
     </Page>
   );
 }
 
 function List({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
-  const query = useQuery();
   if (!of.is_configured) {
     return (
       <div class="panel">
@@ -48,50 +40,37 @@ function List({ of, onChange }: { readonly of: ScheduleList; readonly onChange: 
   return (
     <>
       {of.problems.length === 0 ? null : (
-        <div class="notice">
-          <div>
-            <p>The file is wrong. Workers continue with its last valid version.</p>
-            <ul class="mono">
-              {of.problems.map((problem) => (
-                <li key={problem} class="break">
-                  {visibleText(problem)}
-                </li>
-              ))}
-            </ul>
-          </div>
-        </div>
+        <Notice>
+          <p>The file is wrong. Workers continue with its last valid version.</p>
+          <ul class="mono">
+            {of.problems.map((problem) => (
+              <li key={problem}>{visibleText(problem)}</li>
+            ))}
+          </ul>
+        </Notice>
       )}
       <div class="panel">
-        {of.data.length === 0 ? (
-          <Empty title="The file has no schedule for this environment" />
-        ) : (
-          <Table
-            caption="Schedules, in the order of the file"
-            columns={columnsWith(onChange)}
-            rows={of.data}
-            keyOf={({ schedule }) => schedule}
-            hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
-            selected={query.get('row')}
-            onSelect={(row) => query.set({ row }, { replace: true })}
-          />
-        )}
+        <Table
+          caption="Schedules, in the order of the file"
+          columns={scheduleColumns(onChange)}
+          rows={of.data}
+          keyOf={({ schedule }) => schedule}
+          hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
+          isSelectable
+          empty={<Empty title="The file has no schedule for this environment" />}
+        />
       </div>
       {of.data.length === 0 ? null : <Week of={of.data} />}
     </>
   );
 }
 
-function columnsWith(onChange: () => void): readonly Column<Schedule>[] {
+function scheduleColumns(onChange: () => void): readonly Column<Schedule>[] {
   return [
+    { title: 'Schedule', cell: ({ schedule }) => <span class="name">{schedule}</span> },
     {
-      id: 'name',
-      title: 'Schedule',
-      cell: ({ schedule }) => <span class="schedule-name">{schedule}</span>,
-    },
-    {
-      id: 'what',
       title: 'What',
-      isMinor: true,
+      is: 'minor',
       cell: ({ what, cron, time_zone }) => (
         <span class="two-lines">
           <span class="break">{visibleText(what)}</span>
@@ -101,111 +80,209 @@ function columnsWith(onChange: () => void): readonly Column<Schedule>[] {
         </span>
       ),
     },
-    { id: 'runs', title: 'Latest runs', cell: (schedule) => <Runs of={schedule} /> },
-    { id: 'next', title: 'Next', isNumber: true, cell: (schedule) => <Next of={schedule} /> },
-    {
-      id: 'do',
-      title: 'Actions',
-      isMinor: true,
-      cell: (schedule) => <Actions of={schedule} onChange={onChange} />,
-    },
+    { title: 'Latest runs', cell: (schedule) => <Runs of={schedule} /> },
+    { title: 'Next', is: 'num', cell: (schedule) => <Next of={schedule} /> },
+    { title: 'Actions', is: 'minor', cell: (schedule) => <Actions of={schedule} onChange={onChange} /> },
   ];
 }
 
-export function Next({ of }: { readonly of: Schedule }): VNode {
+function Next({ of }: { readonly of: Schedule }): VNode {
   if (of.paused_at !== null) return <Badge tone="off">paused</Badge>;
   if (!of.enabled) return <Badge tone="off">disabled</Badge>;
   return <Time at={of.next_due} ago />;
 }
 
-export function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
-  const own = `${path}/${of.schedule}`;
-  const run = useAction(async () => {
-    await api(`${own}/runs`, { method: 'POST', body: {} });
+function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
+  const needs = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
+  const post = (deed: string, body?: object) => async (): Promise<void> => {
+    await api(`${path}/${of.schedule}/${deed}`, { method: 'POST', body });
     onChange();
-  });
+  };
   const isPaused = of.paused_at !== null;
-  const pause = useAction(async () => {
-    await api(`${own}/${isPaused ? 'resume' : 'pause'}`, { method: 'POST' });
-    onChange();
-  });
-  const may = mayUse('import') && (of.kind === 'load' || mayUse('export'));
-  const title = may ? undefined : 'The key lacks the scope import, or export for an export';
+  const name = <span class="visually-hidden"> {of.schedule}</span>;
   return (
     <div class="row">
-      <button
-        type="button"
-        class="button"
-        disabled={!may || run.isRunning}
-        title={title}
-        onClick={() => void run.run()}
-      >
-        Run now<span class="visually-hidden"> {of.schedule}</span>
-      </button>
-      <button
-        type="button"
-        class="button button-quiet"
-        disabled={!may || pause.isRunning}
-        title={title}
-        onClick={() => void pause.run()}
-      >
+      <ActionButton needs={needs} act={post('runs', {})}>
+        Run now{name}
+      </ActionButton>
+      <ActionButton look="quiet" needs={needs} act={post(isPaused ? 'resume' : 'pause')}>
         {isPaused ? 'Resume' : 'Pause'}
-        <span class="visually-hidden"> {of.schedule}</span>
-      </button>
-      <Problems error={run.error ?? pause.error} />
+        {name}
+      </ActionButton>
     </div>
   );
 }
 
-/** Of a schedule that is due more often, a day shows only how often. */
+const looks: Readonly<Record<ShortRun['status'], readonly [Tone, IconName]>> = {
+  queued: ['waiting', 'circle'],
+  running: ['busy', 'half'],
+  waiting: ['busy', 'half'],
+  completed: ['good', 'check'],
+  completed_with_rejects: ['warn', 'warning'],
+  unchanged: ['off', 'slash'],
+  skipped: ['warn', 'slash'],
+  failed: ['bad', 'cross'],
+};
+
+function lookOf({ status, last_error }: ShortRun): readonly [Tone, IconName] {
+  // The run is being retried after an error.
+  if (status === 'queued' && last_error !== null) return ['bad', 'cross'];
+  return looks[status] ?? ['waiting', 'circle'];
+}
+
+/** The number of squares of a schedule. */
+const squares = 14;
+
+/** One square for each of the latest runs, the newest at the right; a shape and a colour show how it went. */
+function Runs({ of }: { readonly of: Schedule }): VNode {
+  const runs = of.runs.toReversed();
+  return (
+    <ol class="squares" aria-label={`The latest ${plural(runs.length, 'run')} of ${of.schedule}`}>
+      {Array.from({ length: squares - runs.length }, (_, at) => (
+        <li key={at} class="square square-none" aria-hidden="true" />
+      ))}
+      {runs.map((run) => {
+        const [tone, icon] = lookOf(run);
+        const why = run.message ?? run.last_error;
+        const words = `${formatTime(run.due_at)}: ${run.status.replaceAll('_', ' ')}${why === null ? '' : `: ${visibleText(why)}`}`;
+        return (
+          <li key={run.due_at} class={`square tone-${tone}`} title={words}>
+            <Icon name={icon} size={10} />
+            <span class="visually-hidden">{words}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+/** More due times than this are shown as a number. */
 const mostTimes = 6;
 const weekday = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short' });
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 
-/** All due times of the days to come, in the reader's zone. */
+/** Shows all due times of the next days, in the reader's zone. */
 function Week({ of }: { readonly of: readonly Schedule[] }): VNode {
-  const days = new Map<string, Map<string, string[]>>();
-  for (const { schedule, due_times } of of) {
-    for (const due of due_times) {
-      const day = weekday.format(new Date(due));
-      const times = days.get(day) ?? new Map<string, string[]>();
-      times.set(schedule, [...(times.get(schedule) ?? []), clock.format(new Date(due))]);
-      days.set(day, times);
-    }
-  }
-  const inOrder = [
-    ...new Set(
-      of
-        .flatMap(({ due_times }) => due_times)
-        .sort()
-        .map((due) => weekday.format(new Date(due))),
-    ),
-  ];
-  const isCut = of.some(({ due_times_are_all }) => !due_times_are_all);
+  const dues = of.flatMap(({ schedule, due_times }) => due_times.map((due) => ({ schedule, due })));
+  dues.sort((a, b) => (a.due < b.due ? -1 : 1));
+  const days = Map.groupBy(dues, ({ due }) => weekday.format(new Date(due)));
   return (
     <Section title="Due in the next seven days">
-      {inOrder.length === 0 ? (
-        <p class="muted">Nothing is due.</p>
-      ) : (
-        <ol class="week">
-          {inOrder.map((day) => (
-            <li key={day}>
-              <h3>{day}</h3>
-              <ul>
-                {[...(days.get(day) ?? [])].map(([schedule, times]) => (
-                  <li key={schedule}>
-                    <span class="num">
-                      {times.length > mostTimes ? `${formatCount(times.length)} times` : times.join(', ')}
-                    </span>{' '}
-                    <a href={screenHref(`/schedules/${schedule}`)}>{schedule}</a>
-                  </li>
-                ))}
-              </ul>
-            </li>
-          ))}
-        </ol>
+      {dues.length === 0 ? <p class="muted">Nothing is due.</p> : null}
+      <ol class="week">
+        {[...days].map(([day, ofDay]) => (
+          <li key={day}>
+            <h3>{day}</h3>
+            <ul>
+              {[...Map.groupBy(ofDay, ({ schedule }) => schedule)].map(([schedule, times]) => (
+                <li key={schedule}>
+                  <span class="num">
+                    {times.length > mostTimes
+                      ? `${formatCount(times.length)} times`
+                      : times.map(({ due }) => clock.format(new Date(due))).join(', ')}
+                  </span>{' '}
+                  <a href={screenHref(`/schedules/${schedule}`)}>{schedule}</a>
+                </li>
+              ))}
+            </ul>
+          </li>
+        ))}
+      </ol>
+      {of.every(({ due_times_are_all }) => due_times_are_all) ? null : (
+        <p class="hint">Only the first 400 due times of each schedule are shown.</p>
       )}
-      {isCut ? <p class="hint">Only the first 400 due times of each schedule are shown.</p> : null}
     </Section>
+  );
+}
+
+/** The API answers with no more runs. */
+const mostRuns = 50;
+
+/** The runs of one schedule with their jobs. A run that went wrong can be repeated for its due time. */
+export function ScheduleRuns(): VNode {
+  const { schedule = '' } = useRoute().params;
+  const own = `${path}/${encodeURIComponent(schedule)}/runs`;
+  const runs = useData(own, (signal) => api<readonly ScheduleRun[]>(own, { signal }), { everyMs: 3_000 });
+  const repeat = (run: ScheduleRun) => async (): Promise<void> => {
+    await api(own, { method: 'POST', body: { due_at: run.due_at } });
+    runs.reload();
+  };
+  return (
+    <Page title={visibleText(schedule)} parent={{ title: 'Schedules', href: screenHref('/schedules') }}>
+      <Section
+        title="Runs, latest due time first"
+        aside={runs.data?.length === mostRuns ? <span class="faint">the latest {mostRuns}</span> : null}
+        flush
+      >
+        <Loaded of={runs}>
+          {(data) => (
+            <Table
+              caption="Runs, latest due time first"
+              isTall
+              columns={runColumns(repeat)}
+              rows={data}
+              keyOf={({ due_at }) => due_at}
+              empty={<Empty title="It has not run yet" />}
+            />
+          )}
+        </Loaded>
+      </Section>
+      <Section title="As command">
+        <CopyAs
+          forms={[
+            { name: 'History', text: `sluice schedules history ${schedule}` },
+            { name: 'Run now', text: `sluice schedules run ${schedule} --wait` },
+          ]}
+        />
+      </Section>
+    </Page>
+  );
+}
+
+function runColumns(repeat: (run: ScheduleRun) => () => Promise<void>): readonly Column<ScheduleRun>[] {
+  return [
+    { title: 'Due', cell: ({ due_at }) => <Time at={due_at} /> },
+    {
+      title: 'State',
+      cell: (run) => <Badge tone={lookOf(run)[0]}>{run.status.replaceAll('_', ' ')}</Badge>,
+    },
+    { title: 'By', is: 'minor', cell: ({ cause }) => cause.replaceAll('_', ' ') },
+    { title: 'Jobs and reasons', cell: (run) => <Jobs of={run} /> },
+    {
+      title: 'Took',
+      is: 'num minor',
+      cell: ({ started_at: start, ended_at: end }) =>
+        formatMs(start === null || end === null ? null : Date.parse(end) - Date.parse(start)),
+    },
+    {
+      title: 'Action',
+      cell: (run) =>
+        run.status === 'failed' || run.status === 'skipped' ? (
+          <ActionButton needs="import" act={repeat(run)}>
+            Run again
+          </ActionButton>
+        ) : null,
+    },
+  ];
+}
+
+function Jobs({ of }: { readonly of: ScheduleRun }): VNode {
+  const why = of.message ?? of.last_error;
+  const rest = of.item_count - of.items.length;
+  return (
+    <ul class="two-lines">
+      {why === null ? null : <li class="break">{visibleText(why)}</li>}
+      {of.items.map(({ item, job_id, is_new, message }) => (
+        <li key={item} class="break">
+          {job_id === null ? visibleText(item) : <a href={jobHref(job_id)}>{visibleText(item)}</a>}
+          <span class="faint">
+            {is_new || job_id === null ? '' : ' loaded before'}
+            {message === null ? '' : ` ${visibleText(message)}`}
+          </span>
+        </li>
+      ))}
+      {rest > 0 ? <li class="faint">and {rest} more</li> : null}
+      {of.missed > 0 ? <li class="faint">also stands for {plural(of.missed, 'earlier due time')}</li> : null}
+    </ul>
   );
 }

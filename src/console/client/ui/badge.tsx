@@ -12,7 +12,7 @@ const icons: Readonly<Record<Tone, IconName>> = {
   off: 'slash',
 };
 
-/** A state: its word, a shape and a colour, so that none of them is needed alone. */
+/** A state by its word, a shape and a colour, so that no one of them is needed alone. */
 export function Badge({
   tone,
   children,
@@ -21,7 +21,7 @@ export function Badge({
   readonly children: ComponentChildren;
 }): VNode {
   return (
-    <span class={`badge badge-${tone}`}>
+    <span class={`badge tone-${tone}`}>
       <Icon name={icons[tone]} size={12} />
       {children}
     </span>
@@ -36,7 +36,6 @@ const jobTones: Readonly<Record<string, Tone>> = {
   cancelled: 'off',
 };
 
-/** The state of a job, as the API calls it. */
 export function StatusBadge({ status }: { readonly status: string }): VNode {
   return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
 }

@@ -7,17 +7,17 @@ interface PageProps {
   readonly title: string;
   /** Beside the title: a state, a count. */
   readonly aside?: ComponentChildren;
-  /** What can be done with all of it: buttons, on the right. */
+  /** Buttons on the right, for what concerns the whole page. */
   readonly actions?: ComponentChildren;
-  /** Where it belongs to. */
+  /** The page that this one belongs to. */
   readonly parent?: { readonly title: string; readonly href: string };
   readonly children: ComponentChildren;
 }
 
-/** Whoever comes from another page is taken to the heading of this one; whoever opens the console is left at its top. */
+/** The first page leaves the focus at the top; every later one moves it to its heading. */
 let isFirst = true;
 
-/** What every screen is: a heading, which is given the focus when somebody comes here, and what stands below. */
+/** The frame of every screen: a heading, which receives the focus, and the content below. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
   const heading = useRef<HTMLHeadingElement>(null);
   const { path } = useLocation();
@@ -25,7 +25,7 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    // The page before is still there, and sees the new path too, until the code of this one has come.
+    // The page before sees the new path too: it is still there until the code of this one has come.
     if (!isFirst) heading.current?.focus();
     isFirst = false;
   }, [path]);
@@ -51,22 +51,18 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
   );
 }
 
-/** A part of a screen with a heading of its own. */
-export function Section({
-  title,
-  aside,
-  children,
-  flush = false,
-  id,
-}: {
+interface SectionProps {
   /** Links lead here. */
   readonly id?: string;
   readonly title: string;
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
-  /** What is in it goes to its edges, as a table does. */
+  /** The content goes to the edges, as a table does. */
   readonly flush?: boolean;
-}): VNode {
+}
+
+/** A part of a screen with a heading of its own. */
+export function Section({ title, aside, children, flush = false, id }: SectionProps): VNode {
   return (
     <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
       <header class="panel-head">
@@ -78,8 +74,10 @@ export function Section({
   );
 }
 
-/** Names and values: facts about one thing. A value that is null is left out. */
-export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }): VNode {
+export type Fact = readonly [name: string, value: ComponentChildren];
+
+/** Facts about one thing. A fact without a value is left out. */
+export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
   return (
     <dl class="facts">
       {of

@@ -1,99 +1,86 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef } from 'preact/hooks';
+import { useQuery } from '../lib/address.ts';
+import type { Page } from '../lib/api.ts';
+import { formatCount, plural } from '../lib/format.ts';
+import { Icon } from './icons.tsx';
 
 export interface Column<T> {
-  readonly id: string;
   readonly title: string;
   readonly cell: (row: T) => ComponentChildren;
-  /** Numbers stand at the end of their column. */
-  readonly isNumber?: boolean;
-  /** Leaves first where there is little room. */
-  readonly isMinor?: boolean;
-  /** The server sorts by it: called with the click. */
-  readonly onSort?: () => void;
-  readonly sorted?: 'ascending' | 'descending';
+  /** `num`: at the end of its column; `minor`: hidden where there is little room. */
+  readonly is?: 'num' | 'minor' | 'num minor';
 }
 
 interface TableProps<T> {
-  /** What the rows are, for those who do not see the heading. */
+  /** Names the rows for those who do not see the heading. */
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
   /** Where a row leads. The first column is the link; arrows, j and k go from row to row, Enter opens. */
   readonly hrefOf?: (row: T) => string;
-  /** Without an address: what a row does. */
+  /** For rows without an address. */
   readonly onOpen?: (row: T) => void;
-  /** Key of the row that is selected, which stands in the address. */
-  readonly selected?: string;
-  readonly onSelect?: (key: string) => void;
+  /** Keeps the row that has the focus in the address, as `row`. */
+  readonly isSelectable?: boolean;
   /** Rows of text and actions: where there is little room each is a block, its first two columns on the first line. */
   readonly isTall?: boolean;
+  /** Stands in place of a table without rows. */
+  readonly empty?: ComponentChildren;
 }
 
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
-/** A table. Rows are moved through by keyboard: each has one thing to focus, that of its first column. */
+/** A table whose rows are moved through by keyboard: each has one thing to focus, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
-  const { caption, columns, rows, keyOf, hrefOf, onOpen, selected, onSelect, isTall = false } = props;
+  const {
+    caption,
+    columns,
+    rows,
+    keyOf,
+    hrefOf,
+    onOpen,
+    isSelectable = false,
+    isTall = false,
+    empty,
+  } = props;
   const body = useRef<HTMLTableSectionElement>(null);
+  const query = useQuery();
+  if (rows.length === 0 && empty !== undefined) return <>{empty}</>;
+  const selected = isSelectable ? query.get('row') : '';
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const targets = [...(body.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
     const at = targets.indexOf(event.target as HTMLElement);
     if (at < 0) return;
-    const step = steps[event.key];
-    const wanted = event.key === 'Home' ? 0 : event.key === 'End' ? targets.length - 1 : at + (step ?? 0);
+    const wanted =
+      event.key === 'Home' ? 0 : event.key === 'End' ? targets.length - 1 : at + (steps[event.key] ?? 0);
     const next = targets[wanted];
     if (next === undefined || wanted === at) return;
     event.preventDefault();
     next.focus();
   };
   const opener = (row: T, children: ComponentChildren): ComponentChildren => {
-    const common = {
-      'data-row': '',
-      class: 'row-open',
-      onFocus: () => {
-        if (keyOf(row) !== selected) onSelect?.(keyOf(row));
-      },
+    const onFocus = (): void => {
+      if (isSelectable && keyOf(row) !== selected) query.set({ row: keyOf(row) }, { replace: true });
     };
-    if (hrefOf !== undefined) {
-      return (
-        <a {...common} href={hrefOf(row)}>
-          {children}
-        </a>
-      );
-    }
+    const common = { 'data-row': '', class: 'row-open', onFocus };
+    if (hrefOf !== undefined) return <a {...common} href={hrefOf(row)} children={children} />;
     if (onOpen === undefined) return children;
-    return (
-      <button {...common} type="button" onClick={() => onOpen(row)}>
-        {children}
-      </button>
-    );
+    return <button {...common} type="button" onClick={() => onOpen(row)} children={children} />;
   };
-  // Rows without anything to focus: then what is scrolled to the side has to be.
-  const isPlain = hrefOf === undefined && onOpen === undefined;
+  const opens = hrefOf !== undefined || onOpen !== undefined;
   return (
-    <div class="table-scroll" {...(isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {})}>
+    // Rows without anything to focus: then what is scrolled to the side has to be.
+    <div class="table-scroll" {...(opens ? {} : { tabIndex: 0, role: 'region', 'aria-label': caption })}>
       <table class={isTall ? 'table table-tall' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map((column) => (
-              <th
-                key={column.id}
-                scope="col"
-                class={classOf(column)}
-                {...(column.sorted === undefined ? {} : { 'aria-sort': column.sorted })}
-              >
-                {column.onSort === undefined ? (
-                  column.title
-                ) : (
-                  <button type="button" class="sort" onClick={column.onSort}>
-                    {column.title}
-                    <span aria-hidden="true">{arrowOf(column.sorted)}</span>
-                  </button>
-                )}
+            {columns.map(({ title, is }, at) => (
+              <th key={at} scope="col" class={is}>
+                {title}
               </th>
             ))}
           </tr>
@@ -102,12 +89,12 @@ export function Table<T>(props: TableProps<T>): VNode {
           {rows.map((row) => (
             <tr
               key={keyOf(row)}
-              class={hrefOf !== undefined || onOpen !== undefined ? 'row-opens' : undefined}
-              {...(selected === keyOf(row) ? { 'data-selected': '' } : {})}
+              class={opens ? 'row-opens' : undefined}
+              data-selected={selected === keyOf(row) ? '' : undefined}
             >
-              {columns.map((column, at) => (
-                <td key={column.id} class={classOf(column)} data-title={column.title}>
-                  {at === 0 ? opener(row, column.cell(row)) : column.cell(row)}
+              {columns.map(({ title, is, cell }, at) => (
+                <td key={at} class={is} data-title={title}>
+                  {at === 0 ? opener(row, cell(row)) : cell(row)}
                 </td>
               ))}
             </tr>
@@ -118,12 +105,35 @@ export function Table<T>(props: TableProps<T>): VNode {
   );
 }
 
-function classOf<T>({ isNumber = false, isMinor = false }: Column<T>): string | undefined {
-  const classes = [isNumber ? 'num' : '', isMinor ? 'minor' : ''].filter((name) => name !== '');
-  return classes.length === 0 ? undefined : classes.join(' ');
+interface PagerProps {
+  readonly page: Page<unknown>;
+  readonly one: string;
+  readonly many?: string;
 }
 
-function arrowOf(sorted: Column<unknown>['sorted']): string {
-  if (sorted === undefined) return '';
-  return sorted === 'ascending' ? ' ↑' : ' ↓';
+/** Below a list whose cursor stands in the address: how many there are, and the way on. Lists are read forwards. */
+export function Pager({ page: { items, total, next }, one, many = `${one}s` }: PagerProps): VNode {
+  const query = useQuery();
+  const isFirst = query.get('cursor') === '';
+  const isWhole = total === null || (isFirst && next === null);
+  return (
+    <nav class="pager" aria-label={`Pages of ${many}`}>
+      <span class="pager-count faint num">
+        {isWhole
+          ? plural(items.length, one, many)
+          : `${formatCount(items.length)} of ${plural(total, one, many)}`}
+      </span>
+      {isFirst ? null : (
+        <a class="button" href={query.href({ cursor: undefined, row: undefined })}>
+          First page
+        </a>
+      )}
+      {next === null ? null : (
+        <a class="button" href={query.href({ cursor: next, row: undefined })}>
+          Next page
+          <Icon name="next" size={12} />
+        </a>
+      )}
+    </nav>
+  );
 }

@@ -1,110 +1,79 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, apiPage, mayUse, withQuery } from '../../lib/api.ts';
-import { plural, visibleText } from '../../lib/format.ts';
-import { screenHref } from '../../lib/place.ts';
+import { useRoute } from 'preact-iso';
+import { channels, deliveryStates } from '../../../../domain/notification.ts';
+import { screenHref, useQuery, withQuery } from '../../lib/address.ts';
+import { api, apiPage, apiTotal } from '../../lib/api.ts';
+import { formatMs, plural, visibleText } from '../../lib/format.ts';
+import { jobHref } from '../../lib/jobs.ts';
+import type { Delivery, DeliveryDetail } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
-import { useQuery } from '../../lib/use-query.ts';
 import { Badge } from '../../ui/badge.tsx';
+import { ActionButton, Button, Code, CopyButton } from '../../ui/button.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { FilterChoices, FilterSelect, FilterText } from '../../ui/field.tsx';
-import { Page } from '../../ui/page.tsx';
-import { Pager } from '../../ui/pager.tsx';
-import { Empty, Loading, Problems } from '../../ui/problems.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
-import { answerOf, type Delivery, path, tones } from './delivery-record.ts';
+import { Facts, Page, Section } from '../../ui/page.tsx';
+import { Empty, Loaded, Loading, Problems } from '../../ui/problems.tsx';
+import { type Column, Pager, Table } from '../../ui/table.tsx';
+import { Time } from '../../ui/text.tsx';
+import { answerOf, deliveriesPath, deliveryColumns, deliveryTones } from './delivery.tsx';
 import { Subscriptions } from './subscriptions.tsx';
 
-const columns: readonly Column<Delivery>[] = [
-  { id: 'target', title: 'To', cell: ({ target }) => <span class="file-name">{visibleText(target)}</span> },
-  { id: 'event', title: 'Event', isMinor: true, cell: ({ event_type }) => event_type },
-  {
-    id: 'state',
-    title: 'State',
-    cell: ({ state }) => <Badge tone={tones[state] ?? 'waiting'}>{state}</Badge>,
-  },
-  {
-    id: 'answer',
-    title: 'Last answer',
-    cell: ({ last_status, last_error }) => (
-      <span class="break">{answerOf({ status: last_status, error: last_error })}</span>
-    ),
-  },
-  { id: 'attempts', title: 'Tries', isNumber: true, cell: ({ attempts }) => attempts },
-  {
-    id: 'at',
-    title: 'Last try',
-    isNumber: true,
-    isMinor: true,
-    cell: ({ last_attempt_at }) => <Time at={last_attempt_at} />,
-  },
-];
+const everyMs = 3_000;
+const filters = ['state', 'channel', 'since'] as const;
 
-/** What was sent to whom, and what is still to be sent. */
+/** Lists what was sent to whom, and what is still to be sent. */
 export function Deliveries(): VNode {
   const query = useQuery();
   const [isAsking, setAsking] = useState(false);
-  const asked = withQuery(path, {
-    state: query.get('state'),
-    channel: query.get('channel'),
-    since: query.get('since'),
-    cursor: query.get('cursor'),
+  const given = query.given(filters);
+  const asked = withQuery(deliveriesPath, { ...given, cursor: query.get('cursor') });
+  const { data, error, reload } = useData(asked, (signal) => apiPage<Delivery>(asked, { signal }), {
+    everyMs,
   });
-  const list = useData(asked, (signal) => apiPage<Delivery>(asked, { signal }), { everyMs: 3_000 });
-  const filter = (name: string) => (value: string) =>
-    query.set({ [name]: value, cursor: undefined, row: undefined });
-  const isFiltered = ['state', 'channel', 'since'].some((name) => query.get(name) !== '');
+  const of = (name: string) => ({ value: query.get(name), onChange: query.filter(name) });
   return (
     <Page
       title="Deliveries"
       actions={
-        <button type="button" class="button" disabled={!mayUse('import')} onClick={() => setAsking(true)}>
+        <Button needs="import" onClick={() => setAsking(true)}>
           Replay what was given up …
-        </button>
+        </Button>
       }
     >
       {isAsking ? (
-        <Replay since={query.get('since')} onClose={() => setAsking(false)} onDone={list.reload} />
+        <Replay since={query.get('since')} onClose={() => setAsking(false)} onDone={reload} />
       ) : null}
-      <Subscriptions onSent={list.reload} />
+      <Subscriptions onSent={reload} />
       <search class="filters">
-        <FilterChoices
-          label="State"
-          value={query.get('state')}
-          options={['pending', 'delivered', 'dead'].map((each) => [each, each] as const)}
-          onChange={filter('state')}
-        />
+        <FilterChoices label="State" options={deliveryStates.map((each) => [each, each])} {...of('state')} />
         <FilterSelect
           label="By"
-          value={query.get('channel')}
-          options={[
-            ['', 'All'],
-            ['webhook', 'Webhook'],
-            ['email', 'Mail'],
-          ]}
-          onChange={filter('channel')}
+          options={[['', 'All'], ...channels.map((each) => [each, channelNames[each]] as const)]}
+          {...of('channel')}
         />
-        <FilterText label="Since" type="date" value={query.get('since')} onChange={filter('since')} />
+        <FilterText label="Since" type="date" {...of('since')} />
       </search>
-      <Problems error={list.error} onRetry={list.reload} />
+      <Problems error={error} onRetry={reload} />
       <div class="panel">
-        {list.data === undefined ? (
+        {data === undefined ? (
           <Loading />
-        ) : list.data.items.length === 0 ? (
-          <Empty title={isFiltered ? 'No delivery matches' : 'Nothing has been sent yet'} />
         ) : (
           <>
             <Table
               caption="Deliveries, newest first"
-              columns={columns}
-              rows={list.data.items}
+              columns={deliveryColumns}
+              rows={data.items}
               keyOf={({ delivery_id }) => delivery_id}
               hrefOf={({ delivery_id }) => screenHref(`/deliveries/${delivery_id}`)}
-              selected={query.get('row')}
-              onSelect={(row) => query.set({ row }, { replace: true })}
+              isSelectable
+              empty={
+                <Empty
+                  title={Object.keys(given).length > 0 ? 'No delivery matches' : 'Nothing has been sent yet'}
+                />
+              }
             />
-            <Pager page={list.data} noun={list.data.items.length === 1 ? 'delivery' : 'deliveries'} />
+            {data.items.length === 0 ? null : <Pager page={data} one="delivery" many="deliveries" />}
           </>
         )}
       </div>
@@ -112,36 +81,109 @@ export function Deliveries(): VNode {
   );
 }
 
-/** Without a day: those of the last seven. */
-function Replay({
-  since,
-  onClose,
-  onDone,
-}: {
+const channelNames: Readonly<Record<(typeof channels)[number], string>> = {
+  webhook: 'Webhook',
+  email: 'E-mail',
+};
+const weekMs = 7 * 86_400_000;
+
+interface ReplayProps {
+  /** A day; empty for the last seven. */
   readonly since: string;
   readonly onClose: () => void;
   readonly onDone: () => void;
-}): VNode {
-  const [from] = useState(since === '' ? new Date(Date.now() - 7 * 86_400_000).toISOString() : since);
+}
+
+function Replay({ since, onClose, onDone }: ReplayProps): VNode {
+  const [from] = useState(since === '' ? new Date(Date.now() - weekMs).toISOString() : since);
   return (
     <Confirm
       title="Replay what was given up"
-      count={async (signal) => {
-        const counted = withQuery(path, { state: 'dead', since: from, limit: 1 });
-        const { metadata } = await api<{ readonly metadata: { readonly total_count: number } }>(counted, {
-          signal,
-        });
-        return metadata.total_count;
-      }}
+      count={(signal) => apiTotal(deliveriesPath, { state: 'dead', since: from }, signal)}
       sentence={(count) =>
         `${plural(count, 'delivery', 'deliveries')} since ${from.slice(0, 10)} ${count === 1 ? 'was' : 'were'} given up. Each is sent again under the id that it had.`
       }
       verb={(count) => `Replay ${plural(count, 'delivery', 'deliveries')}`}
       act={async () => {
-        await api(`${path}/replay`, { method: 'POST', body: { failed_since: from } });
+        await api(`${deliveriesPath}/replay`, { method: 'POST', body: { failed_since: from } });
         onDone();
       }}
       onClose={onClose}
     />
   );
+}
+
+/** One delivery: its attempts with their answers, and its body. */
+export function Delivered(): VNode {
+  const { delivery = '' } = useRoute().params;
+  const own = `${deliveriesPath}/${encodeURIComponent(delivery)}`;
+  const found = useData(own, (signal) => api<DeliveryDetail>(own, { signal }), { everyMs });
+  const replay = async (): Promise<void> => {
+    await api(`${own}/replay`, { method: 'POST' });
+    found.reload();
+  };
+  const state = found.data?.state;
+  return (
+    <Page
+      title="Delivery"
+      parent={{ title: 'Deliveries', href: screenHref('/deliveries') }}
+      aside={state === undefined ? null : <Badge tone={deliveryTones[state]}>{state}</Badge>}
+      actions={
+        <ActionButton needs="import" act={replay}>
+          Send again
+        </ActionButton>
+      }
+    >
+      <Loaded of={found}>{(data) => <Whole of={data} />}</Loaded>
+    </Page>
+  );
+}
+
+function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
+  return (
+    <div class="columns">
+      <div class="stack">
+        <Section title="Details">
+          <Facts
+            of={[
+              ['To', visibleText(of.target)],
+              ['Event', of.event_type],
+              ['Id', of.delivery_id],
+              ['Job', of.job_id === null ? null : <a href={jobHref(of.job_id)}>its job</a>],
+              ['Written', <Time key="at" at={of.created_at} />],
+              ['Delivered', <Time key="end" at={of.delivered_at} />],
+              ['Next try', of.next_at === null ? null : <Time key="next" at={of.next_at} ago />],
+            ]}
+          />
+        </Section>
+        <Section title="Attempts" flush>
+          <Table
+            caption="Attempts, the latest first"
+            columns={tryColumns}
+            rows={of.tries}
+            keyOf={({ attempt }) => String(attempt)}
+            empty={<Empty title="It has not been tried yet" />}
+          />
+        </Section>
+      </div>
+      <Section title="What is sent" aside={<CopyButton text={of.body} />}>
+        <Code>{indented(of.body)}</Code>
+      </Section>
+    </div>
+  );
+}
+
+const tryColumns: readonly Column<DeliveryDetail['tries'][number]>[] = [
+  { title: 'Try', cell: ({ attempt }) => attempt },
+  { title: 'At', cell: ({ begun_at }) => <Time at={begun_at} /> },
+  { title: 'Answer', cell: (each) => <span class="break">{answerOf(each)}</span> },
+  { title: 'Took', is: 'num minor', cell: ({ took_ms }) => formatMs(took_ms) },
+];
+
+function indented(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
 }

@@ -1,31 +1,26 @@
 import type { VNode } from 'preact';
 import { formatCount, formatShare } from '../../lib/format.ts';
-import type { Counts } from '../../lib/job-record.ts';
-import { screenHref } from '../../lib/place.ts';
+import { refusedHref } from '../../lib/jobs.ts';
+import type { Counts } from '../../lib/records.ts';
 
-interface Part {
-  /** As the API and the glossary have it. */
-  readonly name: string;
-  readonly meaning: string;
-}
-
-const parts: readonly Part[] = [
+const parts = [
   { name: 'inserted', meaning: 'the key was not there before' },
   { name: 'updated', meaning: 'changed what was stored' },
   { name: 'unchanged', meaning: 'brought nothing new' },
   { name: 'superseded', meaning: 'a later record of the file has the same key' },
   { name: 'rejected', meaning: 'refused, and not mended since' },
   { name: 'amended', meaning: 'refused, and mended since by another job' },
-];
+] as const;
+type Part = (typeof parts)[number];
 
 interface BalanceProps {
   readonly jobId: string;
   readonly counts: Counts;
-  /** In the file: what has not been read yet is the rest of the bar. */
+  /** Records in the file. Those that have not been read yet are the rest of the bar. */
   readonly total: number;
 }
 
-/** The balance of a load: every record that was read became one of these. */
+/** Shows the balance of a load: every record that was read became one of these. */
 export function Balance({ jobId, counts, total }: BalanceProps): VNode {
   const read = counts['read'] ?? 0;
   const of = (part: Part): number => counts[part.name] ?? 0;
@@ -58,7 +53,7 @@ export function Balance({ jobId, counts, total }: BalanceProps): VNode {
             <dt>
               <span class={`swatch balance-${part.name}`} />
               {part.name === 'rejected' && of(part) > 0 ? (
-                <a href={screenHref(`/jobs/${jobId}/refused`)}>rejected</a>
+                <a href={refusedHref(jobId)}>rejected</a>
               ) : (
                 part.name
               )}

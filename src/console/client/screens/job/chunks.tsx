@@ -1,10 +1,10 @@
 import type { VNode } from 'preact';
+import { useQuery } from '../../lib/address.ts';
 import { formatBytes, formatCount, formatMs, plural } from '../../lib/format.ts';
-import type { Chunk } from '../../lib/job-record.ts';
-import { useQuery } from '../../lib/use-query.ts';
+import type { Chunk } from '../../lib/records.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
+import { Time } from '../../ui/text.tsx';
 
 /** Cells of the strip: of more chunks several share one, which shows what most needs to be seen. */
 const mostCells = 300;
@@ -26,41 +26,19 @@ function shownState({ state, last_error }: Chunk): Shown {
 }
 
 const columns: readonly Column<Chunk>[] = [
-  { id: 'chunk', title: 'Chunk', cell: ({ chunk }) => <span class="num">{chunk}</span> },
+  { title: 'Chunk', cell: ({ chunk }) => <span class="num">{chunk}</span> },
+  { title: 'State', cell: (chunk) => <Badge tone={tones[shownState(chunk)]}>{shownState(chunk)}</Badge> },
+  { title: 'Rows', is: 'num', cell: ({ rows }) => formatCount(rows) },
+  { title: 'Size', is: 'num minor', cell: ({ bytes }) => formatBytes(bytes) },
+  { title: 'Rejected', is: 'num', cell: ({ rejected }) => (rejected === null ? '–' : formatCount(rejected)) },
+  { title: 'Took', is: 'num', cell: ({ ms }) => (ms === null ? '–' : formatMs(ms)) },
   {
-    id: 'state',
-    title: 'State',
-    cell: (chunk) => <Badge tone={tones[shownState(chunk)]}>{shownState(chunk)}</Badge>,
-  },
-  { id: 'rows', title: 'Rows', isNumber: true, cell: ({ rows }) => formatCount(rows) },
-  { id: 'bytes', title: 'Size', isNumber: true, isMinor: true, cell: ({ bytes }) => formatBytes(bytes) },
-  {
-    id: 'rejected',
-    title: 'Rejected',
-    isNumber: true,
-    cell: ({ rejected }) => (rejected === null ? '–' : formatCount(rejected)),
-  },
-  { id: 'ms', title: 'Took', isNumber: true, cell: ({ ms }) => (ms === null ? '–' : formatMs(ms)) },
-  {
-    id: 'attempt',
     title: 'Attempt',
-    isNumber: true,
-    isMinor: true,
+    is: 'num minor',
     cell: ({ attempt, losses }) => (losses === 0 ? attempt : `${attempt} (${plural(losses, 'worker')} lost)`),
   },
-  {
-    id: 'worker',
-    title: 'Worker',
-    isMinor: true,
-    cell: ({ worker }) => <span class="mono">{worker ?? '–'}</span>,
-  },
-  {
-    id: 'done',
-    title: 'Committed',
-    isNumber: true,
-    isMinor: true,
-    cell: ({ end_time }) => <Time at={end_time} />,
-  },
+  { title: 'Worker', is: 'minor', cell: ({ worker }) => <span class="mono">{worker ?? '–'}</span> },
+  { title: 'Committed', is: 'num minor', cell: ({ end_time }) => <Time at={end_time} /> },
 ];
 
 /** The parts of a load, in the order of the file: a strip of their states, and who did each. */

@@ -1,35 +1,31 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
+import { screenHref, withQuery } from '../../lib/address.ts';
+import { apiPage } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import {
-  isLoad,
-  isUnfinished,
-  type JobDetail,
-  type JobHistory,
-  jobTypeNames,
-  workMs,
-} from '../../lib/job-record.ts';
-import { live } from '../../lib/live.ts';
-import { screenHref } from '../../lib/place.ts';
+import { isLoad, isUnfinished, jobTypeNames, refusedHref, workMs } from '../../lib/jobs.ts';
+import type { Delivery, JobDetail, JobHistory } from '../../lib/records.ts';
+import { useData } from '../../lib/use-data.ts';
 import { Badge, StatusBadge } from '../../ui/badge.tsx';
-import { CopyAs, CopyButton } from '../../ui/copy.tsx';
+import { CopyAs, CopyButton } from '../../ui/button.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Facts, Page, Section } from '../../ui/page.tsx';
-import { Loading, Problems } from '../../ui/problems.tsx';
-import { Time } from '../../ui/time.tsx';
+import { type Fact, Facts, Page, Section } from '../../ui/page.tsx';
+import { Loading, Notice, Problems, StaleNotice } from '../../ui/problems.tsx';
+import { Table } from '../../ui/table.tsx';
+import { JobLink, Time } from '../../ui/text.tsx';
+import { deliveryColumns } from '../deliveries/delivery.tsx';
+import { JobActions } from './actions.tsx';
 import { Balance } from './balance.tsx';
+import { Changes } from './changes.tsx';
 import { Chunks } from './chunks.tsx';
-import { JobActions } from './job-actions.tsx';
 import { Phases, waitedMs } from './phases.tsx';
-import { Planned } from './planned.tsx';
 import { sameAgain } from './same-again.ts';
-import { Told } from './told.tsx';
-import { useJob } from './use-job.ts';
+import { type ShownJob, useJob } from './use-job.ts';
 
-/** One load, export or deletion: what the ledger knows of it, while it goes on and ever after. */
+/** One load, export or deletion: what the ledger knows of it, while it runs and afterwards. */
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
-  // With another id it is another screen.
+  // Another id is another screen: nothing of the job before is shown.
   return <JobOf key={id} id={id} />;
 }
 
@@ -43,15 +39,7 @@ function JobOf({ id }: { readonly id: string }): VNode {
       actions={job === undefined ? null : <JobActions job={job} onDone={reload} />}
     >
       <Problems error={error} onRetry={reload} />
-      {live.value.staleSince === null ? null : (
-        <p class="notice">
-          <Icon name="warning" />
-          <span>
-            The server has not been able to read the ledger since <Time at={live.value.staleSince} />. This is
-            how the job stood then.
-          </span>
-        </p>
-      )}
+      <StaleNotice />
       {job === undefined ? (
         error === null ? (
           <Loading rows={10} />
@@ -63,11 +51,7 @@ function JobOf({ id }: { readonly id: string }): VNode {
   );
 }
 
-interface ShownProps {
-  readonly job: JobDetail;
-  readonly history: JobHistory | undefined;
-  readonly chunks: Parameters<typeof Chunks>[0]['chunks'];
-}
+type ShownProps = Pick<ShownJob, 'history' | 'chunks'> & { readonly job: JobDetail };
 
 function Shown({ job, history, chunks }: ShownProps): VNode {
   return (
@@ -92,7 +76,7 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
           <Chunks chunks={chunks} />
         </Section>
       )}
-      {job.plan == null ? null : <Planned jobId={job.job_id} />}
+      {job.plan == null ? null : <Changes jobId={job.job_id} />}
       {isUnfinished(job) ? null : <Told jobId={job.job_id} />}
       <div class="columns">
         <Section title={isLoad(job) ? 'File' : 'Details'}>
@@ -126,7 +110,7 @@ function State({ job }: { readonly job: JobDetail }): VNode {
   );
 }
 
-/** Why it failed, or what its last try ran into; it stays. */
+/** Shows why the job failed, or the error of its last try. */
 function Trouble({ job }: { readonly job: JobDetail }): VNode | null {
   if (job.failure !== null) {
     return (
@@ -141,13 +125,33 @@ function Trouble({ job }: { readonly job: JobDetail }): VNode | null {
   }
   if (job.last_error === null) return null;
   return (
-    <div class="notice">
-      <Icon name="warning" />
-      <div>
-        <p>It is being retried. The last error:</p>
-        <p class="mono break">{job.last_error}</p>
-      </div>
-    </div>
+    <Notice>
+      <p>It is being retried. The last error:</p>
+      <p class="mono break">{job.last_error}</p>
+    </Notice>
+  );
+}
+
+const toldPollMs = 5_000;
+
+/** Shows who was told that the job ended, and what they answered. */
+function Told({ jobId }: { readonly jobId: string }): VNode | null {
+  const path = withQuery('/v1/deliveries', { job_id: jobId });
+  const { data, error, reload } = useData(path, (signal) => apiPage<Delivery>(path, { signal }), {
+    everyMs: toldPollMs,
+  });
+  if (error === null && (data === undefined || data.items.length === 0)) return null;
+  return (
+    <Section title="Notifications" flush>
+      <Problems error={error} onRetry={reload} />
+      <Table
+        caption="Deliveries about the end of this job"
+        columns={deliveryColumns}
+        rows={data?.items ?? []}
+        keyOf={({ delivery_id }) => delivery_id}
+        hrefOf={({ delivery_id }) => screenHref(`/deliveries/${delivery_id}`)}
+      />
+    </Section>
   );
 }
 
@@ -176,7 +180,7 @@ function Refusals({ job }: { readonly job: JobDetail }): VNode | null {
   if (rejects === undefined || rejects.count === 0) return null;
   const codes = Object.entries(rejects.by_code).slice(0, 3);
   return (
-    <a class="job-refusals" href={screenHref(`/jobs/${job.job_id}/refused`)}>
+    <a class="job-refusals" href={refusedHref(job.job_id)}>
       <Icon name="warning" size={12} />
       {plural(rejects.count, 'record')} refused:{' '}
       {codes.map(([code, count]) => `${code} ${formatCount(count)}`).join(', ')}
@@ -184,7 +188,7 @@ function Refusals({ job }: { readonly job: JobDetail }): VNode | null {
   );
 }
 
-/** The work of its present phase; waiting beside it. */
+/** Shows how long the current work has taken, and the waiting. */
 function Took({ job, phases }: { readonly job: JobDetail; readonly phases: JobHistory['phases'] }): VNode {
   const rate = job.rows_per_second;
   const ms = workMs(job);
@@ -199,13 +203,11 @@ function Took({ job, phases }: { readonly job: JobDetail; readonly phases: JobHi
   );
 }
 
-/** Less is no waiting. */
+/** A shorter wait is not shown. */
 const shownWaitMs = 1_000;
 
-type FactList = readonly (readonly [string, ComponentChildren])[];
-
-function factsOf(job: JobDetail): FactList {
-  const common: FactList = [
+function factsOf(job: JobDetail): readonly Fact[] {
+  const common: readonly Fact[] = [
     ['Type', jobTypeNames[job.type] ?? job.type],
     ['Job', <Copied key="job" text={job.job_id} />],
   ];
@@ -228,7 +230,7 @@ function factsOf(job: JobDetail): FactList {
   ];
 }
 
-function loadFacts(job: JobDetail): FactList {
+function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs } = job;
   const format = readAs === null || readAs === undefined ? null : describeFormat(readAs);
   return [
@@ -268,7 +270,7 @@ const origins: Readonly<Record<string, string>> = {
   command_line: 'Command line',
 };
 
-function originFacts(job: JobDetail, { origin, request_id }: JobHistory): FactList {
+function originFacts(job: JobDetail, { origin, request_id }: JobHistory): readonly Fact[] {
   const { kind, name } = origin ?? { kind: '', name: null };
   return [
     [
@@ -280,7 +282,7 @@ function originFacts(job: JobDetail, { origin, request_id }: JobHistory): FactLi
   ];
 }
 
-/** What it was told, name by name; what it was not told is left out. */
+/** Shows the parameters that were given. */
 function Parameters({ of }: { readonly of: JobHistory['parameters'] }): VNode | null {
   const given = Object.entries(of).filter(([name, value]) => name !== 'chunks' && isSaid(value));
   if (given.length === 0) return null;
@@ -299,14 +301,6 @@ function Parameters({ of }: { readonly of: JobHistory['parameters'] }): VNode | 
 function isSaid(value: unknown): boolean {
   if (value === null || value === undefined || value === false) return false;
   return typeof value !== 'object' || Object.keys(value).length > 0;
-}
-
-function JobLink({ id }: { readonly id: string }): VNode {
-  return (
-    <a class="mono" href={screenHref(`/jobs/${id}`)}>
-      {id}
-    </a>
-  );
 }
 
 function Copied({ text }: { readonly text: string }): VNode {

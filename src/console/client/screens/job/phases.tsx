@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { formatMs } from '../../lib/format.ts';
-import type { JobHistory } from '../../lib/job-record.ts';
-import { Time } from '../../ui/time.tsx';
+import type { JobHistory } from '../../lib/records.ts';
+import { Time } from '../../ui/text.tsx';
 
 const names: Readonly<Record<string, string>> = {
   accepted: 'Accepted',

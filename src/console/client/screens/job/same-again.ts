@@ -1,19 +1,22 @@
-/* The same job once more: as `curl`, on the command line, as a schedule. Written from what the ledger says it was told to do. */
-import { session } from '../../lib/api.ts';
-import type { JobDetail, JobHistory } from '../../lib/job-record.ts';
-import { isLoad } from '../../lib/job-record.ts';
-import { publicUrl } from '../../lib/place.ts';
-import { type Form, shellWord } from '../../ui/copy.tsx';
-import { type Body, commandOf, curlOf, scheduleOf } from '../export-wish.ts';
-
-const header = '-H "Authorization: Token $SLUICE_KEY"';
-const json = '-H "Content-Type: application/json"';
-const name = 'same-again';
+/* The same job once more, as `curl`, on the command line, as a schedule: written from the parameters in the ledger. */
+import { publicUrl } from '../../lib/address.ts';
+import { timeZone } from '../../lib/format.ts';
+import { isLoad } from '../../lib/jobs.ts';
+import type { JobDetail, JobHistory } from '../../lib/records.ts';
+import {
+  authorization,
+  command,
+  type Form,
+  inEnvironment,
+  scheduleHead,
+  shellWord,
+} from '../../lib/repeat.ts';
+import { type Body, commandOf, curlOf, scheduleOf } from '../export/export-wish.ts';
 
 type Parameters = JobHistory['parameters'];
 type Option = readonly [name: string, value: string | number | boolean];
 
-/** The forms that the job can be written in. */
+/** Returns the forms that the job can be written in. */
 export function sameAgain(
   job: JobDetail,
   { parameters, parameters_cut: isCut }: JobHistory,
@@ -38,7 +41,7 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
   const isBulk = job.type !== 'import';
   const path = isBulk ? `/v1/${job.type.replace('bulk_identify_', '')}/bulk_identify` : '/v1/imports';
   const file = shellWord(job.filename);
-  const curl = [`curl ${header}`, ...fieldsOf(options, map), fileField(job.filename), publicUrl(path)];
+  const curl = [`curl ${authorization}`, ...fieldsOf(options, map), fileField(job.filename), publicUrl(path)];
   const flags = [
     ...Object.entries(map ?? {}).map(([theirs, ours]) => `--map ${shellWord(`${theirs}=${ours}`)}`),
     ...options.map(([option, value]) =>
@@ -47,8 +50,8 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
     ...inEnvironment(),
   ];
   return [
-    { name: 'curl', text: curl.join(' \\\n  ') },
-    { name: 'Command line', text: [`sluice import ${file}`, ...flags].join(' \\\n  ') },
+    { name: 'curl', text: command(curl) },
+    { name: 'Command line', text: command([`sluice import ${file}`, ...flags]) },
     {
       name: 'Schedule',
       text: loadSchedule(job, options, map),
@@ -57,15 +60,15 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
   ];
 }
 
-/** Of a file that another job has stored: nothing is sent. */
+/** Writes the load of a file that another job has stored: nothing is sent. */
 function storedForms(parameters: Parameters, from: string): readonly Form[] {
   const fields = fieldsOf(loadOptions(parameters), mapOf(parameters));
-  const take = `curl -X POST ${header} ${publicUrl(`/v1/background_jobs/${from}/upload`)}`;
-  const load = [`curl ${header}`, '-F "upload_id=$UPLOAD"', ...fields, publicUrl('/v1/imports')];
+  const take = `curl -X POST ${authorization} ${publicUrl(`/v1/background_jobs/${from}/upload`)}`;
+  const load = [`curl ${authorization}`, '-F "upload_id=$UPLOAD"', ...fields, publicUrl('/v1/imports')];
   return [
     {
       name: 'curl',
-      text: `UPLOAD=$(${take} | grep -o '"upload_id":"[^"]*"' | cut -d'"' -f4)\n${load.join(' \\\n  ')}`,
+      text: `UPLOAD=$(${take} | grep -o '"upload_id":"[^"]*"' | cut -d'"' -f4)\n${command(load)}`,
       hint: 'It takes the file that another job has stored.',
     },
   ];
@@ -74,24 +77,24 @@ function storedForms(parameters: Parameters, from: string): readonly Form[] {
 function mendingForms(job: JobDetail, { wins }: Parameters, mends: string): readonly Form[] {
   const file = shellWord(job.filename);
   const curl = [
-    `curl ${header}`,
+    `curl ${authorization}`,
     ...(wins === true ? ['-F wins=true'] : []),
     fileField(job.filename),
     publicUrl(`/v1/background_jobs/${mends}/amend`),
   ];
-  const command = [
+  const mend = [
     `sluice jobs mend ${mends} --file ${file}`,
     ...(wins === true ? ['--wins'] : []),
     ...inEnvironment(),
   ];
   const hint = 'The file has the mended records; each refused record is mended once.';
   return [
-    { name: 'curl', text: curl.join(' \\\n  '), hint },
-    { name: 'Command line', text: command.join(' '), hint },
+    { name: 'curl', text: command(curl), hint },
+    { name: 'Command line', text: mend.join(' '), hint },
   ];
 }
 
-/** In quotes of curl's own, what it would read as more than a name. */
+/** Puts a name that curl would read as more than a name into quotes of curl's own. */
 function fileField(filename: string): string {
   const isPlain = /^[\w.-]+$/.test(filename);
   return `-F ${shellWord(`file=@${isPlain ? filename : `"${filename.replace(/[\\"]/g, '\\$&')}"`}`)}`;
@@ -107,7 +110,7 @@ function fieldsOf(
   ];
 }
 
-/** Values as JSON, which YAML is a superset of; what stands several times is a list. */
+/** Writes values as JSON, which YAML is a superset of; an option that is given several times becomes a list. */
 function loadSchedule(
   job: JobDetail,
   options: readonly Option[],
@@ -117,12 +120,8 @@ function loadSchedule(
   for (const [option, value] of options) {
     if (option !== 'dry_run' && option !== 'plan') lists.set(option, [...(lists.get(option) ?? []), value]);
   }
-  const { environment = 'default' } = session.value ?? {};
   return [
-    'schedules:',
-    `  - name: ${name}`,
-    ...(environment === 'default' ? [] : [`    environment: ${environment}`]),
-    '    cron: "0 3 * * *"',
+    ...scheduleHead('same-again'),
     '    load:',
     `      files: { pattern: ${JSON.stringify(`/data/${job.filename}`)} }`,
     ...[...lists].map(
@@ -137,7 +136,7 @@ function mapOf({ map }: Parameters): Readonly<Record<string, string>> | null {
   return Object.keys(given).length === 0 ? null : given;
 }
 
-/** As the API, the flags and a schedule call them. */
+/** Returns the options by the names that the API, the flags and a schedule have for them. */
 function loadOptions(parameters: Parameters): readonly Option[] {
   const { entity, preset, format, options } = parameters;
   const { max_errors, max_changed, max_removed_values, dry_run, plan } = parameters;
@@ -149,16 +148,8 @@ function loadOptions(parameters: Parameters): readonly Option[] {
   if (entity === 'users' || entity === 'companies') add('entity', entity);
   add('preset', preset);
   if (preset == null) add('format', format);
-  for (const [option, value] of Object.entries({
-    max_errors,
-    max_changed,
-    max_removed_values,
-    dry_run,
-    plan,
-  }))
-    add(option, value);
-  for (const [option, value] of Object.entries((options ?? {}) as Readonly<Record<string, unknown>>))
-    add(option, value);
+  const others = { max_errors, max_changed, max_removed_values, dry_run, plan, ...(options ?? {}) };
+  for (const [option, value] of Object.entries(others)) add(option, value);
   return found;
 }
 
@@ -166,22 +157,15 @@ function flagOf(option: string): string {
   return `--${option.replaceAll('_', '-')}`;
 }
 
-/** A key says which environment it is for; the command line has to be told. */
-function inEnvironment(): readonly string[] {
-  const { environment = 'default' } = session.value ?? {};
-  return environment === 'default' ? [] : [`--env ${shellWord(environment)}`];
-}
-
 function exportForms({ request, emails }: Parameters): readonly Form[] {
-  const { environment = 'default' } = session.value ?? {};
   const given = (request ?? {}) as Body;
   const body: Body = Array.isArray(emails) && emails.length > 0 ? { ...given, emails } : given;
   return [
     { name: 'curl', text: curlOf(body, publicUrl('/api/v1/analytics/exports')) },
-    { name: 'Command line', text: [commandOf(body), ...inEnvironment()].join(' \\\n  ') },
+    { name: 'Command line', text: command([commandOf(body), ...inEnvironment()]) },
     {
       name: 'Schedule',
-      text: scheduleOf(body, environment, Intl.DateTimeFormat().resolvedOptions().timeZone),
+      text: scheduleOf(body, timeZone),
       hint: 'Fill in when it is due, and its range: docs/schedules.md.',
     },
   ];
@@ -193,17 +177,9 @@ function deletionForms(job: JobDetail, { purge_exports: purges }: Parameters): r
   const path = `/v1/background_jobs/${job.job_id}/outcomes`;
   const hint = `The ids are not kept with the job; GET ${path} has them. Schedules delete nothing.`;
   const flags = [...(purges === true ? ['--purge-exports'] : []), '--yes', ...inEnvironment()];
+  const curl = curlOf(body, publicUrl(`/v1/${what}`), 'DELETE');
   return [
-    {
-      name: 'curl',
-      text: [
-        `curl -X DELETE ${header}`,
-        json,
-        `-d ${shellWord(JSON.stringify(body))}`,
-        publicUrl(`/v1/${what}`),
-      ].join(' \\\n  '),
-      hint,
-    },
+    { name: 'curl', text: curl, hint },
     { name: 'Command line', text: `sluice delete ${what} --file ids.txt ${flags.join(' ')}`, hint },
   ];
 }

@@ -1,17 +1,11 @@
 import { useState } from 'preact/hooks';
 import { type ApiError, api } from '../../lib/api.ts';
-import {
-  type Chunk,
-  isUnfinished,
-  type JobDetail,
-  type JobHistory,
-  type LiveJob,
-  workMs,
-} from '../../lib/job-record.ts';
+import { isUnfinished, jobPath, workMs } from '../../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../../lib/live.ts';
+import type { Chunk, JobDetail, JobHistory, LiveJob } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 
-/** Where there is no stream the job is asked for again so often. */
+/** How often the job is loaded again while there is no stream. */
 const pollMs = 2_000;
 
 interface JobEvent extends LiveEvent {
@@ -27,12 +21,12 @@ export interface ShownJob {
   readonly reload: () => void;
 }
 
-/** A job as the ledger has it, while it goes on: what the stream says replaces what was loaded. */
+/** Returns the job as the ledger has it at this moment: what the stream says replaces what was loaded. */
 export function useJob(id: string): ShownJob {
-  const path = `/v1/background_jobs/${encodeURIComponent(id)}`;
+  const path = jobPath(id);
   const [now, setNow] = useState<LiveJob | null>(null);
   const [chunks, setChunks] = useState<readonly Chunk[]>([]);
-  // Loaded again when its state changes: who was told, what it was read as, and the like come with the end.
+  // It is loaded again when its state changes, because some of it comes only with the end.
   const state = now === null ? '' : `${now.status} ${now.attempts}`;
   const mayPoll = now === null || isUnfinished(now);
   const everyMs = live.value.isOpen || !mayPoll ? undefined : pollMs;

@@ -1,43 +1,36 @@
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { mayUse } from '../../lib/api.ts';
+import { screenHref, useQuery } from '../../lib/address.ts';
+import { api } from '../../lib/api.ts';
 import { formatClock, formatCount, formatMs, visibleText } from '../../lib/format.ts';
 import { live, useLive } from '../../lib/live.ts';
-import { screenHref } from '../../lib/place.ts';
-import { useQuery } from '../../lib/use-query.ts';
 import { Badge } from '../../ui/badge.tsx';
-import { FilterSelect, FilterText } from '../../ui/field.tsx';
+import { Button, CopyButton } from '../../ui/button.tsx';
+import { FormDialog } from '../../ui/dialog.tsx';
+import { Field, FilterSelect, FilterText, type Options } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Page } from '../../ui/page.tsx';
+import { Facts, Page, Section } from '../../ui/page.tsx';
 import { Empty } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { type JobsEvent, type Line, lineOf, lineOfJob, type RecordsEvent } from './live-record.ts';
-import { RecordDetail } from './record-detail.tsx';
-import { TestRecord } from './test-record.tsx';
+import { JobLink, Time } from '../../ui/text.tsx';
+import { type Entity, profileHref } from '../profiles/profile-record.ts';
+import { type JobsEvent, type Line, lineOf, lineOfJob, type RecordsEvent } from './live-line.ts';
 
-/** Lines that are kept; the table shows those of them that match. */
+/** The number of lines that are kept; the table shows the matching ones. */
 const keptLines = 200;
 
 const columns: readonly Column<Line>[] = [
-  { id: 'at', title: 'At', cell: ({ at }) => <span class="num">{formatClock(at)}</span> },
-  { id: 'route', title: 'By', isMinor: true, cell: ({ route }) => route },
-  { id: 'what', title: 'Record', cell: ({ what }) => <span class="live-what">{visibleText(what)}</span> },
+  { title: 'At', cell: ({ at }) => <span class="num">{formatClock(at)}</span> },
+  { title: 'By', is: 'minor', cell: ({ route }) => route },
+  { title: 'Record', cell: ({ what }) => <span class="live-what">{visibleText(what)}</span> },
   {
-    id: 'outcome',
     title: 'Outcome',
     cell: ({ accepted }) => <Badge tone={accepted ? 'good' : 'bad'}>{accepted ? 'stored' : 'refused'}</Badge>,
   },
+  { title: 'Took', is: 'num minor', cell: ({ ms }) => (ms === null ? '' : formatMs(ms)) },
   {
-    id: 'ms',
-    title: 'Took',
-    isNumber: true,
-    isMinor: true,
-    cell: ({ ms }) => (ms === null ? '' : formatMs(ms)),
-  },
-  {
-    id: 'reason',
     title: 'Reason',
-    isMinor: true,
+    is: 'minor',
     cell: ({ reason }) => <span class="live-what">{visibleText(reason)}</span>,
   },
 ];
@@ -50,7 +43,7 @@ interface Counts {
 
 const none: Counts = { arrived: 0, refused: 0, shown: 0 };
 
-/** Every record as it arrives, those that are refused among them. */
+/** Every record as it arrives, refused ones included. */
 export function Live(): VNode {
   const query = useQuery();
   const [lines, setLines] = useState<readonly Line[]>([]);
@@ -95,19 +88,13 @@ export function Live(): VNode {
       }
       actions={
         <>
-          <button type="button" class="button" onClick={() => (isPaused ? resume() : setPaused(true))}>
+          <Button onClick={() => (isPaused ? resume() : setPaused(true))}>
             <Icon name={isPaused ? 'play' : 'pause'} />
             {isPaused ? 'Resume' : 'Pause'}
-          </button>
-          <button
-            type="button"
-            class="button"
-            disabled={!mayUse('ingest')}
-            title={mayUse('ingest') ? undefined : 'The key lacks the scope ingest'}
-            onClick={() => setSending(true)}
-          >
+          </Button>
+          <Button needs="ingest" onClick={() => setSending(true)}>
             Send a test record
-          </button>
+          </Button>
         </>
       }
     >
@@ -118,23 +105,19 @@ export function Live(): VNode {
         </strong>
         , {formatCount(counts.refused)} of them refused, since somebody began to watch
         {isPaused ? `; paused, ${formatCount(held.current.length)} held back` : ''}. Shows single records and
-        batches that the server {server} takes, and loads when they end; the latest {keptLines}. With several
-        servers, each shows its own; <a href={screenHref('/')}>Pulse</a> counts all.
+        batches that the server {server} receives, and loads when they end; the latest {keptLines}. With
+        several servers, each shows its own; <a href={screenHref('/')}>Pulse</a> counts all.
       </p>
       <div class="panel">
-        {shown.length === 0 ? (
-          <Empty title={lines.length === 0 ? 'Nothing has arrived yet' : 'Nothing matches'} />
-        ) : (
-          <Table
-            caption="Records, latest first"
-            columns={columns}
-            rows={shown}
-            keyOf={({ key }) => key}
-            onOpen={({ key }) => query.set({ row: key }, { replace: true })}
-            selected={query.get('row')}
-            onSelect={(row) => query.set({ row }, { replace: true })}
-          />
-        )}
+        <Table
+          caption="Records, latest first"
+          columns={columns}
+          rows={shown}
+          keyOf={({ key }) => key}
+          onOpen={({ key }) => query.set({ row: key }, { replace: true })}
+          isSelectable
+          empty={<Empty title={lines.length === 0 ? 'Nothing has arrived yet' : 'Nothing matches'} />}
+        />
       </div>
       {selected === undefined ? null : <RecordDetail line={selected} />}
       {isSending ? <TestRecord onClose={() => setSending(false)} /> : null}
@@ -154,33 +137,87 @@ function matches(line: Line, { route, outcome, text }: Wanted): boolean {
   return text === '' || `${line.what} ${line.reason} ${line.body} ${line.keyId}`.toLowerCase().includes(text);
 }
 
+const optionsOf = (names: readonly string[]): Options => [
+  ['', 'All'],
+  ...names.map((name) => [name, name] as const),
+];
+const routes = optionsOf(['identify', 'company', 'track', 'batch', 'import']);
+const outcomes = optionsOf(['stored', 'refused']);
+
 function Filters(): VNode {
   const query = useQuery();
-  const filter = (name: string) => (value: string) => query.set({ [name]: value }, { replace: true });
-  const options = (names: readonly string[]) => [
-    ['', 'All'] as const,
-    ...names.map((name) => [name, name] as const),
-  ];
+  const of = (name: string) => ({
+    value: query.get(name),
+    onChange: (value: string) => query.set({ [name]: value }, { replace: true }),
+  });
   return (
     <search class="filters">
-      <FilterSelect
-        label="By"
-        value={query.get('route')}
-        options={options(['identify', 'company', 'track', 'batch', 'import'])}
-        onChange={filter('route')}
-      />
-      <FilterSelect
-        label="Outcome"
-        value={query.get('outcome')}
-        options={options(['stored', 'refused'])}
-        onChange={filter('outcome')}
-      />
-      <FilterText
-        label="Contains"
-        value={query.get('q')}
-        placeholder="id, event, reason"
-        onChange={filter('q')}
-      />
+      <FilterSelect label="By" options={routes} {...of('route')} />
+      <FilterSelect label="Outcome" options={outcomes} {...of('outcome')} />
+      <FilterText label="Contains" placeholder="id, event, reason" {...of('q')} />
     </search>
+  );
+}
+
+/** One record as it was sent, with links to its user or company, or to its job. */
+function RecordDetail({ line }: { readonly line: Line }): VNode {
+  const { at, route, ms, reason, userId, companyId, jobId, keyId, requestId, body } = line;
+  return (
+    <Section title="Record" aside={body === '' ? undefined : <CopyButton text={body} />}>
+      <Facts
+        of={[
+          ['At', <Time key="at" at={at} />],
+          ['By', route],
+          ['Took', ms === null ? null : formatMs(ms)],
+          ['Refused because', reason === '' ? null : visibleText(reason)],
+          ['User', userId === null ? null : profileLink('users', userId)],
+          ['Company', companyId === null ? null : profileLink('companies', companyId)],
+          ['Job', jobId === null ? null : <JobLink id={jobId} />],
+          ['Key', keyId],
+          ['Request', requestId],
+        ]}
+      />
+      {body === '' ? null : (
+        <section class="live-body" aria-label="As it was sent">
+          <pre class="code">{visibleText(body)}</pre>
+        </section>
+      )}
+    </Section>
+  );
+}
+
+function profileLink(entity: Entity, id: string): VNode {
+  return <a href={profileHref(entity, id)}>{visibleText(id)}</a>;
+}
+
+/** Sends an event of a user, which is stored like any other. */
+function TestRecord({ onClose }: { readonly onClose: () => void }): VNode {
+  const [userId, setUserId] = useState('console-test');
+  const [event, setEvent] = useState('console_test');
+  const body = { user_id: userId, event_name: event, metadata: { sent_from: 'console' } };
+  return (
+    <FormDialog
+      title="Send a test record"
+      verb="Send and store it"
+      isComplete
+      act={() => api('/v1/track', { method: 'POST', body })}
+      onClose={onClose}
+    >
+      <p class="muted">It is an event like any other, and stays until its user is deleted.</p>
+      <Field label="User">
+        <input
+          value={userId}
+          onInput={({ currentTarget }) => setUserId(currentTarget.value)}
+          autocomplete="off"
+        />
+      </Field>
+      <Field label="Event">
+        <input
+          value={event}
+          onInput={({ currentTarget }) => setEvent(currentTarget.value)}
+          autocomplete="off"
+        />
+      </Field>
+    </FormDialog>
   );
 }

@@ -1,6 +1,7 @@
-/* What becomes of a column, as it is chosen, and the map that says so. */
-import type { Query } from '../../lib/use-query.ts';
-import { type InspectedColumn, type Inspection, mapOf } from './inspection.ts';
+/* The role of each column, as it is chosen, and the map that says so. */
+import type { Query } from '../../lib/address.ts';
+import type { InspectedColumn, Inspection } from '../../lib/records.ts';
+import { mapOf } from './inspection.ts';
 
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
 
@@ -27,7 +28,7 @@ export function roleOf({ becomes }: InspectedColumn): Role {
   return becomes.startsWith(within) ? 'property' : 'other';
 }
 
-/** The name of the property that it becomes. */
+/** Returns the name of the property that the column becomes. */
 export function propertyOf({ name, becomes }: InspectedColumn): string {
   return becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
 }
@@ -45,7 +46,7 @@ function asChosen(columns: readonly InspectedColumn[], answered: Map, map: Map):
   });
 }
 
-/** What the server found, with the columns and the map as they are chosen by now. */
+/** Returns the inspection with the columns and the map that are chosen by now. */
 export function withChoices(query: Query, found: Inspection): Inspection {
   const map = mapOf(query);
   return map === null ? found : { ...found, map, columns: asChosen(found.columns, found.map, map) };
@@ -57,7 +58,7 @@ function becomesOf(name: string, ours: string | undefined): string | null {
   return fixed.has(ours) || ours.startsWith(within) ? ours : within + ours;
 }
 
-/** The map with another role for a column. An id is one column's only: another that had it becomes a property. */
+/** Returns the map with another role for a column. An id belongs to one column: another that had it becomes a property. */
 export function withRole(map: Map, columns: readonly InspectedColumn[], name: string, role: Role): Map {
   const changed: Record<string, string> = { ...map };
   if (role === 'property') setProperty(changed, name, name);
@@ -70,7 +71,7 @@ export function withRole(map: Map, columns: readonly InspectedColumn[], name: st
   return changed;
 }
 
-/** The map with another name for the property that a column becomes. */
+/** Returns the map with another name for the property that a column becomes. */
 export function withProperty(map: Map, name: string, property: string): Map {
   const changed: Record<string, string> = { ...map };
   setProperty(changed, name, property);

@@ -1,17 +1,18 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { api, mayUse } from '../../lib/api.ts';
+import { useState } from 'preact/hooks';
+import type { Query } from '../../lib/address.ts';
+import { api } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
+import type { InspectedColumn, Inspection } from '../../lib/records.ts';
 import { useAction } from '../../lib/use-data.ts';
-import type { Query } from '../../lib/use-query.ts';
-import { Field, FilterSelect } from '../../ui/field.tsx';
-import { Notice } from '../../ui/notice.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Field, FilterSelect, useTyped } from '../../ui/field.tsx';
 import { Section } from '../../ui/page.tsx';
-import { Problems } from '../../ui/problems.tsx';
+import { Notice, Problems } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Value, VisibleText } from '../../ui/visible-text.tsx';
+import { Value, VisibleText } from '../../ui/text.tsx';
 import { propertyOf, type Role, roleOf, withProperty, withRole } from './column-role.ts';
-import { type InspectedColumn, type Inspection, optionsOf } from './inspection.ts';
+import { optionsOf } from './inspection.ts';
 import { Outcome } from './outcome.tsx';
 import { StartPlan } from './plan.tsx';
 
@@ -20,13 +21,12 @@ interface Props {
   readonly found: Inspection;
 }
 
-/** What becomes of each column. The server reads the file again with whatever is chosen. */
+/** Shows what each column becomes. The server reads the file again with each choice. */
 export function Columns({ query, found }: Props): VNode {
   const choose = (map: Readonly<Record<string, string>>): void =>
     query.set({ map: JSON.stringify(map), mapping: undefined, plan: undefined }, { replace: true });
   const columns: readonly Column<InspectedColumn>[] = [
     {
-      id: 'name',
       title: 'Column',
       cell: ({ name }) => (
         <span class="column-name">
@@ -34,24 +34,14 @@ export function Columns({ query, found }: Props): VNode {
         </span>
       ),
     },
+    { title: 'Becomes', cell: (column) => <Becomes column={column} found={found} onChange={choose} /> },
+    { title: 'Type', is: 'minor', cell: ({ type }) => <span class="muted">{type ?? '–'}</span> },
     {
-      id: 'becomes',
-      title: 'Becomes',
-      cell: (column) => <Becomes column={column} found={found} onChange={choose} />,
-    },
-    {
-      id: 'type',
-      title: 'Type',
-      isMinor: true,
-      cell: ({ type }) => <span class="muted">{type ?? '–'}</span>,
-    },
-    {
-      id: 'filled',
       title: 'Filled',
-      isNumber: true,
+      is: 'num',
       cell: (column) => <Filled column={column} records={found.records - found.rejects.count} />,
     },
-    { id: 'values', title: 'Values', cell: (column) => <Values column={column} /> },
+    { title: 'Values', cell: (column) => <Values column={column} /> },
   ];
   return (
     <>
@@ -79,7 +69,7 @@ export function Columns({ query, found }: Props): VNode {
   );
 }
 
-/** Why the file cannot be loaded as it is, and what is proposed. */
+/** Says why the file cannot be loaded as it is, and what is proposed. */
 function ProblemNotice({ found }: { readonly found: Inspection }): VNode | null {
   const { problem, columns } = found;
   const proposed = columns.find(({ becomes, reason }) => becomes !== null && /looks like/.test(reason));
@@ -98,23 +88,19 @@ const roles: readonly (readonly [Role, string])[] = [
   ['ignore', 'Ignored'],
 ];
 
-function Becomes({
-  column,
-  found,
-  onChange,
-}: {
+interface BecomesProps {
   readonly column: InspectedColumn;
   readonly found: Inspection;
-  readonly onChange: (map: Readonly<Record<string, string>>) => void;
-}): VNode {
+  readonly onChange: (map: Inspection['map']) => void;
+}
+
+function Becomes({ column, found, onChange }: BecomesProps): VNode {
   const role = roleOf(column);
   const shown = role === 'other' ? [...roles, ['other', column.becomes ?? ''] as const] : roles;
   const property = propertyOf(column);
-  const [name, setName] = useState(property);
-  useEffect(() => setName(property), [property]);
-  const rename = (): void => {
-    if (name.trim() !== '' && name !== property) onChange(withProperty(found.map, column.name, name));
-  };
+  const typed = useTyped(property, (name) => {
+    if (name.trim() !== '') onChange(withProperty(found.map, column.name, name));
+  });
   return (
     <span class="becomes" title={column.reason}>
       <select
@@ -134,13 +120,8 @@ function Becomes({
         <input
           type="text"
           aria-label={`Property that ${column.name} becomes`}
-          value={name}
+          {...typed}
           spellcheck={false}
-          onInput={(event) => setName(event.currentTarget.value)}
-          onBlur={rename}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter') rename();
-          }}
         />
       ) : null}
     </span>
@@ -180,7 +161,7 @@ function Values({ column }: { readonly column: InspectedColumn }): VNode {
   );
 }
 
-/** Those for files with these columns; the one that is used. */
+/** Offers the saved mappings for files with these columns. */
 function SavedMappings({ query, found }: Props): VNode | null {
   const { saved_mappings: saved, mapping } = found;
   const names = mapping === null || saved.includes(mapping) ? saved : [mapping, ...saved];
@@ -195,20 +176,19 @@ function SavedMappings({ query, found }: Props): VNode | null {
   );
 }
 
-/** What a mapping says of how the file is written. */
+/** The options that a saved mapping keeps beside the columns. */
 const kept = ['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity'];
 
 function SaveMapping({ query, found }: Props): VNode {
   const [name, setName] = useState('');
   const [saved, setSaved] = useState('');
   const save = useAction(async () => {
-    const options = Object.fromEntries(
+    const { header, ...options } = Object.fromEntries(
       Object.entries(optionsOf(query)).filter(([option]) => kept.includes(option)),
     );
-    const header = options['header'];
     const body = {
       ...options,
-      ...(typeof header === 'string' && header !== 'none' ? { header: Number(header) } : {}),
+      ...(header === undefined ? {} : { header: header === 'none' ? header : Number(header) }),
       map: found.map,
       ...(found.column_names === null ? {} : { column_names: found.column_names }),
     };
@@ -238,9 +218,9 @@ function SaveMapping({ query, found }: Props): VNode {
             onInput={(event) => setName(event.currentTarget.value)}
           />
         </Field>
-        <button type="submit" class="button" disabled={save.isRunning || !mayUse('import')}>
+        <Button type="submit" needs="import" disabled={save.isRunning}>
           Save the mapping
-        </button>
+        </Button>
         <p aria-live="polite" class="hint">
           {saved === '' ? '' : `Saved as ${saved}.`}
         </p>

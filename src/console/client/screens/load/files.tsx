@@ -1,7 +1,9 @@
 import type { TargetedDragEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Query } from '../../lib/address.ts';
 import { api, mayUse } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
+import type { Upload } from '../../lib/records.ts';
 import {
   cancelSending,
   isBegunHere,
@@ -9,22 +11,20 @@ import {
   type Sending,
   sendFile,
   sendings,
-  type Upload,
 } from '../../lib/uploads.ts';
-import { useAction, useData } from '../../lib/use-data.ts';
-import type { Query } from '../../lib/use-query.ts';
+import { useData } from '../../lib/use-data.ts';
 import { Badge } from '../../ui/badge.tsx';
+import { ActionButton } from '../../ui/button.tsx';
 import { Icon } from '../../ui/icons.tsx';
 import { Section } from '../../ui/page.tsx';
 import { Problems } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
-import { VisibleText } from '../../ui/visible-text.tsx';
+import { Time, VisibleText } from '../../ui/text.tsx';
 import { noOptions } from './inspection.ts';
 
 const pollMs = 5_000;
 
-/** Files are dropped or chosen; below, all that the server keeps of them, whoever sent it. */
+/** Takes files that are dropped or chosen; below are all uploads that the server keeps, whoever sent them. */
 export function Files({ query }: { readonly query: Query }): VNode {
   const isHere = useRef(true);
   const latest = useRef(query);
@@ -42,7 +42,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
     const sent = await Promise.all(files.map(sendFile));
     kept.reload();
     const [only] = sent;
-    // Whoever sent a single file wants to see it.
+    // A single file is shown at once.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
       latest.current.set({ ...noOptions, upload: only, step: 'reading' });
     }
@@ -127,54 +127,42 @@ function rowsOf(underWay: readonly Sending[], kept: readonly Upload[]): Row[] {
     ({ state, uploadId }) => state !== 'done' || !kept.some((each) => each.upload_id === uploadId),
   );
   const taken = new Set(active.map(({ uploadId }) => uploadId));
-  const sent = active.map(
-    (sending): Row => ({
-      key: sending.uploadId ?? sending.key,
-      name: sending.name,
-      size: sending.size,
-      received: sending.sent,
-      uploadId: sending.uploadId,
-      createdAt: null,
-      sending,
+  return [
+    ...active.map((sending): Row => {
+      const { key, name, size, sent, uploadId } = sending;
+      return { key: uploadId ?? key, name, size, received: sent, uploadId, createdAt: null, sending };
     }),
-  );
-  const stored = kept
-    .filter(({ upload_id }) => !taken.has(upload_id))
-    .map(
-      (upload): Row => ({
-        key: upload.upload_id,
-        name: upload.filename ?? 'without a name',
-        size: upload.file_size,
-        received: upload.received_bytes,
-        uploadId: upload.upload_id,
-        createdAt: upload.created_at,
-        sending: null,
-      }),
-    );
-  return [...sent, ...stored];
+    ...kept
+      .filter(({ upload_id }) => !taken.has(upload_id))
+      .map(
+        ({ upload_id, filename, file_size, received_bytes, created_at }): Row => ({
+          key: upload_id,
+          name: filename ?? 'without a name',
+          size: file_size,
+          received: received_bytes,
+          uploadId: upload_id,
+          createdAt: created_at,
+          sending: null,
+        }),
+      ),
+  ];
 }
 
 function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
   return [
-    { id: 'name', title: 'File', cell: (row) => <FileName row={row} query={query} /> },
-    { id: 'size', title: 'Size', isNumber: true, isMinor: true, cell: ({ size }) => formatBytes(size) },
-    { id: 'state', title: 'State', cell: (row) => <State row={row} /> },
-    {
-      id: 'begun',
-      title: 'Started',
-      isNumber: true,
-      isMinor: true,
-      cell: ({ createdAt }) => <Time at={createdAt} />,
-    },
-    { id: 'remove', title: 'Action', isNumber: true, cell: (row) => <Remove row={row} onRemoved={reload} /> },
+    { title: 'File', cell: (row) => <FileName row={row} query={query} /> },
+    { title: 'Size', is: 'num minor', cell: ({ size }) => formatBytes(size) },
+    { title: 'State', cell: (row) => <State row={row} /> },
+    { title: 'Started', is: 'num minor', cell: ({ createdAt }) => <Time at={createdAt} /> },
+    { title: 'Action', is: 'num', cell: (row) => <Remove row={row} onRemoved={reload} /> },
   ];
 }
 
 function FileName({ row, query }: { readonly row: Row; readonly query: Query }): VNode {
   const name = <VisibleText text={row.name} />;
-  if (row.uploadId === null || row.received < row.size) return <span class="file-name">{name}</span>;
+  if (row.uploadId === null || row.received < row.size) return <span class="name">{name}</span>;
   return (
-    <a class="file-name" href={query.href({ ...noOptions, upload: row.uploadId, step: 'reading' })}>
+    <a class="name" href={query.href({ ...noOptions, upload: row.uploadId, step: 'reading' })}>
       {name}
     </a>
   );
@@ -207,26 +195,18 @@ function State({ row }: { readonly row: Row }): VNode {
   );
 }
 
-function Remove({ row, onRemoved }: { readonly row: Row; readonly onRemoved: () => void }): VNode | null {
-  const { uploadId, sending } = row;
-  const action = useAction(async () => {
+function Remove({ row, onRemoved }: { readonly row: Row; readonly onRemoved: () => void }): VNode {
+  const { uploadId, sending, name } = row;
+  const remove = async (): Promise<void> => {
     if (sending !== null) await cancelSending(sending);
     else if (uploadId !== null) await removeUpload(uploadId);
     onRemoved();
-  });
-  const isUnderWay = sending !== null && (sending.state === 'sending' || sending.state === 'waiting');
+  };
+  const isUnderWay = sending?.state === 'sending' || sending?.state === 'waiting';
   return (
-    <>
-      <button
-        type="button"
-        class="button button-quiet"
-        disabled={action.isRunning || !mayUse('import')}
-        onClick={() => void action.run()}
-      >
-        {isUnderWay ? 'Cancel' : 'Remove'}
-        <span class="visually-hidden"> {row.name}</span>
-      </button>
-      <Problems error={action.error} />
-    </>
+    <ActionButton look="quiet" needs="import" act={remove}>
+      {isUnderWay ? 'Cancel' : 'Remove'}
+      <span class="visually-hidden"> {name}</span>
+    </ActionButton>
   );
 }

@@ -1,22 +1,21 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { type Query, useQuery } from '../../lib/address.ts';
 import { api, mayUse } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
+import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
+import type { Inspection, LoadDetail } from '../../lib/records.ts';
 import { removeUpload } from '../../lib/uploads.ts';
-import { useAction } from '../../lib/use-data.ts';
-import { type Query, useQuery } from '../../lib/use-query.ts';
+import { ActionButton } from '../../ui/button.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Notice } from '../../ui/notice.tsx';
 import { Page } from '../../ui/page.tsx';
-import { Loading, Problems } from '../../ui/problems.tsx';
+import { Loading, Notice, Problems } from '../../ui/problems.tsx';
 import { withChoices } from './column-role.ts';
 import { Columns } from './columns.tsx';
 import { Files } from './files.tsx';
-import { type Inspection, noOptions, useInspection } from './inspection.ts';
-import { cancelLoad, isEnded, type LoadDetail } from './load-record.ts';
-import { Plan } from './plan.tsx';
+import { noOptions, useInspection } from './inspection.ts';
+import { Plan, Result } from './plan.tsx';
 import { Reading } from './reading.tsx';
-import { Result } from './result.tsx';
 
 const steps = [
   ['file', 'File'],
@@ -28,8 +27,8 @@ const steps = [
 type Step = (typeof steps)[number][0];
 
 /**
- * A file on its way into the ledger. Everything that was chosen stands in the address, and the file lies with the server:
- * any step can be gone back to, from any browser, and nothing is sent twice.
+ * A file on its way into the ledger. Everything that was chosen stands in the address, and the server keeps the file: any browser
+ * can go back to any step, and nothing is sent twice.
  */
 export function Load(): VNode {
   const query = useQuery();
@@ -60,40 +59,28 @@ export function Load(): VNode {
   );
 }
 
-/** Ends the plan that runs, removes the upload, and leads back to the choice of a file. */
+/** Cancels a plan that runs, removes the upload, and leads back to the choice of a file. */
 function Cancel({ query }: { readonly query: Query }): VNode {
-  const cancel = useAction(async () => {
+  const cancel = async (): Promise<void> => {
     const plan = query.get('plan');
-    if (plan !== '') {
-      const path = `/v1/background_jobs/${plan}`;
-      if (!isEnded(await api<LoadDetail>(path))) await cancelLoad(plan);
-    }
+    if (plan !== '' && isUnfinished(await api<LoadDetail>(jobPath(plan)))) await cancelLoad(plan);
     await removeUpload(query.get('upload'));
     query.set({ ...noOptions, upload: undefined, step: undefined });
-  });
+  };
   return (
-    <>
-      <button
-        type="button"
-        class="button"
-        disabled={cancel.isRunning || !mayUse('import')}
-        onClick={() => void cancel.run()}
-      >
-        Cancel<span class="visually-hidden"> and remove the upload</span>
-      </button>
-      <Problems error={cancel.error} />
-    </>
+    <ActionButton needs="import" act={cancel}>
+      Cancel<span class="visually-hidden"> and remove the upload</span>
+    </ActionButton>
   );
 }
 
-function Inspected({
-  step,
-  ...props
-}: {
+interface InspectedProps {
   readonly step: Step;
   readonly query: Query;
   readonly found: Inspection;
-}): VNode {
+}
+
+function Inspected({ step, ...props }: InspectedProps): VNode {
   if (step === 'columns') return <Columns {...props} />;
   if (step === 'plan') return <Plan {...props} />;
   return <Reading {...props} />;
@@ -109,12 +96,12 @@ function isReachable(query: Query, step: Step): boolean {
   return query.get(step === 'result' ? 'job' : 'upload') !== '';
 }
 
-/** Where one is, and the way back. */
+/** Shows the steps, the current one, and the way back. */
 function Steps({ query, current }: { readonly query: Query; readonly current: Step }): VNode {
   const at = steps.findIndex(([step]) => step === current);
   const nav = useRef<HTMLElement>(null);
   const shown = useRef(current);
-  // Whoever comes to a step by keyboard goes on from here, and not from the top of the page.
+  // The focus moves to the new step, so that the keyboard goes on from here and not from the top of the page.
   useEffect(() => {
     if (shown.current !== current) nav.current?.querySelector<HTMLElement>('[aria-current]')?.focus();
     shown.current = current;

@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
+import type { Query } from '../../lib/address.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
-import type { Query } from '../../lib/use-query.ts';
-import { Notice } from '../../ui/notice.tsx';
-import type { InspectedColumn, Inspection } from './inspection.ts';
+import type { InspectedColumn, Inspection } from '../../lib/records.ts';
+import { Notice } from '../../ui/problems.tsx';
 
 interface Props {
   readonly query: Query;
@@ -71,9 +71,9 @@ function shared(id: InspectedColumn, rows: number, other: InspectedColumn | unde
   return `${most} ${visibleText(other.name)} differs in every row: if it says what a row is about, make it the id.`;
 }
 
-/** A column that is full and different in every row. */
+/** Returns a column that is filled and different in every row. */
 function otherId(
-  columns: readonly InspectedColumn[],
+  columns: Inspection['columns'],
   id: InspectedColumn,
   rows: number,
 ): InspectedColumn | undefined {

@@ -1,24 +1,25 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { api, mayUse } from '../../lib/api.ts';
+import type { OnDrift } from '../../../../domain/load.ts';
+import type { Query } from '../../lib/address.ts';
+import { api } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
-import { apiHref, screenHref } from '../../lib/place.ts';
-import { useAction, useData } from '../../lib/use-data.ts';
-import type { Query } from '../../lib/use-query.ts';
+import { cancelLoad, isEnded, jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
+import type { Inspection, LoadDetail } from '../../lib/records.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
-import { Notice } from '../../ui/notice.tsx';
+import { ActionButton } from '../../ui/button.tsx';
 import { Section } from '../../ui/page.tsx';
-import { Loading, Problems } from '../../ui/problems.tsx';
+import { Loading, Notice, Problems } from '../../ui/problems.tsx';
 import { Balance } from '../job/balance.tsx';
-import { Changes } from './changes.tsx';
-import { type Inspection, mapOf, optionsOf } from './inspection.ts';
-import { cancelLoad, isEnded, type LoadDetail, type PlanDetail, useLoad } from './load-record.ts';
+import { Changes } from '../job/changes.tsx';
+import { RefusedRecords } from '../refused/refused.tsx';
+import { mapOf, noOptions, optionsOf } from './inspection.ts';
 
 interface Props {
   readonly query: Query;
   readonly found: Inspection;
 }
 
-/** As they are asked for: with the map or the preset that is proposed, where none was chosen. */
+/** Returns the options of the load, with the map or the preset that is proposed if none was chosen. */
 function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
   const options = optionsOf(query);
   if (mapOf(query) !== null || query.get('mapping') !== '') return options;
@@ -26,27 +27,21 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
   return Object.keys(map).length === 0 ? options : { ...options, map };
 }
 
-/** Has the server go through the whole file and write nothing. */
+/** Has the server read the whole file without writing anything. */
 export function StartPlan({ query, found }: Props): VNode {
-  const start = useAction(async () => {
+  const start = async (): Promise<void> => {
     const body = { ...loadOptions(query, found), plan: true };
     const { job_id } = await api<{ readonly job_id: string }>('/v1/imports', { method: 'POST', body });
     query.set({ plan: job_id, step: 'plan', job: undefined });
-  });
+  };
   const isIdMissing =
     !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id') &&
     (found.preset === null || mapOf(query) !== null);
   return (
     <>
-      <Problems error={start.error} />
-      <button
-        type="button"
-        class="button button-main"
-        disabled={start.isRunning || isIdMissing || !mayUse('import')}
-        onClick={() => void start.run()}
-      >
+      <ActionButton look="main" needs="import" disabled={isIdMissing} act={start}>
         Plan the load
-      </button>
+      </ActionButton>
       <p class="hint">
         {isIdMissing
           ? 'First choose the column that is the user id or the company id.'
@@ -56,7 +51,7 @@ export function StartPlan({ query, found }: Props): VNode {
   );
 }
 
-/** What the load would do, before it does anything. */
+/** Shows what the load would do, before it does anything. */
 export function Plan({ query, found }: Props): VNode {
   const jobId = query.get('plan');
   const job = useLoad(jobId);
@@ -88,28 +83,23 @@ export function Plan({ query, found }: Props): VNode {
   );
 }
 
-export function Progress({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
-  const done = formatCount(job.completed_rows);
-  const cancel = useAction(() => cancelLoad(job.job_id));
+function Progress({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
   return (
     <Section title={words} aside={<StatusBadge status={job.status} />}>
       <div class="load-progress">
         <progress max={1} value={job.progress} aria-label={words} />
         <p class="num muted" role="status">
-          {done} of {plural(job.total_rows, 'record')} · {formatShare(job.completed_rows, job.total_rows)}
+          {formatCount(job.completed_rows)} of {plural(job.total_rows, 'record')} ·{' '}
+          {formatShare(job.completed_rows, job.total_rows)}
           {job.rows_per_second === null ? '' : ` · ${formatCount(job.rows_per_second)} a second`}
           {job.queue_position === null ? '' : ` · ${plural(job.queue_position, 'job')} ahead`}
         </p>
         {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
-        <Problems error={cancel.error} />
-        <button
-          type="button"
-          class="button"
-          disabled={cancel.isRunning || !mayUse('import')}
-          onClick={() => void cancel.run()}
-        >
-          Stop
-        </button>
+        <div>
+          <ActionButton needs="import" act={() => cancelLoad(job.job_id)}>
+            Stop
+          </ActionButton>
+        </div>
       </div>
     </Section>
   );
@@ -117,19 +107,20 @@ export function Progress({ job, words }: { readonly job: LoadDetail; readonly wo
 
 function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDetail }): VNode {
   const { counts, failure } = job;
-  const path = `/v1/background_jobs/${job.job_id}/plan`;
-  const plan = useData(job.plan == null ? null : path, (signal) => api<PlanDetail>(path, { signal }));
   const writes = counts.inserted + counts.updated;
   return (
     <>
       {failure === null ? null : <Notice>{failure.message}</Notice>}
-      {job.duplicate_of === null ? null : <Duplicate jobId={job.duplicate_of} />}
+      {job.duplicate_of === null ? null : (
+        <Notice>
+          The same bytes were loaded before, by <a href={jobHref(job.duplicate_of)}>this job</a>.
+        </Notice>
+      )}
       <Superseded query={query} job={job} />
       <Section title={`${plural(counts.read, 'record')} planned`}>
         <Balance jobId={job.job_id} counts={{ ...counts }} total={job.total_rows} />
       </Section>
-      <Problems error={plan.error} onRetry={plan.reload} />
-      {plan.data === undefined ? null : <Changes plan={plan.data} csv={apiHref(`${path}?format=csv`)} />}
+      {job.plan == null ? null : <Changes jobId={job.job_id} />}
       <div class="step-foot">
         <Apply query={query} job={job} writes={writes} />
       </div>
@@ -137,10 +128,10 @@ function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDeta
   );
 }
 
-/** So many of the records may give way to a later one before it is worth a word. */
+/** The share of superseded records from which a notice is shown. */
 const usualSuperseded = 0.2;
 
-/** Most files have an id once: where many rows share theirs, it is likely to be another column. */
+/** Warns if many rows share their id: most files have an id once, so another column is likely to be the id. */
 function Superseded({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDetail }): VNode | null {
   const { superseded, read } = job.counts;
   if (superseded <= usualSuperseded * read) return null;
@@ -152,21 +143,13 @@ function Superseded({ query, job }: Pick<Props, 'query'> & { readonly job: LoadD
   );
 }
 
-function Duplicate({ jobId }: { readonly jobId: string }): VNode {
-  return (
-    <div class="notice">
-      <p>
-        The same bytes were loaded before, by <a href={screenHref(`/jobs/${jobId}`)}>this job</a>.
-      </p>
-    </div>
-  );
+interface ApplyProps {
+  readonly query: Query;
+  readonly job: LoadDetail;
+  readonly writes: number;
 }
 
-function Apply({
-  query,
-  job,
-  writes,
-}: Pick<Props, 'query'> & { readonly job: LoadDetail; readonly writes: number }): VNode {
+function Apply({ query, job, writes }: ApplyProps): VNode {
   if (job.plan != null && job.plan.applied_at !== null)
     return (
       <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: see the result</a>
@@ -190,33 +173,73 @@ function Apply({
   );
 }
 
-/** Has the server load exactly what it planned. `refuse`: only if no profile of the plan has changed since. */
-export function ApplyButton({
-  query,
-  jobId,
-  onDrift,
-  children,
-}: {
+interface ApplyButtonProps {
   readonly query: Query;
   readonly jobId: string;
-  readonly onDrift: 'refuse' | 'proceed';
+  readonly onDrift: OnDrift;
   readonly children: ComponentChildren;
-}): VNode {
-  const apply = useAction(async () => {
-    await api(`/v1/background_jobs/${jobId}/apply`, { method: 'POST', body: { on_drift: onDrift } });
+}
+
+/** Has the server load exactly what it planned; with `refuse` only if no profile of the plan has changed since. */
+function ApplyButton({ query, jobId, onDrift, children }: ApplyButtonProps): VNode {
+  const apply = async (): Promise<void> => {
+    await api(`${jobPath(jobId)}/apply`, { method: 'POST', body: { on_drift: onDrift } });
     query.set({ step: 'result', job: jobId });
-  });
+  };
+  return (
+    <ActionButton look="main" needs="import" act={apply}>
+      {children}
+    </ActionButton>
+  );
+}
+
+/** Shows the result: the ledger's counts, and below them the refused records, to be mended here. */
+export function Result({ query, jobId }: { readonly query: Query; readonly jobId: string }): VNode {
+  const job = useLoad(jobId);
+  const found = job.data?.job_id === jobId ? job.data : undefined;
+  if (found === undefined)
+    return job.error === null ? <Loading /> : <Problems error={job.error} onRetry={job.reload} />;
+  const { counts, failure } = found;
+  if (!isEnded(found)) {
+    return (
+      <>
+        <Problems error={job.error} onRetry={job.reload} />
+        <Progress job={found} words="Loading" />
+      </>
+    );
+  }
+  const another = { ...noOptions, upload: undefined, step: undefined };
   return (
     <>
-      <Problems error={apply.error} />
-      <button
-        type="button"
-        class="button button-main"
-        disabled={apply.isRunning || !mayUse('import')}
-        onClick={() => void apply.run()}
-      >
-        {children}
-      </button>
+      <Problems error={job.error} />
+      {failure === null ? null : <Notice>{failure.message}</Notice>}
+      {failure?.error_code === 'plan_drifted' ? (
+        <p class="result-links">
+          <ApplyButton query={query} jobId={jobId} onDrift="proceed">
+            Load anyway
+          </ApplyButton>
+          <a
+            class="button button-quiet"
+            href={query.href({ step: 'columns', plan: undefined, job: undefined })}
+          >
+            Plan again
+          </a>
+        </p>
+      ) : null}
+      <Section title={`${plural(counts.read, 'record')} read`} aside={<StatusBadge status={found.status} />}>
+        <Balance jobId={jobId} counts={{ ...counts }} total={found.total_rows} />
+        <p class="result-links">
+          <a class="button" href={jobHref(jobId)}>
+            The job
+          </a>
+          <a class="button button-quiet" href={query.href(another)}>
+            Load another file
+          </a>
+        </p>
+      </Section>
+      {counts.rejected + counts.amended > 0 ? (
+        <RefusedRecords query={query} job={found} onChange={job.reload} />
+      ) : null}
     </>
   );
 }

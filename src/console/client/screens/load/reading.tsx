@@ -1,28 +1,22 @@
 import type { VNode } from 'preact';
-import { advisedEncodings } from '../../../../domain/source.ts';
+import { advisedEncodings, type SourceFormat } from '../../../../domain/source.ts';
+import type { Query } from '../../lib/address.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
-import type { Query } from '../../lib/use-query.ts';
-import { FilterSelect, FilterText } from '../../ui/field.tsx';
+import type { InspectedColumn, Inspection, RefusedSample, StoredRow } from '../../lib/records.ts';
+import { FilterSelect, FilterText, type Options } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Notice } from '../../ui/notice.tsx';
 import { Facts, Section } from '../../ui/page.tsx';
-import { Empty } from '../../ui/problems.tsx';
+import { Empty, Notice } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Value, VisibleText } from '../../ui/visible-text.tsx';
-import {
-  type InspectedColumn,
-  type Inspection,
-  otherOptions,
-  type RefusedSample,
-  type StoredRow,
-} from './inspection.ts';
+import { Value, VisibleText } from '../../ui/text.tsx';
+import { otherOptions } from './inspection.ts';
 
 interface Props {
   readonly query: Query;
   readonly found: Inspection;
 }
 
-const formatNames: Readonly<Record<string, string>> = {
+const formatNames: Readonly<Record<SourceFormat, string>> = {
   csv: 'CSV',
   ndjson: 'NDJSON',
   json: 'JSON',
@@ -31,7 +25,7 @@ const formatNames: Readonly<Record<string, string>> = {
   avro: 'Avro',
 };
 
-/** How the server reads the file, and what the first records come to. What it got wrong is said here. */
+/** Shows how the server reads the file, and its first records. What it got wrong is corrected here. */
 export function Reading({ query, found }: Props): VNode {
   const { read_as: readAs, records, whole_file: isWhole } = found;
   const looked = isWhole ? `all ${plural(records, 'record')}` : `the first ${plural(records, 'record')}`;
@@ -45,13 +39,10 @@ export function Reading({ query, found }: Props): VNode {
         <Section title="The file">
           <Facts
             of={[
-              ['Format', readAs === null ? null : (formatNames[readAs.format] ?? readAs.format)],
+              ['Format', readAs === null ? null : formatNames[readAs.format]],
               ['Size', formatBytes(found.file_size)],
               ['Looked at', looked],
-              [
-                'Header',
-                readAs?.csv === undefined || readAs.csv === null ? null : headerText(readAs.csv.header_line),
-              ],
+              ['Header', readAs?.csv == null ? null : headerText(readAs.csv.header_line)],
               [
                 'SHA-256',
                 <span key="hash" class="mono break">
@@ -82,13 +73,13 @@ function headerText(line: number | null): string {
   return line === null ? 'none; columns are numbered' : `line ${formatCount(line)}`;
 }
 
-/** Those that a message may advise, and others that files come in. */
+/** The encodings that a message may advise, and others that files come in. */
 const encodings = [
   'utf-8',
   ...advisedEncodings,
   ...['iso-8859-2', 'iso-8859-15', 'macintosh', 'utf-16le', 'utf-16be'],
 ];
-const delimiters: readonly (readonly [string, string])[] = [
+const delimiters: Options = [
   ['comma', 'Comma ,'],
   ['semicolon', 'Semicolon ;'],
   ['tab', 'Tab ␉'],
@@ -96,24 +87,24 @@ const delimiters: readonly (readonly [string, string])[] = [
   ['space', 'Space'],
   ['blanks', 'Blanks, any number'],
 ];
-const quotes: readonly (readonly [string, string])[] = [
+const quotes: Options = [
   ['"', 'Double "'],
   ["'", "Single '"],
   ['none', 'None'],
 ];
-const headers: readonly (readonly [string, string])[] = [
+const headers: Options = [
   ['none', 'None'],
   ...Array.from({ length: 5 }, (_, at) => [String(at + 1), `Record ${at + 1}`] as const),
 ];
 
 const entityNames = { users: 'users', companies: 'companies', auto: 'each its own' } as const;
-const entities: readonly (readonly [string, string])[] = [
+const entities: Options = [
   ['users', 'Users'],
   ['companies', 'Companies'],
   ['auto', 'Each its own'],
 ];
 
-/** What was found out, and the choice to say otherwise. */
+/** Shows what was detected, each with the choice to say otherwise. */
 function Dialect({ query, found }: Props): VNode {
   const readAs = found.read_as;
   const csv = readAs?.csv ?? null;
@@ -122,12 +113,7 @@ function Dialect({ query, found }: Props): VNode {
   const isTable = csv !== null || readAs === null;
   const choose = (name: string) => (value: string) =>
     query.set({ [name]: value, map: undefined, plan: undefined }, { replace: true });
-  const select = (
-    name: string,
-    label: string,
-    seen: string | undefined,
-    options: readonly (readonly [string, string])[],
-  ) => (
+  const select = (name: string, label: string, seen: string | undefined, options: Options) => (
     <FilterSelect
       label={label}
       value={query.get(name)}
@@ -170,7 +156,7 @@ function Dialect({ query, found }: Props): VNode {
   );
 }
 
-/** What was said that has no control here, as of a file that is loaded again; each can be taken back. */
+/** Lists given options that have no control here, such as those of a file that is loaded again. Each can be removed. */
 function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const said = otherOptions(query);
   if (said.length === 0) return null;
@@ -196,7 +182,7 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
 
 const shownLines = 20;
 
-/** The beginning as it is written, character by character. */
+/** Shows the beginning of the file, character by character. */
 function Head({ text }: { readonly text: string }): VNode {
   const lines = text.split('\n').slice(0, shownLines);
   return (
@@ -218,13 +204,12 @@ function Head({ text }: { readonly text: string }): VNode {
   );
 }
 
-/** The first records as they would be stored, column by column. */
+/** Shows the first records as they would be stored, column by column. */
 function Records({ found }: { readonly found: Inspection }): VNode {
   const columns: readonly Column<StoredRow>[] = [
-    { id: '#row', title: 'Record', isNumber: true, cell: ({ row }) => formatCount(row) },
+    { title: 'Record', is: 'num', cell: ({ row }) => formatCount(row) },
     ...found.columns.map(
-      (column, at): Column<StoredRow> => ({
-        id: `${at} ${column.name}`,
+      (column): Column<StoredRow> => ({
         title: visibleText(column.name),
         cell: (row) => <Value of={storedValue(row, column)} />,
       }),
@@ -232,16 +217,13 @@ function Records({ found }: { readonly found: Inspection }): VNode {
   ];
   return (
     <Section title="As records" flush>
-      {found.rows.length === 0 ? (
-        <Empty title="No record can be shown">{found.problem?.message}</Empty>
-      ) : (
-        <Table
-          caption="The first records"
-          columns={columns}
-          rows={found.rows}
-          keyOf={({ row }) => String(row)}
-        />
-      )}
+      <Table
+        caption="The first records"
+        columns={columns}
+        rows={found.rows}
+        keyOf={({ row }) => String(row)}
+        empty={<Empty title="No record can be shown">{found.problem?.message}</Empty>}
+      />
     </Section>
   );
 }
@@ -252,10 +234,9 @@ function storedValue(row: StoredRow, { becomes }: InspectedColumn): unknown {
 }
 
 const refusedColumns: readonly Column<RefusedSample>[] = [
-  { id: 'line', title: 'Line', isNumber: true, cell: ({ line }) => formatCount(line) },
-  { id: 'code', title: 'Reason', cell: ({ message }) => <VisibleText text={message} /> },
+  { title: 'Line', is: 'num', cell: ({ line }) => formatCount(line) },
+  { title: 'Reason', cell: ({ message }) => <VisibleText text={message} /> },
   {
-    id: 'raw',
     title: 'As it is written',
     cell: ({ raw }) => (
       <span class="mono raw-cut">

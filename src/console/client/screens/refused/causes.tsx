@@ -1,22 +1,23 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, mayUse } from '../../lib/api.ts';
+import type { Query } from '../../lib/address.ts';
+import { api, apiTotal } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
-import type { Query } from '../../lib/use-query.ts';
+import { jobPath } from '../../lib/jobs.ts';
+import type { LoadDetail, MendProposal, RejectCause } from '../../lib/records.ts';
 import { Badge } from '../../ui/badge.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
-import { VisibleText } from '../../ui/visible-text.tsx';
-import type { LoadDetail } from '../load/load-record.ts';
-import type { Cause, Proposal } from './reject-record.ts';
+import { VisibleText } from '../../ui/text.tsx';
 
 interface Props {
   readonly query: Query;
   readonly job: LoadDetail;
-  readonly causes: readonly Cause[];
+  readonly causes: readonly RejectCause[];
   readonly onChange: () => void;
 }
 
-/** Causes, the most frequent first: how many, what stands there, and what would mend them. */
+/** Lists the causes, the most frequent first: how many records, examples, and what would mend them. */
 export function Causes({ query, job, causes, onChange }: Props): VNode {
   const chosen = query.get('cause');
   return (
@@ -46,7 +47,7 @@ export function Causes({ query, job, causes, onChange }: Props): VNode {
   );
 }
 
-function Title({ cause }: { readonly cause: Cause }): VNode {
+function Title({ cause }: { readonly cause: RejectCause }): VNode {
   return (
     <p class="cause-title">
       <span class="cause-code">{cause.error_code.replaceAll('_', ' ')}</span>
@@ -66,7 +67,7 @@ function Title({ cause }: { readonly cause: Cause }): VNode {
 
 const shownSamples = 3;
 
-function Samples({ cause }: { readonly cause: Cause }): VNode {
+function Samples({ cause }: { readonly cause: RejectCause }): VNode {
   return (
     <ul class="cause-samples">
       {cause.samples.slice(0, shownSamples).map(({ row, value, raw }) => (
@@ -80,7 +81,7 @@ function Samples({ cause }: { readonly cause: Cause }): VNode {
 
 interface ShowProps {
   readonly query: Query;
-  readonly cause: Cause;
+  readonly cause: RejectCause;
   readonly isChosen: boolean;
 }
 
@@ -96,19 +97,19 @@ function Show({ query, cause, isChosen }: ShowProps): VNode {
   );
 }
 
-/** The sentence of a proposal without its count and shape, which stand beside it. */
-function deedOf({ sentence }: Proposal): string {
+/** Returns the sentence of a proposal without its count and shape, which stand beside it. */
+function deedOf({ sentence }: MendProposal): string {
   return sentence.replace(/^\d[\d ]* × .*?: (?=[^:]*$)/s, '');
 }
 
 interface ProposedProps {
   readonly job: LoadDetail;
-  readonly cause: Cause;
-  readonly proposal: Proposal;
+  readonly cause: RejectCause;
+  readonly proposal: MendProposal;
   readonly onChange: () => void;
 }
 
-/** What the mend does, before → after; applied to all records of the cause at once. */
+/** Shows what a mend does, before → after. It is applied to all records of the cause at once. */
 function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
   const [isAsked, setAsked] = useState(false);
   const [first] = proposal.samples;
@@ -120,17 +121,13 @@ function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
       </p>
       {first === undefined ? null : (
         <p class="mono proposal-sample">
-          <span class="before">
-            <VisibleText text={first.before} />
-          </span>
-          {' → '}
-          <span class="after">{first.after === '' ? 'no value' : <VisibleText text={first.after} />}</span>
+          <Change of={first} />
         </p>
       )}
-      <button type="button" class="button" disabled={!mayUse('import')} onClick={() => setAsked(true)}>
+      <Button needs="import" onClick={() => setAsked(true)}>
         Apply to {formatCount(cause.count)}
         <span class="visually-hidden"> records: {deedOf(proposal)}</span>
-      </button>
+      </Button>
       {isAsked ? (
         <Apply
           job={job}
@@ -146,22 +143,11 @@ function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
 
 function Apply(props: ProposedProps & { readonly onClose: () => void }): VNode {
   const { job, cause, proposal, onChange, onClose } = props;
-  const path = `/v1/background_jobs/${job.job_id}`;
-  const count = async (signal: AbortSignal): Promise<number> => {
-    const page = await api<{ readonly metadata: { readonly total_count: number } }>(
-      `${path}/rejects?limit=1&cause=${cause.id}`,
-      { signal },
-    );
-    return page.metadata.total_count;
-  };
-  const act = async (): Promise<void> => {
-    await api(`${path}/amend`, { method: 'POST', body: { apply: proposal.id } });
-    onChange();
-  };
+  const path = jobPath(job.job_id);
   return (
     <Confirm
       title="Mend refused records"
-      count={count}
+      count={(signal) => apiTotal(`${path}/rejects`, { cause: cause.id }, signal)}
       sentence={(number) => (
         <>
           {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. Tried on{' '}
@@ -170,8 +156,24 @@ function Apply(props: ProposedProps & { readonly onClose: () => void }): VNode {
         </>
       )}
       verb={(number) => `Mend ${plural(number, 'record')}`}
-      act={act}
+      act={async () => {
+        await api(`${path}/amend`, { method: 'POST', body: { apply: proposal.id } });
+        onChange();
+      }}
       onClose={onClose}
     />
+  );
+}
+
+/** Shows a value before → after. */
+export function Change({ of: { before, after } }: { readonly of: MendProposal['samples'][number] }): VNode {
+  return (
+    <>
+      <span class="before">
+        <VisibleText text={before} />
+      </span>
+      {' → '}
+      <span class="after">{after === '' ? 'no value' : <VisibleText text={after} />}</span>
+    </>
   );
 }

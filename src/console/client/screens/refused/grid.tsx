@@ -1,16 +1,17 @@
 import type { RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { api, mayUse, withQuery } from '../../lib/api.ts';
+import { type Query, withQuery } from '../../lib/address.ts';
+import { api, type Page } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
+import { jobPath, refusedState } from '../../lib/jobs.ts';
+import type { LoadDetail, Reject, RejectPage } from '../../lib/records.ts';
 import { type Action, useAction, useData } from '../../lib/use-data.ts';
-import type { Query } from '../../lib/use-query.ts';
-import { Icon } from '../../ui/icons.tsx';
-import { Notice } from '../../ui/notice.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Section } from '../../ui/page.tsx';
-import { Empty, Loading, Problems } from '../../ui/problems.tsx';
-import { VisibleText } from '../../ui/visible-text.tsx';
-import { type LoadDetail, refusedState } from '../load/load-record.ts';
-import { bodyOf, type Edits, type RecordEdit, type Reject, type RejectPage } from './reject-record.ts';
+import { Empty, Loading, Notice, Problems } from '../../ui/problems.tsx';
+import { Pager } from '../../ui/table.tsx';
+import { VisibleText } from '../../ui/text.tsx';
+import { bodyOf, type Edits, type RecordEdit } from './reject-record.ts';
 import { Replace } from './replace.tsx';
 import { Row } from './row.tsx';
 import { type Sent, useSent } from './use-sent.ts';
@@ -23,10 +24,10 @@ interface Props {
 
 const rowsOnPage = 50;
 
-/** The records themselves, each to be mended in its place; what is edited is sent back to the same job. */
+/** The refused records, each to be mended in its place. Edits are sent back to the same job. */
 export function Grid({ query, job, onChange }: Props): VNode {
   const cause = query.get('cause');
-  const path = withQuery(`/v1/background_jobs/${job.job_id}/rejects`, {
+  const path = withQuery(`${jobPath(job.job_id)}/rejects`, {
     limit: rowsOnPage,
     cause,
     cursor: query.get('cursor'),
@@ -39,15 +40,15 @@ export function Grid({ query, job, onChange }: Props): VNode {
   const page = useData(`${path} ${refusedState(job)}`, (signal) => api<RejectPage>(path, { signal }));
   const shown = page.data?.data ?? [];
   const columns = page.data?.metadata.columns ?? null;
-  // With all causes shown, a record that has left the page has been mended by somebody.
+  // With all causes shown, a record that has left the page was mended by somebody.
   useEffect(() => {
     if (cause === '') setEdits((before) => stillRefused(before, shown));
   }, [page.data]);
   const send = useAction(async () => {
-    const { job_id } = await api<{ readonly job_id: string }>(
-      `/v1/background_jobs/${job.job_id}/rejects/edits`,
-      { method: 'POST', body: bodyOf(edits, columns) },
-    );
+    const { job_id } = await api<{ readonly job_id: string }>(`${jobPath(job.job_id)}/rejects/edits`, {
+      method: 'POST',
+      body: bodyOf(edits, columns),
+    });
     sent.follow(job_id, edits);
     setEdits(new Map());
   });
@@ -76,13 +77,13 @@ export function Grid({ query, job, onChange }: Props): VNode {
           <Records rejects={rejects} columns={columns} edits={edits} sent={sent} onChange={set} />
         )}
         <SendBar send={send} count={edits.size} onDrop={() => setEdits(new Map())} />
-        <Pages query={query} page={page.data} />
+        {page.data === undefined ? null : <Pager page={asPage(page.data)} one="refused record" />}
       </Section>
     </div>
   );
 }
 
-/** Whoever chooses a cause is taken to its records, which may be far below. */
+/** Scrolls to the records of a cause when it is chosen: they may be far below. */
 function useShown(cause: string): RefObject<HTMLDivElement | null> {
   const place = useRef<HTMLDivElement>(null);
   const shown = useRef(cause);
@@ -103,21 +104,22 @@ function withEdit(edits: Edits, row: number, edit: RecordEdit | null): Edits {
   return next;
 }
 
-/** Drops edits of rows that have left this page. Edits of other pages are kept. */
+/** Drops the edits of rows that have left this page. Edits of other pages are kept. */
 function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
   const rows = new Set(shown.map(({ row }) => row));
   const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];
   return new Map([...edits].filter(([row]) => rows.has(row) || row < first || row > last));
 }
 
-/** Records that were sent and refused once more. */
+/** Tells of records that were sent and refused again. */
 function Again({ sent }: { readonly sent: Sent }): VNode | null {
   const count = sent.again.length;
   if (sent.failure !== null) return <Notice>{`Nothing of it was loaded: ${sent.failure}`}</Notice>;
   if (count === 0) return null;
   return (
     <Notice>
-      {`${plural(count, 'record')} of ${formatCount(sent.count)} ${count === 1 ? 'was' : 'were'} refused again: look at the reason beside ${count === 1 ? 'it' : 'each'}. ${count === 1 ? 'It stands' : 'They stand'} here as sent.`}
+      {plural(count, 'record')} of {formatCount(sent.count)} refused again, and shown here as sent. Look at
+      the reason.
     </Notice>
   );
 }
@@ -183,46 +185,21 @@ function SendBar({ send, count, onDrop }: SendBarProps): VNode | null {
     <div class="send-bar">
       <Problems error={send.error} />
       <p role="status">{plural(count, 'record')} mended here, not sent yet</p>
-      <button type="button" class="button button-quiet" onClick={onDrop}>
+      <Button look="quiet" onClick={onDrop}>
         Discard
-      </button>
-      <button
-        type="button"
-        class="button button-main"
-        disabled={send.isRunning || count === 0 || !mayUse('import')}
+      </Button>
+      <Button
+        look="main"
+        needs="import"
+        disabled={send.isRunning || count === 0}
         onClick={() => void send.run()}
       >
         Send {plural(count, 'record')} back
-      </button>
+      </Button>
     </div>
   );
 }
 
-function Pages({
-  query,
-  page,
-}: {
-  readonly query: Query;
-  readonly page: RejectPage | undefined;
-}): VNode | null {
-  if (page === undefined) return null;
-  const { total_count: total, cursor } = page.metadata;
-  return (
-    <nav class="pager" aria-label="Pages of refused records">
-      <span class="pager-count faint num">
-        {formatCount(page.data.length)} of {plural(total, 'record')}
-      </span>
-      {query.get('cursor') === '' ? null : (
-        <a class="button" href={query.href({ cursor: undefined })}>
-          First page
-        </a>
-      )}
-      {cursor.after === null ? null : (
-        <a class="button" href={query.href({ cursor: cursor.after })}>
-          Next page
-          <Icon name="next" size={12} />
-        </a>
-      )}
-    </nav>
-  );
+function asPage({ data, metadata }: RejectPage): Page<Reject> {
+  return { items: data, total: metadata.total_count, next: metadata.cursor.after };
 }

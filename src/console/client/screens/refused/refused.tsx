@@ -1,21 +1,19 @@
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import { api } from '../../lib/api.ts';
+import { apiHref, type Query, useQuery, withQuery } from '../../lib/address.ts';
+import { api, mayUse } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { screenHref } from '../../lib/place.ts';
-import { useData } from '../../lib/use-data.ts';
-import { type Query, useQuery } from '../../lib/use-query.ts';
+import { isEnded, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
+import type { LoadDetail, RejectCause } from '../../lib/records.ts';
+import { useAction, useData } from '../../lib/use-data.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
 import { Page, Section } from '../../ui/page.tsx';
 import { Empty, Loading, Problems } from '../../ui/problems.tsx';
-import { isEnded, type LoadDetail, refusedState, useLoad } from '../load/load-record.ts';
 import { Causes } from './causes.tsx';
 import { Grid } from './grid.tsx';
-import { MendedFile } from './mended-file.tsx';
-import type { Cause } from './reject-record.ts';
 
-/** What a load refused, to be mended until nothing is left. */
+/** The records that a load refused, to be mended until none is left. */
 export function Refused(): VNode {
   const { job: id = '' } = useRoute().params;
   const query = useQuery();
@@ -23,7 +21,7 @@ export function Refused(): VNode {
   return (
     <Page
       title="Refused records"
-      parent={{ title: visibleText(job.data?.filename ?? 'Job'), href: screenHref(`/jobs/${id}`) }}
+      parent={{ title: visibleText(job.data?.filename ?? 'Job'), href: jobHref(id) }}
       aside={job.data === undefined ? null : <StatusBadge status={job.data.status} />}
     >
       <Problems error={job.error} onRetry={job.reload} />
@@ -42,14 +40,14 @@ interface Props {
   readonly onChange: () => void;
 }
 
-/** The same as part of another screen. */
+/** The same, as a part of another screen too. */
 export function RefusedRecords({ query, job, onChange }: Props): VNode {
   const { counts } = job;
-  const path = `/v1/background_jobs/${job.job_id}/rejects?group_by=cause`;
+  const path = `${jobPath(job.job_id)}/rejects?group_by=cause`;
   const causes = useData(`${path} ${refusedState(job)}`, (signal) =>
-    api<{ readonly data: readonly Cause[] }>(path, { signal }),
+    api<{ readonly data: readonly RejectCause[] }>(path, { signal }),
   );
-  // A cause that is mended is gone: the records of all others are shown again.
+  // A cause that was mended is gone: the records of all others are shown again.
   const cause = query.get('cause');
   const isGone = cause !== '' && causes.data?.data.every(({ id }) => id !== cause) === true;
   useEffect(() => {
@@ -85,7 +83,7 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
   );
 }
 
-/** How many of the records that were refused are mended by now, and what is on its way. */
+/** Shows how many of the refused records are mended by now, and what is on its way. */
 function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
   const { rejected, amended } = job.counts;
   const all = rejected + amended;
@@ -108,10 +106,72 @@ function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
       </p>
       {failed.map(({ job_id }) => (
         <p key={job_id} class="hint">
-          <a href={screenHref(`/jobs/${job_id}`)}>A job that mends some of them failed</a>; those are still
-          refused.
+          <a href={jobHref(job_id)}>A job that mends some of them failed</a>; those are still refused.
         </p>
       ))}
     </section>
   );
+}
+
+/** Downloads all refused records as a file, and takes that file once it is mended. */
+function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
+  const [sent, setSent] = useState('');
+  const isJson = !['csv', 'xlsx'].includes(job.read_as?.format ?? 'csv');
+  const format = isJson ? 'ndjson' : 'csv';
+  const path = jobPath(job.job_id);
+  const [file, setFile] = useState<File | null>(null);
+  const send = useAction(async () => {
+    if (file === null) return;
+    const headers = { 'content-type': isJson ? 'application/x-ndjson' : 'text/csv' };
+    const url = withQuery(`${path}/amend`, { filename: file.name });
+    const { job_id } = await api<{ readonly job_id: string }>(url, { method: 'POST', body: file, headers });
+    setSent(job_id);
+  });
+  useEffect(() => {
+    if (file !== null) void send.run().finally(() => setFile(null));
+  }, [file]);
+  return (
+    <div class="mended-file">
+      <a class="button button-quiet" href={apiHref(withQuery(`${path}/rejects`, { format }))} download>
+        Download all as {format.toUpperCase()}
+      </a>
+      <label class="button button-quiet">
+        <input
+          type="file"
+          class="visually-hidden"
+          disabled={send.isRunning || !mayUse('import')}
+          onChange={(event) => {
+            setFile(event.currentTarget.files?.[0] ?? null);
+            event.currentTarget.value = '';
+          }}
+        />
+        Send the mended file
+      </label>
+      <Problems error={send.error} />
+      {sent === '' ? null : <Outcome key={sent} jobId={sent} onEnd={onChange} />}
+    </div>
+  );
+}
+
+/** Says what became of the mended file. */
+function Outcome({ jobId, onEnd }: { readonly jobId: string; readonly onEnd: () => void }): VNode {
+  const job = useLoad(jobId);
+  const isOver = job.data !== undefined && isEnded(job.data);
+  useEffect(() => {
+    if (isOver) onEnd();
+  }, [isOver]);
+  return (
+    <p class="hint" role="status">
+      {outcomeOf(job.data)}
+    </p>
+  );
+}
+
+function outcomeOf(job: LoadDetail | undefined): string {
+  if (job === undefined || !isEnded(job)) return 'The file is being loaded';
+  const { read, rejected } = job.counts;
+  if (job.status === 'cancelled' || (job.failure !== null && rejected < read))
+    return `Nothing of the file was loaded: ${job.failure?.message ?? job.status}`;
+  const again = rejected === 0 ? '' : `, ${formatCount(rejected)} refused again`;
+  return `${plural(read - rejected, 'record')} of the file mended${again}`;
 }

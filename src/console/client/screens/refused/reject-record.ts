@@ -1,43 +1,5 @@
-/* Refused records as the API shows them, and the edits that are sent back. */
-
-export interface Reject {
-  readonly row: number;
-  readonly line: number;
-  readonly column: string | null;
-  readonly error_code: string;
-  readonly message: string;
-  readonly raw: string;
-  readonly raw_base64: string | null;
-  readonly cells: readonly string[] | null;
-}
-
-export interface RejectPage {
-  readonly data: readonly Reject[];
-  readonly metadata: {
-    readonly cursor: { readonly after: string | null };
-    readonly total_count: number;
-    readonly columns: readonly string[] | null;
-  };
-}
-
-export interface Proposal {
-  readonly id: string;
-  readonly sentence: string;
-  readonly tried: number;
-  readonly accepted: number;
-  readonly ambiguous: boolean;
-  readonly samples: readonly { readonly row: number; readonly before: string; readonly after: string }[];
-}
-
-export interface Cause {
-  readonly id: string;
-  readonly error_code: string;
-  readonly column: string | null;
-  readonly shape: string | null;
-  readonly count: number;
-  readonly samples: readonly { readonly row: number; readonly value: string | null; readonly raw: string }[];
-  readonly proposals: readonly Proposal[];
-}
+/* Edits of refused records, and how they are sent back. */
+import type { Reject } from '../../lib/records.ts';
 
 /** The cells of a record that were edited, by the position of the column; or the text of the record. */
 export type RecordEdit = ReadonlyMap<number, string> | string;
@@ -50,13 +12,13 @@ export function hasCells({ cells }: Reject, columns: readonly string[] | null): 
   return columns !== null && cells !== null && cells.length <= columns.length;
 }
 
-/** The cells of the record, edited, as many as there are columns. */
+/** Returns the edited cells of the record, one for each column. */
 export function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
   const edited = typeof edit === 'object' ? edit : null;
   return columns.map((_, at) => edited?.get(at) ?? cells?.[at] ?? '');
 }
 
-/** The edit with another text in a cell; null where nothing is edited any more. */
+/** Returns the edit with another text in a cell; `null` if nothing is edited any more. */
 export function withCell(
   reject: Reject,
   edit: RecordEdit | undefined,
@@ -74,7 +36,7 @@ export function faultOf({ column }: Reject, columns: readonly string[]): number 
   return column === null ? -1 : columns.indexOf(column);
 }
 
-/** The edits as the API takes them: what was not touched is not sent. */
+/** Returns the edits as the API takes them: cells that were not touched are not sent. */
 export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown {
   const records = [...edits].map(([row, edit]) =>
     typeof edit === 'string'
@@ -84,16 +46,16 @@ export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown
   return { records };
 }
 
-/** What is to be replaced, in one column. */
+/** A text to be replaced, in one column. */
 export interface Replacement {
   readonly column: number;
-  /** Empty: cells with nothing in them. */
+  /** Empty to find empty cells. */
   readonly find: string;
   /** `{row}` in it stands for the number of the record. */
   readonly by: string;
 }
 
-/** With the records in which something was found and replaced. */
+/** Returns the edits, with the records in which the text was found and replaced. */
 export function replaceIn(
   rejects: readonly Reject[],
   columns: readonly string[],
@@ -118,7 +80,7 @@ export function replaceIn(
 
 const bytesPerLine = 16;
 
-/** Bytes as a hex dump shows them. */
+/** Returns the lines of a hex dump. */
 export function hexLines(raw: string, base64: string | null): string[] {
   const bytes =
     base64 === null

@@ -1,10 +1,13 @@
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { api, mayUse } from '../../lib/api.ts';
+import { api } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
+import { jobPath } from '../../lib/jobs.ts';
+import type { Reject, ReplacementPreview } from '../../lib/records.ts';
+import { Button } from '../../ui/button.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
-import { VisibleText } from '../../ui/visible-text.tsx';
-import { type Edits, type Reject, type Replacement, replaceIn } from './reject-record.ts';
+import { Change } from './causes.tsx';
+import { type Edits, type Replacement, replaceIn } from './reject-record.ts';
 
 interface Props {
   readonly rejects: readonly Reject[];
@@ -14,16 +17,16 @@ interface Props {
   readonly all: AllRecords;
 }
 
-/** The refused records of the job, or of the cause that is chosen: those on other pages too. */
+/** The refused records of the job, or of the chosen cause, on all pages. */
 interface AllRecords {
   readonly jobId: string;
-  /** Empty: of any cause. */
+  /** Empty for any cause. */
   readonly cause: string;
   readonly total: number;
   readonly onChange: () => void;
 }
 
-/** One text by another, in one column: in the records that are shown, to be looked at and sent; or by the server, in all. */
+/** Replaces one text by another in one column: in the shown records, to be looked at and sent, or on the server in all. */
 export function Replace({ rejects, columns, edits, onChange, all }: Props): VNode {
   const [column, setColumn] = useState(0);
   const [find, setFind] = useState('');
@@ -53,18 +56,13 @@ export function Replace({ rejects, columns, edits, onChange, all }: Props): VNod
       </label>
       <Text label="Find" value={find} placeholder="empty cells" onInput={setFind} />
       <Text label="Replace with" value={by} placeholder="nothing" onInput={setBy} />
-      <button type="submit" class="button" disabled={count === 0}>
+      <Button type="submit" disabled={count === 0}>
         Replace in {plural(count, 'record')}
-      </button>
+      </Button>
       {isMore ? (
-        <button
-          type="button"
-          class="button"
-          disabled={(find === '' && by === '') || !mayUse('import')}
-          onClick={() => setAsked(true)}
-        >
+        <Button needs="import" disabled={find === '' && by === ''} onClick={() => setAsked(true)}>
           Replace in all {formatCount(all.total)} …
-        </button>
+        </Button>
       ) : null}
       <span class="hint">
         {isMore ? `The first button changes the ${formatCount(rejects.length)} shown. ` : ''}
@@ -77,13 +75,6 @@ export function Replace({ rejects, columns, edits, onChange, all }: Props): VNod
   );
 }
 
-interface Counted {
-  readonly id: string;
-  readonly records: number;
-  readonly is_complete: boolean;
-  readonly samples: readonly { readonly row: number; readonly before: string; readonly after: string }[];
-}
-
 interface ReplaceAllProps {
   readonly wish: Replacement;
   readonly columns: readonly string[];
@@ -91,61 +82,42 @@ interface ReplaceAllProps {
   readonly onClose: () => void;
 }
 
-/** The server says in how many records it would be, of all pages, and then does it. */
+/** Replaces in the records of all pages, after the server has counted them. */
 function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
-  const counted = useRef<Counted | null>(null);
-  const path = `/v1/background_jobs/${all.jobId}`;
-  const { find, by } = wish;
-  const body = {
-    column: columns[wish.column] ?? '',
-    find,
-    by,
-    ...(all.cause === '' ? {} : { cause: all.cause }),
-  };
-  const count = async (signal: AbortSignal): Promise<number> => {
-    const found = await api<Counted>(`${path}/rejects/replacement_preview`, { method: 'POST', body, signal });
-    counted.current = found;
-    return found.records;
-  };
-  const act = async (): Promise<void> => {
-    await api(`${path}/amend`, { method: 'POST', body: { apply: counted.current?.id ?? '' } });
-    all.onChange();
-  };
-  const recordsOf = (number: number): string =>
-    `${counted.current?.is_complete === false ? 'at least ' : ''}${plural(number, 'record')}`;
+  const counted = useRef<ReplacementPreview | null>(null);
+  const path = jobPath(all.jobId);
+  const { column, find, by } = wish;
+  const body = { column: columns[column] ?? '', find, by, ...(all.cause === '' ? {} : { cause: all.cause }) };
+  const isCut = (): boolean => counted.current?.is_complete === false;
+  const recordsOf = (number: number): string => `${isCut() ? 'at least ' : ''}${plural(number, 'record')}`;
   return (
     <Confirm
       title="Replace in refused records"
-      count={count}
+      count={async (signal) => {
+        const url = `${path}/rejects/replacement_preview`;
+        counted.current = await api<ReplacementPreview>(url, { method: 'POST', body, signal });
+        return counted.current.records;
+      }}
       sentence={(number) => (
         <>
           Of {formatCount(all.total)}, {recordsOf(number)} would be changed and loaded, at their place in the
-          file. What is wrong for another reason stays refused.
-          <Sample of={counted.current?.samples[0]} />
+          file. Records that are wrong for another reason stay refused.{' '}
+          {counted.current?.samples[0] === undefined ? null : (
+            <span class="mono proposal-sample">
+              <Change of={counted.current.samples[0]} />
+            </span>
+          )}
         </>
       )}
       verb={(number) => `Replace in ${recordsOf(number)}`}
-      // The time to count may be over before the first one is met.
-      mayBeNone={() => counted.current?.is_complete === false}
-      act={act}
+      // The time to count may be over before the first match is met.
+      mayBeNone={isCut}
+      act={async () => {
+        await api(`${path}/amend`, { method: 'POST', body: { apply: counted.current?.id ?? '' } });
+        all.onChange();
+      }}
       onClose={onClose}
     />
-  );
-}
-
-function Sample({ of: sample }: { readonly of: Counted['samples'][number] | undefined }): VNode | null {
-  if (sample === undefined) return null;
-  return (
-    <span class="mono proposal-sample">
-      {' '}
-      <span class="before">
-        <VisibleText text={sample.before} />
-      </span>
-      {' → '}
-      <span class="after">
-        <VisibleText text={sample.after} />
-      </span>
-    </span>
   );
 }
 
@@ -173,5 +145,5 @@ function Text({ label, value, placeholder, onInput }: TextProps): VNode {
   );
 }
 
-/** That of the server. */
+/** The server takes no longer text. */
 const longestText = 256;

@@ -1,30 +1,23 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { formatCount } from '../../lib/format.ts';
-import { VisibleText } from '../../ui/visible-text.tsx';
-import {
-  cellsOf,
-  faultOf,
-  hasCells,
-  hexLines,
-  type RecordEdit,
-  type Reject,
-  withCell,
-} from './reject-record.ts';
+import type { Reject } from '../../lib/records.ts';
+import { Button, Code } from '../../ui/button.tsx';
+import { VisibleText } from '../../ui/text.tsx';
+import { cellsOf, faultOf, hasCells, hexLines, type RecordEdit, withCell } from './reject-record.ts';
 
 interface Props {
   readonly reject: Reject;
   readonly columns: readonly string[] | null;
-  /** As it was edited here; undefined: not yet. */
+  /** The edit made here, if any. */
   readonly edit: RecordEdit | undefined;
-  /** It was sent, and refused again. */
   readonly isAgain: boolean;
-  /** Sent, and not answered yet: nothing of it can be edited. */
+  /** The record was sent and is not answered yet: it cannot be edited. */
   readonly isSent: boolean;
   readonly onChange: (edit: RecordEdit | null) => void;
 }
 
-/** A refused record: what is at fault is marked, and everything can be mended. Below, on demand, its bytes. */
+/** A refused record: the cell at fault is marked, and every cell can be mended. Its bytes are shown on demand. */
 export function Row(props: Props): VNode {
   const { reject, columns, edit, isAgain, isSent } = props;
   const [areBytesShown, showBytes] = useState(false);
@@ -46,15 +39,10 @@ export function Row(props: Props): VNode {
           <VisibleText text={message} />
         </td>
         <td>
-          <button
-            type="button"
-            class="button button-quiet"
-            aria-expanded={areBytesShown}
-            onClick={() => showBytes(!areBytesShown)}
-          >
+          <Button look="quiet" isExpanded={areBytesShown} onClick={() => showBytes(!areBytesShown)}>
             {areBytesShown ? 'Hide' : 'Show'}
             <span class="visually-hidden"> the bytes of row {row}</span>
-          </button>
+          </Button>
         </td>
       </tr>
       {areBytesShown ? (
@@ -108,13 +96,13 @@ interface CellProps {
   readonly label: string;
   readonly isFault: boolean;
   readonly text: string;
-  /** As the record has it. */
+  /** The text in the record. */
   readonly own: string;
   readonly isSent: boolean;
   readonly onChange: (text: string) => void;
 }
 
-/** An input would drop the line breaks of a cell that has any. */
+/** A cell with line breaks is edited in a textarea, because an input would drop them. */
 function Cell({ label, isFault, text, own, isSent, onChange }: CellProps): VNode {
   const common = {
     'aria-label': label,
@@ -139,7 +127,7 @@ function Cell({ label, isFault, text, own, isSent, onChange }: CellProps): VNode
   );
 }
 
-/** What was typed, with the line breaks of the record: a browser makes LF of each. */
+/** Returns what was typed with the line breaks of the record: a browser turns each into LF. */
 function typed(text: string, own: string): string {
   return own.includes('\r\n') ? text.replaceAll('\n', '\r\n') : text;
 }
@@ -181,10 +169,7 @@ function Bytes({ reject }: { readonly reject: Reject }): VNode {
       <p class="mono break">
         <VisibleText text={reject.raw} />
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too */}
-      <pre class="code" tabIndex={0}>
-        {hexLines(reject.raw, reject.raw_base64).join('\n')}
-      </pre>
+      <Code>{hexLines(reject.raw, reject.raw_base64).join('\n')}</Code>
     </>
   );
 }

@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import { api } from '../../lib/api.ts';
+import { isEnded, jobPath, useLoad } from '../../lib/jobs.ts';
+import type { Reject, RejectPage } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
-import { isEnded, useLoad } from '../load/load-record.ts';
-import type { Edits, Reject, RejectPage } from './reject-record.ts';
+import type { Edits } from './reject-record.ts';
 
 /** Edits that were sent and whose outcome is not known yet. */
 export interface Sent {
@@ -18,7 +19,7 @@ export interface Sent {
 }
 
 const none: Edits = new Map();
-/** Records that were refused again are shown up to so many; all of them are in the list. */
+/** The most records shown as refused again; all of them are in the list. */
 const shownAgain = 200;
 
 /** Follows the job of the edits that were sent last. `onEnd` receives those to send again because the job failed. */
@@ -28,7 +29,7 @@ export function useSent(onEnd: (unsent: Edits) => void): Sent {
   const job = useLoad(jobId === ended ? '' : jobId);
   const load = job.data?.job_id === jobId ? job.data : undefined;
   const isOver = load !== undefined && isEnded(load);
-  const path = `/v1/background_jobs/${jobId}/rejects?limit=${shownAgain}`;
+  const path = `${jobPath(jobId)}/rejects?limit=${shownAgain}`;
   const isRefused = isOver && load.counts.rejected > 0;
   const refused = useData(isRefused ? path : null, async (signal) => ({
     of: jobId,
@@ -39,7 +40,7 @@ export function useSent(onEnd: (unsent: Edits) => void): Sent {
     setEnded(jobId);
     onEnd(load.status === 'completed' ? none : edits);
   }, [isOver, jobId]);
-  // Its records are numbered anew, in the order of the rows.
+  // The records of the job are numbered anew, in the order of the rows.
   const rows = [...edits.keys()].sort((a, b) => a - b);
   const again = isRefused && refused.data?.of === jobId ? refused.data.rejects : [];
   return {

@@ -1,29 +1,28 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
-import { api, apiPage, mayUse } from '../lib/api.ts';
-import { formatCount, plural, shorten, visibleText } from '../lib/format.ts';
-import { publicUrl, screenHref } from '../lib/place.ts';
-import { useData } from '../lib/use-data.ts';
-import { CopyAs, shellWord } from '../ui/copy.tsx';
-import { Confirm } from '../ui/dialog.tsx';
-import { Facts, Page, Section } from '../ui/page.tsx';
-import { Empty, Loading, Problems } from '../ui/problems.tsx';
-import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
+import { publicUrl, screenHref } from '../../lib/address.ts';
+import { api, apiPage } from '../../lib/api.ts';
+import { formatCount, plural, shorten, visibleText } from '../../lib/format.ts';
+import { jobHref } from '../../lib/jobs.ts';
+import type { DeletionPreview, Profile, Property, StoredEvent, UserSegments } from '../../lib/records.ts';
+import { authorization, shellWord } from '../../lib/repeat.ts';
+import { useData } from '../../lib/use-data.ts';
+import { Button, CopyAs } from '../../ui/button.tsx';
+import { Confirm } from '../../ui/dialog.tsx';
+import { Facts, Page, Section } from '../../ui/page.tsx';
+import { Empty, Loaded, Loading, Problems } from '../../ui/problems.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Time } from '../../ui/text.tsx';
 import { ActivityPanel } from './profile-activity.tsx';
-import {
-  type DeletionPreview,
-  type Entity,
-  loadSegments,
-  type Profile,
-  profileScreen,
-  type StoredEvent,
-  valueText,
-  words,
-} from './profile-record.ts';
+import { type Entity, loadSegments, profileHref, valueText, words } from './profile-record.ts';
 
-/** One user: profile, what it did, its segments; export and deletion of it. */
+interface Who {
+  readonly entity: Entity;
+  readonly id: string;
+}
+
+/** One user: profile, events, segments; its export and deletion. */
 export function User(): VNode {
   return <OneProfile entity="users" />;
 }
@@ -69,21 +68,13 @@ function OneProfile({ entity }: { readonly entity: Entity }): VNode {
   );
 }
 
-function Stored({
-  entity,
-  id,
-  profile,
-}: {
-  readonly entity: Entity;
-  readonly id: string;
-  readonly profile: Profile;
-}): VNode {
+function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): VNode {
   const { company_id } = profile;
   const company =
     entity === 'companies' ? null : company_id === null ? (
       'none'
     ) : (
-      <a href={screenHref(profileScreen('companies', company_id))}>{visibleText(company_id)}</a>
+      <a href={profileHref('companies', company_id)}>{visibleText(company_id)}</a>
     );
   return (
     <>
@@ -103,39 +94,35 @@ function Stored({
   );
 }
 
-interface Property {
-  readonly key: string;
-  readonly data_type: string;
-}
-
 function Properties({ entity, of }: { readonly entity: Entity; readonly of: Profile['metadata'] }): VNode {
   const path = words[entity].properties;
   const types = useData(path, (signal) => api<readonly Property[]>(path, { signal }));
   const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
   const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
   const columns: readonly Column<(typeof rows)[number]>[] = [
-    { id: 'name', title: 'Name', cell: ([name]) => <span class="property-name">{visibleText(name)}</span> },
-    { id: 'value', title: 'Value', cell: ([, value]) => <Value of={value} /> },
+    { title: 'Name', cell: ([name]) => <span class="name">{visibleText(name)}</span> },
+    { title: 'Value', cell: ([, value]) => <Value of={value} /> },
     {
-      id: 'type',
       title: 'Type',
-      isMinor: true,
+      is: 'minor',
       cell: ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>,
     },
   ];
   return (
     <Section title="Properties" aside={<span class="faint num">{formatCount(rows.length)}</span>} flush>
       <Problems error={types.error} onRetry={types.reload} />
-      {rows.length === 0 ? (
-        <Empty title="It has no properties" />
-      ) : (
-        <Table caption="Properties, by name" columns={columns} rows={rows} keyOf={([name]) => name} />
-      )}
+      <Table
+        caption="Properties, by name"
+        columns={columns}
+        rows={rows}
+        keyOf={([name]) => name}
+        empty={<Empty title="It has no properties" />}
+      />
     </Section>
   );
 }
 
-/** Beyond it a value is folded. */
+/** A longer value is folded. */
 const longText = 120;
 
 function Value({ of }: { readonly of: unknown }): VNode {
@@ -147,12 +134,6 @@ function Value({ of }: { readonly of: unknown }): VNode {
       <p class="break">{text}</p>
     </details>
   );
-}
-
-interface UserSegments {
-  readonly segment_ids: readonly number[];
-  readonly asked: number;
-  readonly total: number;
 }
 
 function Segments({ id }: { readonly id: string }): ComponentChildren {
@@ -226,66 +207,44 @@ function Members({ id }: { readonly id: string }): VNode {
       aside={<a href={screenHref('/people', { company_id: id })}>All its users</a>}
       flush
     >
-      <Problems error={users.error} onRetry={users.reload} />
-      {users.data === undefined ? (
-        <Loading rows={3} />
-      ) : users.data.items.length === 0 ? (
-        <Empty title="No user belongs to it" />
-      ) : (
-        <Table
-          caption="Users of the company, by id"
-          columns={memberColumns}
-          rows={users.data.items}
-          keyOf={({ user_id = '' }) => user_id}
-          hrefOf={({ user_id = '' }) => screenHref(profileScreen('users', user_id))}
-        />
-      )}
+      <Loaded of={users} rows={3}>
+        {({ items }) => (
+          <Table
+            caption="Users of the company, by id"
+            columns={memberColumns}
+            rows={items}
+            keyOf={({ user_id = '' }) => user_id}
+            hrefOf={({ user_id = '' }) => profileHref('users', user_id)}
+            empty={<Empty title="No user belongs to it" />}
+          />
+        )}
+      </Loaded>
     </Section>
   );
 }
 
 const memberColumns: readonly Column<Profile>[] = [
-  { id: 'id', title: 'Id', cell: ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span> },
-  {
-    id: 'last',
-    title: 'Last seen',
-    isNumber: true,
-    cell: ({ last_seen_at }) => <Time at={last_seen_at} ago />,
-  },
+  { title: 'Id', cell: ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span> },
+  { title: 'Last seen', is: 'num', cell: ({ last_seen_at }) => <Time at={last_seen_at} ago /> },
 ];
 
-function Actions({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
+function Actions({ entity, id }: Who): VNode {
   const [isAsking, setAsking] = useState(false);
   const { one, filter } = words[entity];
-  const mayDelete = mayUse('delete');
   return (
     <>
       <a class="button" href={screenHref('/export', { [filter]: id })}>
         Export this {one}
       </a>
-      <button
-        type="button"
-        class="button"
-        disabled={!mayDelete}
-        title={mayDelete ? undefined : 'The key lacks the scope delete'}
-        onClick={() => setAsking(true)}
-      >
+      <Button needs="delete" onClick={() => setAsking(true)}>
         Delete …
-      </button>
+      </Button>
       {isAsking ? <ConfirmDeletion entity={entity} id={id} onClose={() => setAsking(false)} /> : null}
     </>
   );
 }
 
-function ConfirmDeletion({
-  entity,
-  id,
-  onClose,
-}: {
-  readonly entity: Entity;
-  readonly id: string;
-  readonly onClose: () => void;
-}): VNode {
+function ConfirmDeletion({ entity, id, onClose }: Who & { readonly onClose: () => void }): VNode {
   const { route } = useLocation();
   const found = useRef<DeletionPreview | null>(null);
   const { one } = words[entity];
@@ -303,24 +262,19 @@ function ConfirmDeletion({
         found.current = preview;
         return preview.requested - preview.not_found;
       }}
-      sentence={() => (found.current === null ? '' : <Consequence entity={entity} of={found.current} />)}
+      sentence={() => (found.current === null ? '' : consequence(entity, found.current))}
       verb={() => `Delete this ${one}`}
       act={async () => {
         const job = await api<{ readonly job_id: string }>(`/v1/${entity}`, { method: 'DELETE', body });
-        route(screenHref(`/jobs/${job.job_id}`));
+        route(jobHref(job.job_id));
       }}
       onClose={onClose}
     />
   );
 }
 
-function Consequence({
-  entity,
-  of,
-}: {
-  readonly entity: Entity;
-  readonly of: DeletionPreview;
-}): ComponentChildren {
+/** Returns what would be removed, in a sentence. */
+function consequence(entity: Entity, of: DeletionPreview): string {
   if (of.requested === of.not_found) return 'Nothing of it is stored any more.';
   const atLeast = of.is_complete ? '' : 'at least ';
   const archived =
@@ -332,13 +286,13 @@ function Consequence({
   return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
 }
 
-function Same({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
+function Same({ entity, id }: Who): VNode {
   const url = publicUrl(`/v1/${entity}/${encodeURIComponent(id)}`);
   return (
     <Section title="As command">
       <CopyAs
         forms={[
-          { name: 'curl', text: `curl -H "Authorization: Token $SLUICE_KEY" ${shellWord(url)}` },
+          { name: 'curl', text: `curl ${authorization} ${shellWord(url)}` },
           { name: 'Command line', text: `sluice ${entity} show ${shellWord(id)}` },
         ]}
       />

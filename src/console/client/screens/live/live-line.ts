@@ -1,21 +1,10 @@
 import { formatCount, shorten } from '../../lib/format.ts';
+import { isLoad } from '../../lib/jobs.ts';
 import type { LiveEvent } from '../../lib/live.ts';
-
-/** A record as the live view sends it. */
-export interface LiveRecord {
-  readonly at: string;
-  readonly route: string;
-  readonly request_id: string;
-  readonly key_id: string;
-  readonly ms: number;
-  readonly accepted: boolean;
-  readonly error_code: string | null;
-  readonly message: string | null;
-  readonly body: string;
-}
+import type { LiveJob, LiveRecord } from '../../lib/records.ts';
 
 export interface RecordsEvent extends LiveEvent {
-  /** Host and process id of the one whose records they are. */
+  /** Host and process id of the server whose records they are. */
   readonly server: string;
   readonly arrived: number;
   readonly refused: number;
@@ -67,7 +56,7 @@ export function lineOf(record: LiveRecord): Line {
   };
 }
 
-/** A body that was cut, or is none of JSON, has no fields to show; it is shown as it is. */
+/** A body that was cut, or is not JSON, has no fields to show; it is shown as it is. */
 function parse(body: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(body);
@@ -77,25 +66,13 @@ function parse(body: string): Readonly<Record<string, unknown>> {
   }
 }
 
-interface LiveJob {
-  readonly job_id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly filename: string;
-  readonly counts: Readonly<Record<string, number>> | null;
-  readonly start_time: string;
-  readonly end_time: string | null;
-  readonly failure: { readonly error_code: string; readonly message: string } | null;
-}
-
 export interface JobsEvent extends LiveEvent {
   readonly jobs: readonly LiveJob[];
 }
 
-/** Records of files come as one line, when their load has ended. */
+/** Returns the line of a load that has ended; the records of files are not shown one by one. */
 export function lineOfJob(job: LiveJob): Line | null {
-  const isLoad = job.type === 'import' || job.type.startsWith('bulk_');
-  if (!isLoad || job.end_time === null) return null;
+  if (!isLoad(job) || job.end_time === null) return null;
   const { read = 0, rejected = 0 } = job.counts ?? {};
   const counts = `${formatCount(read)} records, ${formatCount(rejected)} refused`;
   return {

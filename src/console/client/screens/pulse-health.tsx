@@ -1,10 +1,12 @@
 import type { VNode } from 'preact';
-import { plural, visibleText } from '../../lib/format.ts';
-import { screenHref } from '../../lib/place.ts';
-import { Badge, type Tone } from '../../ui/badge.tsx';
-import { Icon } from '../../ui/icons.tsx';
-import { Section } from '../../ui/page.tsx';
-import type { Overview, OverviewFindings, OverviewHealth } from './overview.ts';
+import type { NeedKind } from '../../../domain/need.ts';
+import { screenHref } from '../lib/address.ts';
+import { plural, visibleText } from '../lib/format.ts';
+import { jobHref, refusedHref } from '../lib/jobs.ts';
+import type { Overview, OverviewFindings, OverviewHealth } from '../lib/records.ts';
+import { Badge, type Tone } from '../ui/badge.tsx';
+import { Icon } from '../ui/icons.tsx';
+import { Section } from '../ui/page.tsx';
 
 const healthTones: Readonly<Record<OverviewHealth['status'], readonly [Tone, string]>> = {
   ready: ['good', 'ready'],
@@ -12,23 +14,22 @@ const healthTones: Readonly<Record<OverviewHealth['status'], readonly [Tone, str
   not_ready: ['bad', 'not ready'],
 };
 
-/** Where each need leads; `subject` is the one job or schedule that it is about. */
-const places: Readonly<Record<string, (subject: string | null) => string>> = {
+/** Returns where each need leads; the subject is the one job or schedule that it is about. */
+const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
   records_unaccounted: () => screenHref('/jobs'),
   schedules_failing: (name) => screenHref(name === null ? '/schedules' : `/schedules/${name}`),
   jobs_failed: (job) =>
-    job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : screenHref(`/jobs/${job}`),
+    job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : jobHref(job),
   inbox_files_refused: () => screenHref('/inbox'),
   deliveries_dead: () => screenHref('/deliveries', { state: 'dead' }),
-  records_refused: (job) =>
-    job === null ? screenHref('/jobs', { has_rejects: 'true' }) : screenHref(`/jobs/${job}/refused`),
+  records_refused: (job) => (job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job)),
   inbox_files_with_rejects: () => screenHref('/inbox'),
   runs_skipped: () => screenHref('/schedules'),
 };
 
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 
-/** The day on which the last 24 hours began. */
+/** Returns the day on which the last 24 hours began. */
 export function dayAgo(): string {
   return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
 }
@@ -50,7 +51,7 @@ export function Needs({ of: { needs, health, findings } }: { readonly of: Overvi
         )}
         {needs.map(({ kind, status, subject, says }) => (
           <span key={kind}>
-            <a class={`need-${status}`} href={places[kind]?.(subject) ?? screenHref('/jobs')}>
+            <a class={`need-${status}`} href={places[kind](subject)}>
               {visibleText(says)}
             </a>{' '}
             ·{' '}
@@ -64,8 +65,8 @@ export function Needs({ of: { needs, health, findings } }: { readonly of: Overvi
 
 /** Shows the dependencies that the service lacks; nothing if it has all of them. */
 export function Health({ of: { status, parts } }: { readonly of: OverviewHealth }): VNode | null {
-  const [tone, word] = healthTones[status];
   if (status === 'ready') return null;
+  const [tone, word] = healthTones[status];
   const away = Object.entries(parts).flatMap(([part, state]) => (state === 'away' ? part : []));
   return (
     <Badge tone={tone}>
@@ -78,7 +79,7 @@ export function Health({ of: { status, parts } }: { readonly of: OverviewHealth 
 const findingTones = { ok: 'good', warning: 'warn', failed: 'bad' } as const;
 const order = ['failed', 'warning', 'ok'] as const;
 
-/** What the doctor finds: first what is wrong; what is well is folded away. */
+/** Shows the doctor's findings, first what is wrong. Checks without a finding are folded away. */
 export function Findings({ of, server }: { readonly of: OverviewFindings; readonly server: string }): VNode {
   const wrong = of.items.filter(({ status }) => status !== 'ok');
   const well = of.items.filter(({ status }) => status === 'ok');

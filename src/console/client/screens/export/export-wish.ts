@@ -1,34 +1,33 @@
-/* What an export is asked for: the form as it stands in the address, and the same as body, command line and schedule. */
-import { exportFormatFacts, isExportFormat } from '../../../domain/export-format.ts';
-import { shellWord } from '../ui/copy.tsx';
+/* The form of an export as it stands in the address, and the same as request body, command line and schedule. */
+import { exportFormatFacts, isExportFormat } from '../../../../domain/export-format.ts';
+import { authorization, command, scheduleHead, shellWord } from '../../lib/repeat.ts';
 
-/** Every field by its name in the address; '' for what is not given. */
-export interface Wish {
-  readonly kinds: string;
-  readonly events: string;
-  readonly from: string;
-  readonly to: string;
-  readonly zone: string;
-  readonly segment_id: string;
-  readonly user_id: string;
-  readonly company_id: string;
-  readonly leave_out: string;
-  readonly exclusions: string;
-  readonly format: string;
-  readonly compression: string;
-  readonly layout: string;
-  readonly formulas: string;
-  readonly emails: string;
-}
-
+/** The fields of the form, by their names in the address. */
 export const fields = [
-  ...['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'],
-  ...['exclusions', 'format', 'compression', 'layout', 'formulas', 'emails'],
-] as readonly (keyof Wish)[];
+  'kinds',
+  'events',
+  'from',
+  'to',
+  'zone',
+  'segment_id',
+  'user_id',
+  'company_id',
+  'leave_out',
+  'exclusions',
+  'format',
+  'compression',
+  'layout',
+  'formulas',
+  'emails',
+] as const;
+
+export type Field = (typeof fields)[number];
+/** The value of each field; '' for what is not given. */
+export type Wish = Readonly<Record<Field, string>>;
 
 export type Body = Readonly<Record<string, string | readonly string[] | boolean>>;
 
-/** Ids, addresses and terms are written one a line, or with commas between them. */
+/** Splits ids, addresses or terms, which are written one a line or with commas between them. */
 export function listOf(text: string): readonly string[] {
   return text
     .split(/[\n,]/)
@@ -36,7 +35,7 @@ export function listOf(text: string): readonly string[] {
     .filter((item) => item !== '');
 }
 
-/** The body of the request; what says nothing is left out. */
+/** Returns the body of the request; empty fields are left out. */
 export function bodyOf(wish: Wish): Body {
   const body: Record<string, string | readonly string[] | boolean> = {};
   const put = (name: string, value: string | readonly string[]): void => {
@@ -63,7 +62,7 @@ export function formatOf({ format }: Wish) {
   return exportFormatFacts[isExportFormat(format) ? format : 'ndjson'];
 }
 
-/** A day of UTC as it is; one of the reader's zone as the instant at which it begins, or at which the next one does. */
+/** Returns a day of UTC as it is; a day of the reader's zone as the instant at which it, or the next day, begins. */
 function edge(day: string, zone: string, days: 0 | 1): string {
   if (day === '' || zone !== 'local') return day;
   const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
@@ -94,22 +93,20 @@ export function commandOf(body: Body): string {
     ...left.map((term) => `--exclude ${shellWord(term)}`),
     ...(body['escape_formulas'] === false ? ['--no-escape-formulas'] : []),
   ];
-  return ['sluice export --out export', ...words, ...more].join(' \\\n  ');
+  return command(['sluice export --out export', ...words, ...more]);
 }
 
-export function curlOf(body: Body, url: string): string {
-  return `curl -H "Authorization: Token $SLUICE_KEY" -H "Content-Type: application/json" \\\n  ${shellWord(url)} \\\n  -d ${shellWord(JSON.stringify(body))}`;
+export function curlOf(body: object, url: string, method?: 'DELETE'): string {
+  const head = `curl ${method === undefined ? '' : `-X ${method} `}${authorization} -H "Content-Type: application/json"`;
+  return command([head, shellWord(url), `-d ${shellWord(JSON.stringify(body))}`]);
 }
 
-/** Values as JSON, which YAML is a superset of. */
-export function scheduleOf(body: Body, environment: string, zone: string): string {
+/** Writes values as JSON, which YAML is a superset of. */
+export function scheduleOf(body: Body, zone: string): string {
   const { from: _from, to: _to, ...rest } = body;
   const lines = Object.entries(rest).map(([name, value]) => `      ${name}: ${JSON.stringify(value)}`);
   return [
-    'schedules:',
-    '  - name: my-export',
-    ...(environment === 'default' ? [] : [`    environment: ${environment}`]),
-    '    cron: "0 3 * * *"',
+    ...scheduleHead('my-export'),
     `    timezone: ${zone}`,
     '    export:',
     '      range: yesterday',

@@ -1,13 +1,15 @@
 import type { VNode } from 'preact';
-import { api, withQuery } from '../lib/api.ts';
-import { formatCount, formatShare, plural, timeZone, visibleText } from '../lib/format.ts';
-import { useData } from '../lib/use-data.ts';
-import { useQuery } from '../lib/use-query.ts';
-import { Section } from '../ui/page.tsx';
-import { Empty, Loading, Problems } from '../ui/problems.tsx';
-import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/time.tsx';
-import type { Activity, Entity } from './profile-record.ts';
+import { useQuery, withQuery } from '../../lib/address.ts';
+import { api } from '../../lib/api.ts';
+import { formatCount, formatShare, plural, timeZone, visibleText } from '../../lib/format.ts';
+import type { Activity } from '../../lib/records.ts';
+import { useData } from '../../lib/use-data.ts';
+import { Choices } from '../../ui/field.tsx';
+import { Section } from '../../ui/page.tsx';
+import { Empty, Loaded } from '../../ui/problems.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Time } from '../../ui/text.tsx';
+import type { Entity } from './profile-record.ts';
 
 const ranges = [
   ['30', '30 days'],
@@ -15,58 +17,47 @@ const ranges = [
   ['365', 'a year'],
 ] as const;
 
-/** What a user or company did: events by day, in the reader's zone, and by name. */
+/** Shows the events of a user or company, by day in the reader's zone, and by name. */
 export function ActivityPanel({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
   const query = useQuery();
-  const days = query.get('days') === '' ? '30' : query.get('days');
+  const days = query.get('days') || '30';
   const path = withQuery(`/v1/${entity}/${encodeURIComponent(id)}/activity`, { days, time_zone: timeZone });
-  const { data, error, reload } = useData(path, (signal) => api<Activity>(path, { signal }));
-  const isNobody = error?.status === 404;
+  const activity = useData(path, (signal) => api<Activity>(path, { signal }));
   return (
     <Section
       title="Events by day"
       aside={
-        <fieldset class="choices">
-          <legend class="visually-hidden">Days shown</legend>
-          {ranges.map(([value, text]) => (
-            <label key={value}>
-              <input
-                type="radio"
-                name="days"
-                checked={days === value}
-                onChange={() => query.set({ days: value === '30' ? undefined : value }, { replace: true })}
-              />
-              <span>{text}</span>
-            </label>
-          ))}
-        </fieldset>
+        <Choices
+          label="Days shown"
+          isLabelHidden
+          value={days}
+          options={ranges}
+          onChange={(value) => query.set({ days: value === '30' ? undefined : value }, { replace: true })}
+        />
       }
     >
-      {isNobody ? <Empty title="No events" /> : <Problems error={error} onRetry={reload} />}
-      {data === undefined ? (
-        error === null ? (
-          <Loading rows={4} />
-        ) : null
+      {activity.error?.status === 404 ? (
+        <Empty title="No events" />
       ) : (
-        <Sums of={data} days={Number(days)} isCompany={entity === 'companies'} />
+        <Loaded of={activity} rows={4}>
+          {(data) => <Sums of={data} days={Number(days)} isCompany={entity === 'companies'} />}
+        </Loaded>
       )}
     </Section>
   );
 }
 
-function Sums({
-  of,
-  days,
-  isCompany,
-}: {
+interface SumsProps {
   readonly of: Activity;
   readonly days: number;
   readonly isCompany: boolean;
-}): VNode {
+}
+
+function Sums({ of, days, isCompany }: SumsProps): VNode {
   if (of.events === 0 && isCompany) {
     return (
       <Empty title="No event names this company">
-        Events count here if they carry its company_id. Those that only name a user are on the page of the
+        Events count here if they carry its company_id. Events that only name a user are on the page of that
         user.
       </Empty>
     );
@@ -98,27 +89,17 @@ function Sums({
 
 function nameColumns(total: number): readonly Column<Activity['event_names'][number]>[] {
   return [
-    {
-      id: 'name',
-      title: 'Event',
-      cell: ({ event_name }) => <span class="break">{visibleText(event_name)}</span>,
-    },
-    { id: 'events', title: 'Count', isNumber: true, cell: ({ events }) => formatCount(events) },
-    {
-      id: 'share',
-      title: 'Share',
-      isNumber: true,
-      isMinor: true,
-      cell: ({ events }) => formatShare(events, total),
-    },
-    { id: 'last', title: 'Last', isNumber: true, cell: ({ last_at }) => <Time at={last_at} ago /> },
+    { title: 'Event', cell: ({ event_name }) => <span class="break">{visibleText(event_name)}</span> },
+    { title: 'Count', is: 'num', cell: ({ events }) => formatCount(events) },
+    { title: 'Share', is: 'num minor', cell: ({ events }) => formatShare(events, total) },
+    { title: 'Last', is: 'num', cell: ({ last_at }) => <Time at={last_at} ago /> },
   ];
 }
 
 const height = 64;
 const step = 10;
 
-/** One bar a day, today at the right. The same as a table, for those who do not see it. */
+/** One bar for each day, today at the right. */
 function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: number }): VNode {
   const all = lastDays(days);
   const counts = new Map(of.map(({ day, events }) => [day, events]));
@@ -158,7 +139,7 @@ function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: n
   );
 }
 
-/** In the reader's zone, as the API writes days. */
+/** Returns the last days in the reader's zone, as the API writes days. */
 function lastDays(count: number): string[] {
   const form = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
   const today = new Date();

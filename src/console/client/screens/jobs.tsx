@@ -1,0 +1,228 @@
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Query, useQuery, without, withQuery } from '../lib/address.ts';
+import { api, apiPage, type Page as ListPage } from '../lib/api.ts';
+import { formatBytes, formatCount, formatMs, plural } from '../lib/format.ts';
+import { isUnfinished, jobHref, jobStatuses, jobTypeNames, workMs } from '../lib/jobs.ts';
+import { type LiveEvent, live, useLive } from '../lib/live.ts';
+import type { BulkResult, JobItem, LiveJob } from '../lib/records.ts';
+import { useData } from '../lib/use-data.ts';
+import { Badge, StatusBadge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { Confirm } from '../ui/dialog.tsx';
+import { FilterChoices, FilterSelect, FilterText } from '../ui/field.tsx';
+import { Page } from '../ui/page.tsx';
+import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { type Column, Pager, Table } from '../ui/table.tsx';
+import { FileName, Time } from '../ui/text.tsx';
+
+/** How often the list is loaded again while there is no stream. */
+const pollMs = 3_000;
+/** A list that changes is loaded again no more often than this. */
+const reloadMs = 1_500;
+
+/** A job of the list, with what the stream has said of it since. */
+type Row = JobItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure' | 'dry_run'>>;
+
+const columns: readonly Column<Row>[] = [
+  { title: 'Job', cell: (job) => <FileName name={job.filename} /> },
+  { title: 'Type', is: 'minor', cell: ({ type }) => <span class="muted">{jobTypeNames[type] ?? type}</span> },
+  { title: 'State', cell: (job) => <JobState job={job} /> },
+  { title: 'Rows', is: 'num', cell: ({ total_rows }) => formatCount(total_rows) },
+  { title: 'Size', is: 'num minor', cell: ({ file_size }) => formatBytes(file_size) },
+  { title: 'Accepted', is: 'num', cell: ({ start_time }) => <Time at={start_time} /> },
+  { title: 'Took', is: 'num minor', cell: (job) => formatMs(workMs(job)) },
+];
+
+function JobState({ job }: { readonly job: Row }): VNode {
+  const { status, completed_rows, total_rows, filename, counts, dry_run } = job;
+  const rejected = counts?.['rejected'] ?? 0;
+  return (
+    <span class="job-state">
+      <StatusBadge status={status} />
+      {status === 'processing' && completed_rows !== undefined && total_rows > 0 ? (
+        <progress value={completed_rows / total_rows} max={1} aria-label={`Progress of ${filename}`} />
+      ) : null}
+      {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
+      {rejected > 0 ? <span class="job-rejected num">{formatCount(rejected)} rejected</span> : null}
+    </span>
+  );
+}
+
+const rareFilters = ['until', 'sha256', 'key', 'request_id', 'has_rejects'] as const;
+/** Each filter has the name of the API's parameter, and stands in the address. */
+const jobFilters = ['type', 'status', 'since', 'filename', ...rareFilters] as const;
+
+/** Loads, exports and deletions: one list, newest first, which follows the ledger. */
+export function Jobs(): VNode {
+  const query = useQuery();
+  const filter = query.given(jobFilters);
+  const path = withQuery('/v1/background_jobs', { ...filter, cursor: query.get('cursor') });
+  const jobs = useData(path, (signal) => apiPage<JobItem>(path, { signal }), {
+    everyMs: live.value.isOpen ? undefined : pollMs,
+  });
+  const rows = useLiveRows(jobs.data, jobs.reload);
+  const isFiltered = Object.keys(filter).length > 0;
+  return (
+    <Page title="Jobs" actions={<BulkActions filter={filter} onDone={jobs.reload} />}>
+      <Filters query={query} isFiltered={isFiltered} />
+      <Problems error={jobs.error} onRetry={jobs.reload} />
+      <div class="panel">
+        {jobs.data === undefined ? (
+          <Loading rows={12} />
+        ) : (
+          <>
+            <Table
+              caption="Jobs, newest first"
+              columns={columns}
+              rows={rows}
+              keyOf={({ job_id }) => job_id}
+              hrefOf={({ job_id }) => jobHref(job_id)}
+              isSelectable
+              empty={isFiltered ? noMatch : nothingYet}
+            />
+            {rows.length === 0 ? null : <Pager page={jobs.data} one="job" />}
+          </>
+        )}
+      </div>
+    </Page>
+  );
+}
+
+const noMatch = <Empty title="No job matches">Loosen the filters above.</Empty>;
+const nothingYet = (
+  <Empty title="Nothing has run here yet">
+    Loads, exports and deletions of this environment are listed here, however they are started.
+  </Empty>
+);
+
+interface JobsEvent extends LiveEvent {
+  readonly jobs: readonly LiveJob[];
+}
+
+/** Returns the rows of the page with what the stream says of them. A job that is new, or ends, may change which rows there are. */
+function useLiveRows(page: ListPage<JobItem> | undefined, reload: () => void): readonly Row[] {
+  const [known, setKnown] = useState<ReadonlyMap<string, LiveJob>>(new Map());
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useLive<JobsEvent>('jobs', ({ snapshot, jobs }) => {
+    setKnown((before) => {
+      const next = new Map(snapshot ? [] : before);
+      for (const job of jobs) next.set(job.job_id, job);
+      return next;
+    });
+    const isShown = (job: LiveJob): boolean =>
+      page?.items.some(({ job_id }) => job_id === job.job_id) === true;
+    const isOther = jobs.some((job) => !isShown(job) || known.get(job.job_id)?.status !== job.status);
+    if (snapshot || !isOther || timer.current !== undefined) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      reload();
+    }, reloadMs);
+  });
+  return (page?.items ?? []).map((item): Row => {
+    const now = known.get(item.job_id);
+    // The list may be newer than what the stream said of a job that has ended.
+    if (now === undefined || (!isUnfinished(item) && isUnfinished(now))) return item;
+    return { ...item, ...now };
+  });
+}
+
+function Filters({ query, isFiltered }: { readonly query: Query; readonly isFiltered: boolean }): VNode {
+  const [isMore, setMore] = useState(rareFilters.some((name) => query.get(name) !== ''));
+  const of = (name: string) => ({ value: query.get(name), onChange: query.filter(name) });
+  const dayOf = (name: string) => ({
+    ...of(name),
+    value: query.get(name).slice(0, 10),
+    type: 'date' as const,
+  });
+  return (
+    <search class="filters">
+      <FilterText label="File" placeholder="part of its name" {...of('filename')} />
+      <FilterChoices label="Type" options={Object.entries(jobTypeNames)} {...of('type')} />
+      <FilterChoices label="State" options={jobStatuses.map((each) => [each, each])} {...of('status')} />
+      <FilterText label="Since" {...dayOf('since')} />
+      {isMore ? (
+        <>
+          <FilterText label="Until" {...dayOf('until')} />
+          <FilterSelect label="Refused records" options={refusals} {...of('has_rejects')} />
+          <FilterText label="SHA-256" {...of('sha256')} />
+          <FilterText label="Key" placeholder="id of a key" {...of('key')} />
+          <FilterText label="Request" {...of('request_id')} />
+        </>
+      ) : (
+        <Button look="quiet" onClick={() => setMore(true)}>
+          More filters
+        </Button>
+      )}
+      {isFiltered ? (
+        <a class="button button-quiet" href={query.href(without(jobFilters))}>
+          Clear
+        </a>
+      ) : null}
+    </search>
+  );
+}
+
+const refusals = [
+  ['', 'any'],
+  ['true', 'to be mended'],
+] as const;
+
+const bulkActs = {
+  cancel: {
+    verb: 'Cancel',
+    sentence: (jobs: string) =>
+      `${jobs} that match have not ended and will be cancelled. What they have applied stays.`,
+    none: 'No job that matches can be cancelled.',
+  },
+  retry: {
+    verb: 'Retry',
+    sentence: (jobs: string) => `${jobs} that match failed or were cancelled, and will be queued again.`,
+    none: 'No job that matches can be retried.',
+  },
+} as const;
+
+interface BulkProps {
+  readonly filter: Readonly<Record<string, string>>;
+  readonly onDone: () => void;
+}
+
+/** Cancels or retries the jobs that match. The server counts first, and does nothing if the number has changed by then. */
+function BulkActions({ filter, onDone }: BulkProps): VNode {
+  const [asked, setAsked] = useState<keyof typeof bulkActs | null>(null);
+  const [outcome, setOutcome] = useState<BulkResult | null>(null);
+  const ask = (act: string, body: object, signal?: AbortSignal): Promise<BulkResult> =>
+    api<BulkResult>(`/v1/background_jobs/${act}`, { method: 'POST', body: { filter, ...body }, signal });
+  return (
+    <>
+      {outcome === null ? null : (
+        <span class="muted num" role="status">
+          {formatCount(outcome.done)} of {formatCount(outcome.count)} done
+          {outcome.refused.length === 0 ? '' : `, ${formatCount(outcome.refused.length)} refused`}
+        </span>
+      )}
+      {(['cancel', 'retry'] as const).map((act) => (
+        <Button key={act} needs="import" onClick={() => setAsked(act)}>
+          {bulkActs[act].verb} jobs …
+        </Button>
+      ))}
+      {asked === null ? null : (
+        <Confirm
+          title={`${bulkActs[asked].verb} jobs`}
+          isDestructive={asked === 'cancel'}
+          count={async (signal) => (await ask(asked, {}, signal)).count}
+          sentence={(count) =>
+            count === 0 ? bulkActs[asked].none : bulkActs[asked].sentence(plural(count, 'job'))
+          }
+          verb={(count) => `${bulkActs[asked].verb} ${plural(count, 'job')}`}
+          act={async (count) => {
+            setOutcome(await ask(asked, { expected_count: count }));
+            onDone();
+          }}
+          onClose={() => setAsked(null)}
+        />
+      )}
+    </>
+  );
+}
