@@ -105,6 +105,6 @@ test('Live can be read by everybody', async () => {
     await post('/v1/track', { user_id: 'ada', event_name: 'report_exported', metadata: { format: 'csv' } });
     await post('/v1/track', { user_id: 'ada' });
     await page.getByText('report_exported · ada').first().waitFor();
-    await page.locator('tbody .badge-bad').first().waitFor();
+    await page.locator('tbody .tone-bad').first().waitFor();
   });
 });
