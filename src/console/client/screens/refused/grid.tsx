@@ -118,8 +118,7 @@ function Again({ sent }: { readonly sent: Sent }): VNode | null {
   if (count === 0) return null;
   return (
     <Notice>
-      {plural(count, 'record')} of {formatCount(sent.count)} refused again, and shown here as sent. Look at
-      the reason.
+      {`${plural(count, 'record')} of ${formatCount(sent.count)} ${count === 1 ? 'was' : 'were'} refused again, and shown here as sent. Look at the reason.`}
     </Notice>
   );
 }
