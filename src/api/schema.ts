@@ -6,24 +6,16 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../domain/limits.ts';
 
-const target = Symbol('target');
+const declared: TSchema[] = [];
 
-/** A record that the document names: it stands there once, under components, and other schemas refer to it by `ref`. */
+/** The records that the document names. A file of `src/api` declares its own when it is first imported. */
+export const components: readonly TSchema[] = declared;
+
+/** Declares a record that the document names: it stands there once, under components, and other schemas refer to it by `ref`. */
 export function component<T extends TSchema>(name: string, schema: T) {
   const named = { ...schema, $id: name };
-  return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#`, [target]: named }) };
-}
-
-/** Finds the records that a schema refers to, directly or through other records. */
-export function findComponents(schema: unknown, found = new Map<string, TSchema>()): Map<string, TSchema> {
-  if (typeof schema !== 'object' || schema === null) return found;
-  const { [target]: named } = schema as { readonly [target]?: TSchema & { readonly $id: string } };
-  if (named !== undefined && !found.has(named.$id)) {
-    found.set(named.$id, named);
-    findComponents(named, found);
-  }
-  for (const part of Object.values(schema)) findComponents(part, found);
-  return found;
+  declared.push(named);
+  return { schema: named, ref: Type.Unsafe<Static<T>>({ $ref: `${name}#` }) };
 }
 
 export const closed = { additionalProperties: false } as const;

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import accepts from '@fastify/accepts';
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
+import { components } from '../api/schema.ts';
 import type { System } from '../context.ts';
 import { entities } from '../domain/entity.ts';
 import {
@@ -15,7 +16,6 @@ import {
   MAX_HELD_BATCH_BYTES,
   MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
 } from '../domain/limits.ts';
-import { components } from './components.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import {

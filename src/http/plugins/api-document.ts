@@ -74,10 +74,10 @@ export class DocumentText {
  */
 export function addApiDocument(
   app: FastifyInstance,
-  components: readonly { readonly schema: object }[],
+  components: readonly object[],
 ): void {
   const names = new Map<string, string>();
-  for (const { schema } of components) app.addSchema(schema);
+  for (const component of components) app.addSchema(component);
   app.register(swagger, {
     openapi: documentFrame() as object,
     convertConstToEnum: false,
