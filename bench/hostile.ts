@@ -4,10 +4,12 @@
  * Sends files that were made to do harm to the real service, as one environment, and posts single events as another: how long these
  * take while each file is sent, beside how long they take on an idle service; and the memory of the serving process meanwhile.
  */
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { createDatabase } from '../src/postgres/database.ts';
 import { createPool } from '../src/postgres/pool.ts';
 import { createApiKey } from '../src/postgres/stores/api-keys.ts';
@@ -29,6 +31,12 @@ interface Answered {
   readonly body: string;
 }
 
+/** The environment that the files are sent to. A thread of its own sends them, so that only the server can hold up events. */
+interface Target {
+  readonly address: string;
+  readonly key: string;
+}
+
 type Send = (
   method: string,
   path: string,
@@ -38,7 +46,7 @@ type Send = (
 
 const agent = new Agent({ keepAlive: true });
 
-function sender({ address }: Service, key: string): Send {
+function sender({ address, key }: Target): Send {
   return (method, path, headers, body) =>
     new Promise((resolve, reject) => {
       const all = { authorization: `Token ${key}`, 'content-length': body.length, ...headers };
@@ -84,7 +92,12 @@ const at = (times: readonly number[], share: number): number =>
 /** What an attack is answered, each answer once. */
 type Attack = () => Promise<string>;
 
-function attacks(send: Send): { name: string; run: Attack }[] {
+interface NamedAttack {
+  readonly name: string;
+  readonly run: Attack;
+}
+
+function attacks(send: Send): NamedAttack[] {
   const tell = async (answer: Promise<Answered>): Promise<string> => {
     try {
       const { status, body } = await answer;
@@ -94,7 +107,7 @@ function attacks(send: Send): { name: string; run: Attack }[] {
       return String((error as { code?: string }).code ?? error);
     }
   };
-  const all: { name: string; run: Attack }[] = [];
+  const all: NamedAttack[] = [];
   for (const { name, contentType, make } of hostileFiles) {
     let made: Buffer | null = null;
     const post = (path: string) => {
@@ -160,7 +173,7 @@ function takePeakMib(pid: number): number {
   return Math.round(Number(peak) / 1_024);
 }
 
-async function run(service: Service, events: Send, hostile: Send): Promise<void> {
+async function run(service: Service, events: Send, hostile: readonly NamedAttack[]): Promise<void> {
   const measureIdle = async () => {
     const stop = startEvents(events);
     await delay(idleMs);
@@ -169,7 +182,7 @@ async function run(service: Service, events: Send, hostile: Send): Promise<void>
   await measureIdle();
   const idle = await measureIdle();
   process.stdout.write(`idle: p99 ${idle.toFixed(1)} ms, ${takePeakMib(service.pid)} MiB\n`);
-  for (const { name, run } of attacks(hostile)) {
+  for (const { name, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     // Made, and the first time: what is kept of it is made here.
     const stop = startEvents(events);
@@ -190,15 +203,40 @@ async function run(service: Service, events: Send, hostile: Send): Promise<void>
   }
 }
 
-const service = await startService({ WORKERS: '1', MAX_EVENT_LOOP_DELAY_MS: '0' });
-const pool = createPool({ url: service.databaseUrl, max: 2, applicationName: 'bench' });
-try {
-  const db = createDatabase(pool);
-  const { environmentId } = await createEnvironment(db, 'hostile');
-  const { key } = await createApiKey(db, environmentId, { label: 'bench' });
-  await run(service, sender(service, apiKey), sender(service, key));
-} finally {
-  await pool.end();
-  await service.stop();
+/** Runs in the thread that sends: answers the number of an attack with what the server answered. */
+function serveAttacks(target: Target): void {
+  const all = attacks(sender(target));
+  parentPort?.on('message', async (number: number) => parentPort?.postMessage(await all[number]?.run()));
 }
-process.exit();
+
+/** Returns the attacks, each run by a thread that sends them. */
+function startAttacker(target: Target): readonly NamedAttack[] {
+  const worker = new Worker(new URL(import.meta.url), { workerData: target });
+  return attacks(sender(target)).map(({ name }, number) => ({
+    name,
+    run: async () => {
+      worker.postMessage(number);
+      const [answer] = (await once(worker, 'message')) as [string];
+      return answer;
+    },
+  }));
+}
+
+async function main(): Promise<void> {
+  const service = await startService({ WORKERS: '1', MAX_EVENT_LOOP_DELAY_MS: '0' });
+  const pool = createPool({ url: service.databaseUrl, max: 2, applicationName: 'bench' });
+  try {
+    const { address } = service;
+    const db = createDatabase(pool);
+    const { environmentId } = await createEnvironment(db, 'hostile');
+    const { key } = await createApiKey(db, environmentId, { label: 'bench' });
+    await run(service, sender({ address, key: apiKey }), startAttacker({ address, key }));
+  } finally {
+    await pool.end();
+    await service.stop();
+  }
+  process.exit();
+}
+
+if (isMainThread) await main();
+else serveAttacks(workerData as Target);
