@@ -72,10 +72,7 @@ export class DocumentText {
  * Collects the schemas of the routes that are registered after it into one document: `app.swagger()`, once the app is
  * ready.
  */
-export function addApiDocument(
-  app: FastifyInstance,
-  components: readonly object[],
-): void {
+export function addApiDocument(app: FastifyInstance, components: readonly object[]): void {
   const names = new Map<string, string>();
   for (const component of components) app.addSchema(component);
   app.register(swagger, {

@@ -23,7 +23,7 @@ function completionsIn(script: string, words: readonly string[]): string[] {
     `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})`,
     `COMP_CWORD=${words.length - 1}`,
     '_sluice',
-    'printf "%s\\n" "${COMPREPLY[@]}"',
+    `printf '%s\\n' "\${COMPREPLY[@]}"`,
   ].join('\n');
   const text = execFileSync('bash', ['--norc', '-c', line], { encoding: 'utf8' });
   return text.split('\n').filter((word) => word !== '');
