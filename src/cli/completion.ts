@@ -13,7 +13,7 @@ export const completion = defineCommand({
     'Prints a script for the shell. Load it in each new shell, or save it where the shell looks for completions.',
   argument: required('<shell>', 'bash, zsh or fish'),
   examples: [
-    'source <(sluice completion bash)          # in ~/.bashrc; zsh likewise, in ~/.zshrc',
+    'source <(sluice completion bash)   # in ~/.bashrc; zsh: in ~/.zshrc',
     'sluice completion fish > ~/.config/fish/completions/sluice.fish',
   ],
   run: async ({ command, terminal, argument }) => {
