@@ -13,7 +13,7 @@ import { type Preset, presets } from '../domain/load.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import { readAs } from './read-as.ts';
 import { reject } from './reject.ts';
-import { component, count, orNull } from './schema.ts';
+import { component, count, orNull, record } from './schema.ts';
 
 const column = Type.Object(
   {
@@ -149,14 +149,11 @@ export const inspection = component(
         description:
           'The names of the columns, where a record of the file names them: `column_names` of a mapping that is to be offered for such files.',
       }),
-      map: Type.Object(
-        {},
-        {
-          additionalProperties: Type.String(),
-          description:
-            'What `map` may be given as: what was given, and where an id is missing, or a mapping is saved for files with this header, a proposal.',
-        },
-      ),
+      map: record<string>({
+        additionalProperties: Type.String(),
+        description:
+          'What `map` may be given as: what was given, and where an id is missing, or a mapping is saved for files with this header, a proposal.',
+      }),
       preset: Type.Unsafe<Preset | null>({
         type: ['string', 'null'],
         enum: [...presets, null],
@@ -207,10 +204,7 @@ export const inspection = component(
           {
             row: Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' }),
             event_type: Type.Enum([...recordKinds], { type: 'string', description: 'What the record is.' }),
-            metadata: Type.Object(
-              {},
-              { additionalProperties: true, description: 'Properties; a null removes one.' },
-            ),
+            metadata: record({ additionalProperties: true, description: 'Properties; a null removes one.' }),
           },
           { additionalProperties: true, description: 'With its ids, and an event with its name and time.' },
         ),

@@ -3,7 +3,7 @@ import { deletionTypes } from '../domain/deletion.ts';
 import { MAX_COUNTED_AHEAD } from '../domain/limits.ts';
 import { loadStatuses, loadTypes } from '../domain/load.ts';
 import { originKinds } from '../domain/origin.ts';
-import { component, orNull } from './schema.ts';
+import { component, orNull, record } from './schema.ts';
 
 export const idOptions = (what: string) => ({
   format: 'uuid',
@@ -170,14 +170,11 @@ export const jobHistory = component(
           { additionalProperties: false, description: 'Null: that is not known.' },
         ),
       ),
-      parameters: Type.Object(
-        {},
-        {
-          additionalProperties: true,
-          description: 'What it was told to do. Of long lists the beginning is shown.',
-          examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
-        },
-      ),
+      parameters: record({
+        additionalProperties: true,
+        description: 'What it was told to do. Of long lists the beginning is shown.',
+        examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
+      }),
       parameters_cut: Type.Boolean({
         description: 'There is more of the parameters than is shown.',
         examples: [false],

@@ -9,7 +9,7 @@ import { onDriftChoices } from '../domain/load.ts';
 import { worded } from '../validation.ts';
 import { jobFields } from './job.ts';
 import { entityField, planFields, valueFields } from './load.ts';
-import { closed, component, orNull } from './schema.ts';
+import { closed, component, orNull, record } from './schema.ts';
 
 const plannedProperty = Type.Object(
   {
@@ -22,7 +22,7 @@ const plannedProperty = Type.Object(
 );
 
 const someOf = (description: string, example: object) =>
-  Type.Object({}, { additionalProperties: true, description, examples: [example] });
+  record({ additionalProperties: true, description, examples: [example] });
 
 const company = (description: string) => orNull(Type.String({ description, examples: ['acme'] }));
 

@@ -1,9 +1,8 @@
 /*
- * The records that callers see, each declared once: what a request brings, what an answer holds, and an example. From them
- * derive the schemas of the routes, the OpenAPI document, what the renderers return (`Static`), and, by `import type`, what
- * the console knows of them. Begin with `job.ts`.
+ * The records that callers see, each declared once: what a request brings, what an answer holds, and an example. The
+ * schemas of the routes, the OpenAPI document and, by `import type`, the console's types derive from them. Begin with `job.ts`.
  */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import { type Static, type TObjectOptions, type TProperties, type TSchema, Type } from 'typebox';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../domain/limits.ts';
 
 const declared: TSchema[] = [];
@@ -19,6 +18,11 @@ export function component<T extends TSchema>(name: string, schema: T) {
 }
 
 export const closed = { additionalProperties: false } as const;
+
+/** An object with members of any name, whose values have the type `V`. */
+export function record<V = unknown>(options: TObjectOptions) {
+  return Type.Unsafe<Readonly<Record<string, V>>>(Type.Object({}, options));
+}
 
 export const count = (description: string) => Type.Integer({ minimum: 0, description });
 

@@ -1,8 +1,10 @@
 /* Jobs as the screens show them: names, states, and the poll of one job. */
+
+import type { JobListItem } from '../../../api/job.ts';
+import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import { loadStatuses } from '../../../domain/load.ts';
 import { screenHref } from './address.ts';
 import { ApiError, api } from './api.ts';
-import type { JobItem, LoadDetail } from './records.ts';
 import { type Loaded, useData } from './use-data.ts';
 
 export const jobTypeNames: Readonly<Record<string, string>> = {
@@ -45,7 +47,7 @@ export function refusedHref(jobId: string): string {
 }
 
 /** Returns how long the current work has taken, without waiting for a turn or for approval of a plan; `null` while the job waits. */
-export function workMs(job: Pick<JobItem, 'processing_since' | 'end_time'>): number | null {
+export function workMs(job: Pick<JobListItem, 'processing_since' | 'end_time'>): number | null {
   if (job.processing_since === null) return null;
   const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
   return Math.max(0, end - Date.parse(job.processing_since));

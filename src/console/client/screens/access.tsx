@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Environment, Setting } from '../../../api/environment.ts';
+import type { ApiKey } from '../../../api/key.ts';
 import { scopes as allScopes, type Scope } from '../../../domain/scope.ts';
 import { useQuery } from '../lib/address.ts';
 import { api, session } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
-import type { ApiKey, Environment, Setting } from '../lib/records.ts';
 import { useData } from '../lib/use-data.ts';
 import { Badge, type Tone } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';

@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
+import type { Inbox as InboxRecord } from '../../../api/inbox.ts';
 import { api } from '../lib/api.ts';
 import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
-import type { ConcludedFile, Inbox as InboxRecord, TakenFile, WaitingFile } from '../lib/records.ts';
+import type { ConcludedFile, TakenFile, WaitingFile } from '../lib/records.ts';
 import { useData } from '../lib/use-data.ts';
 import { Badge, type Tone } from '../ui/badge.tsx';
 import { ActionButton } from '../ui/button.tsx';

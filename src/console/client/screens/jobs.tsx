@@ -1,11 +1,12 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { BulkResult, JobListItem } from '../../../api/job.ts';
 import { type Query, useQuery, without, withQuery } from '../lib/address.ts';
 import { api, apiPage, type Page as ListPage } from '../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural } from '../lib/format.ts';
 import { isUnfinished, jobHref, jobStatuses, jobTypeNames, workMs } from '../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../lib/live.ts';
-import type { BulkResult, JobItem, LiveJob } from '../lib/records.ts';
+import type { LiveJob } from '../lib/records.ts';
 import { useData } from '../lib/use-data.ts';
 import { Badge, StatusBadge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -22,7 +23,7 @@ const pollMs = 3_000;
 const reloadMs = 1_500;
 
 /** A job of the list, with what the stream has said of it since. */
-type Row = JobItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure' | 'dry_run'>>;
+type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure' | 'dry_run'>>;
 
 const columns: readonly Column<Row>[] = [
   { title: 'Job', cell: (job) => <FileName name={job.filename} /> },
@@ -58,7 +59,7 @@ export function Jobs(): VNode {
   const query = useQuery();
   const filter = query.given(jobFilters);
   const path = withQuery('/v1/background_jobs', { ...filter, cursor: query.get('cursor') });
-  const jobs = useData(path, (signal) => apiPage<JobItem>(path, { signal }), {
+  const jobs = useData(path, (signal) => apiPage<JobListItem>(path, { signal }), {
     everyMs: live.value.isOpen ? undefined : pollMs,
   });
   const rows = useLiveRows(jobs.data, jobs.reload);
@@ -101,7 +102,7 @@ interface JobsEvent extends LiveEvent {
 }
 
 /** Returns the rows of the page with what the stream says of them. A job that is new, or ends, may change which rows there are. */
-function useLiveRows(page: ListPage<JobItem> | undefined, reload: () => void): readonly Row[] {
+function useLiveRows(page: ListPage<JobListItem> | undefined, reload: () => void): readonly Row[] {
   const [known, setKnown] = useState<ReadonlyMap<string, LiveJob>>(new Map());
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);

@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
+import type { Overview } from '../../../api/overview.ts';
 import type { NeedKind } from '../../../domain/need.ts';
 import { screenHref } from '../lib/address.ts';
 import { plural, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
-import type { Overview, OverviewFindings, OverviewHealth } from '../lib/records.ts';
+import type { OverviewFindings, OverviewHealth } from '../lib/records.ts';
 import { Badge, type Tone } from '../ui/badge.tsx';
 import { Icon } from '../ui/icons.tsx';
 import { Section } from '../ui/page.tsx';

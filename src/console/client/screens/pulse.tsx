@@ -1,11 +1,13 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Overview } from '../../../api/overview.ts';
+import type { ScheduleList } from '../../../api/schedule.ts';
 import { screenHref } from '../lib/address.ts';
 import { api } from '../lib/api.ts';
 import { formatCount, formatShort, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { type LiveEvent, useLive } from '../lib/live.ts';
-import type { FailingTask, LaneItem, Overview, RunningJob, ScheduleList } from '../lib/records.ts';
+import type { FailingTask, LaneItem, RunningJob } from '../lib/records.ts';
 import { useData } from '../lib/use-data.ts';
 import { Badge, StatusBadge } from '../ui/badge.tsx';
 import { Page, Section } from '../ui/page.tsx';

@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
+import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/schedule.ts';
 import { screenHref } from '../lib/address.ts';
 import { api } from '../lib/api.ts';
 import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
-import type { Schedule, ScheduleList, ScheduleRun, ShortRun } from '../lib/records.ts';
+import type { ShortRun } from '../lib/records.ts';
 import { useData } from '../lib/use-data.ts';
 import { Badge, type Tone } from '../ui/badge.tsx';
 import { ActionButton, CopyAs } from '../ui/button.tsx';

@@ -1,17 +1,17 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
+import type {
+  DefinitionPreview,
+  SegmentDetail,
+  Segment as SegmentItem,
+  SegmentPage,
+  SegmentPreview,
+} from '../../../api/segment.ts';
 import { screenHref, useQuery } from '../lib/address.ts';
 import { ApiError, api, type Page as ListPage } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
-import type {
-  DefinitionLine,
-  DefinitionPreview,
-  SegmentDetail,
-  SegmentItem,
-  SegmentPage,
-  SegmentPreview,
-} from '../lib/records.ts';
+import type { DefinitionLine } from '../lib/records.ts';
 import { useAction, useData } from '../lib/use-data.ts';
 import { Button, CopyAs, CopyButton } from '../ui/button.tsx';
 import { Field } from '../ui/field.tsx';
@@ -175,7 +175,7 @@ function Words({ of }: { readonly of: readonly DefinitionLine[] }): VNode {
   );
 }
 
-function Ids({ of: { count, user_ids } }: { readonly of: SegmentPreview }): VNode {
+function Ids({ of: { count, user_ids } }: { readonly of: Omit<SegmentPreview, 'id'> }): VNode {
   const rest = count - user_ids.length;
   if (count === 0) return <p class="muted">No user is in it now.</p>;
   return (

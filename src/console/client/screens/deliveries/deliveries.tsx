@@ -1,12 +1,12 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
+import type { Delivery, DeliveryDetail } from '../../../../api/delivery.ts';
 import { channels, deliveryStates } from '../../../../domain/notification.ts';
 import { screenHref, useQuery, withQuery } from '../../lib/address.ts';
 import { api, apiPage, apiTotal } from '../../lib/api.ts';
 import { formatMs, plural, visibleText } from '../../lib/format.ts';
 import { jobHref } from '../../lib/jobs.ts';
-import type { Delivery, DeliveryDetail } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { ActionButton, Button, Code, CopyButton } from '../../ui/button.tsx';

@@ -1,6 +1,6 @@
+import type { Delivery } from '../../../../api/delivery.ts';
 import type { DeliveryState } from '../../../../domain/notification.ts';
 import { formatMs, visibleText } from '../../lib/format.ts';
-import type { Delivery } from '../../lib/records.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/text.tsx';

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Subscription, TestDelivery } from '../../../../api/delivery.ts';
 import {
   defaultJobKinds,
   defaultOutcomes,
@@ -10,7 +11,6 @@ import {
 } from '../../../../domain/notification.ts';
 import { api, apiTotal, session } from '../../lib/api.ts';
 import { formatMs, plural, visibleText } from '../../lib/format.ts';
-import type { Subscription, TestDelivery } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { ActionButton, Button } from '../../ui/button.tsx';

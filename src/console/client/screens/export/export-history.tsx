@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
+import type { ExportItem, ExportJob } from '../../../../api/export.ts';
 import { screenHref, useQuery, withQuery } from '../../lib/address.ts';
 import { api, apiPage } from '../../lib/api.ts';
 import { formatBytes, formatCount } from '../../lib/format.ts';
 import { jobHref } from '../../lib/jobs.ts';
-import type { ExportFile, ExportItem, ExportJobDetail } from '../../lib/records.ts';
+import type { ExportFile } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
 import { CopyButton } from '../../ui/button.tsx';
@@ -55,7 +56,7 @@ export function History(): VNode {
 export function ExportFiles(): VNode {
   const { job = '' } = useRoute().params;
   const own = `${path}/${encodeURIComponent(job)}`;
-  const found = useData(own, (signal) => api<ExportJobDetail>(own, { signal }), { everyMs });
+  const found = useData(own, (signal) => api<ExportJob>(own, { signal }), { everyMs });
   return (
     <Page
       title="Export"
@@ -72,7 +73,7 @@ export function ExportFiles(): VNode {
   );
 }
 
-function Files({ of }: { readonly of: ExportJobDetail }): VNode {
+function Files({ of }: { readonly of: ExportJob }): VNode {
   const files = [...of.presigned_urls, ...(of.manifest === null ? [] : [of.manifest])];
   const isRunning = of.end_time === null;
   const none = of.files_expired ? 'The files have expired' : isRunning ? 'Not written yet' : 'There are none';

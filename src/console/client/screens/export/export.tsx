@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
+import type { ExportPreview } from '../../../../api/export.ts';
 import { publicUrl, screenHref, useQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { formatBytes, formatCount, timeZone } from '../../lib/format.ts';
-import type { ExportPreview } from '../../lib/records.ts';
 import { type Loaded as LoadedData, useData } from '../../lib/use-data.ts';
 import { ActionButton, Code, CopyAs } from '../../ui/button.tsx';
 import { Page, Section } from '../../ui/page.tsx';

@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
+import type { Plan } from '../../../../api/plan.ts';
 import { apiHref } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import type { Plan, PlannedProperty, PlannedRow } from '../../lib/records.ts';
+import type { PlannedProperty, PlannedRow } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Section } from '../../ui/page.tsx';

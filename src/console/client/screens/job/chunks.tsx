@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
+import type { LoadChunk } from '../../../../api/load.ts';
 import { useQuery } from '../../lib/address.ts';
 import { formatBytes, formatCount, formatMs, plural } from '../../lib/format.ts';
-import type { Chunk } from '../../lib/records.ts';
 import { Badge, type Tone } from '../../ui/badge.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/text.tsx';
@@ -21,12 +21,12 @@ const tones: Readonly<Record<Shown, Tone>> = {
   done: 'good',
 };
 
-function shownState({ state, last_error }: Chunk): Shown {
+function shownState({ state, last_error }: LoadChunk): Shown {
   return state !== 'done' && last_error !== null ? 'failing' : state;
 }
 
-const columns: readonly Column<Chunk>[] = [
-  { title: 'Chunk', cell: ({ chunk }) => <span class="num">{chunk}</span> },
+const columns: readonly Column<LoadChunk>[] = [
+  { title: 'LoadChunk', cell: ({ chunk }) => <span class="num">{chunk}</span> },
   { title: 'State', cell: (chunk) => <Badge tone={tones[shownState(chunk)]}>{shownState(chunk)}</Badge> },
   { title: 'Rows', is: 'num', cell: ({ rows }) => formatCount(rows) },
   { title: 'Size', is: 'num minor', cell: ({ bytes }) => formatBytes(bytes) },
@@ -42,7 +42,7 @@ const columns: readonly Column<Chunk>[] = [
 ];
 
 /** The parts of a load, in the order of the file: a strip of their states, and who did each. */
-export function Chunks({ chunks }: { readonly chunks: readonly Chunk[] }): VNode {
+export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): VNode {
   const query = useQuery();
   const perCell = Math.max(1, Math.ceil(chunks.length / mostCells));
   const cells = Array.from({ length: Math.ceil(chunks.length / perCell) }, (_, at) =>
@@ -104,7 +104,7 @@ export function Chunks({ chunks }: { readonly chunks: readonly Chunk[] }): VNode
   );
 }
 
-function describe(chunk: Chunk): string {
+function describe(chunk: LoadChunk): string {
   const { rows, ms, worker, last_error } = chunk;
   const about = [`chunk ${chunk.chunk}: ${shownState(chunk)}`, plural(rows, 'row')];
   if (ms !== null) about.push(formatMs(ms));

@@ -1,10 +1,12 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
+import type { Delivery } from '../../../../api/delivery.ts';
+import type { JobHistory } from '../../../../api/job.ts';
 import { screenHref, withQuery } from '../../lib/address.ts';
 import { apiPage } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isLoad, isUnfinished, jobTypeNames, refusedHref, workMs } from '../../lib/jobs.ts';
-import type { Delivery, JobDetail, JobHistory } from '../../lib/records.ts';
+import type { JobDetail } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import { Badge, StatusBadge } from '../../ui/badge.tsx';
 import { CopyAs, CopyButton } from '../../ui/button.tsx';
@@ -226,7 +228,9 @@ function factsOf(job: JobDetail): readonly Fact[] {
     ['Ids', `${formatCount(counts['requested'] ?? 0)} requested`],
     ['Deleted', formatCount(counts['deleted'] ?? 0)],
     ['Not found', formatCount(counts['not_found'] ?? 0)],
-    ...Object.entries(removed).map(([name, count]) => [`Removed ${name}`, formatCount(count)] as const),
+    ...Object.entries<number>(removed).map(
+      ([name, count]) => [`Removed ${name}`, formatCount(count)] as const,
+    ),
   ];
 }
 

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
+import type { JobHistory } from '../../../../api/job.ts';
 import { formatMs } from '../../lib/format.ts';
-import type { JobHistory } from '../../lib/records.ts';
 import { Time } from '../../ui/text.tsx';
 
 const names: Readonly<Record<string, string>> = {

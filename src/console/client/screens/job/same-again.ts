@@ -1,8 +1,10 @@
 /* The same job once more, as `curl`, on the command line, as a schedule: written from the parameters in the ledger. */
+
+import type { JobHistory } from '../../../../api/job.ts';
 import { publicUrl } from '../../lib/address.ts';
 import { timeZone } from '../../lib/format.ts';
 import { isLoad } from '../../lib/jobs.ts';
-import type { JobDetail, JobHistory } from '../../lib/records.ts';
+import type { JobDetail } from '../../lib/records.ts';
 import {
   authorization,
   command,

@@ -1,8 +1,10 @@
 import { useState } from 'preact/hooks';
+import type { JobHistory } from '../../../../api/job.ts';
+import type { LoadChunk } from '../../../../api/load.ts';
 import { type ApiError, api } from '../../lib/api.ts';
 import { isUnfinished, jobPath, workMs } from '../../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../../lib/live.ts';
-import type { Chunk, JobDetail, JobHistory, LiveJob } from '../../lib/records.ts';
+import type { JobDetail, LiveJob } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 
 /** How often the job is loaded again while there is no stream. */
@@ -10,13 +12,13 @@ const pollMs = 2_000;
 
 interface JobEvent extends LiveEvent {
   readonly job: LiveJob | null;
-  readonly chunks: readonly Chunk[];
+  readonly chunks: readonly LoadChunk[];
 }
 
 export interface ShownJob {
   readonly detail: JobDetail | undefined;
   readonly history: JobHistory | undefined;
-  readonly chunks: readonly Chunk[];
+  readonly chunks: readonly LoadChunk[];
   readonly error: ApiError | null;
   readonly reload: () => void;
 }
@@ -25,7 +27,7 @@ export interface ShownJob {
 export function useJob(id: string): ShownJob {
   const path = jobPath(id);
   const [now, setNow] = useState<LiveJob | null>(null);
-  const [chunks, setChunks] = useState<readonly Chunk[]>([]);
+  const [chunks, setChunks] = useState<readonly LoadChunk[]>([]);
   // It is loaded again when its state changes, because some of it comes only with the end.
   const state = now === null ? '' : `${now.status} ${now.attempts}`;
   const mayPoll = now === null || isUnfinished(now);
@@ -66,7 +68,7 @@ function withLive(detail: JobDetail, now: LiveJob | null): JobDetail {
   };
 }
 
-function merge(before: readonly Chunk[], changed: readonly Chunk[]): readonly Chunk[] {
+function merge(before: readonly LoadChunk[], changed: readonly LoadChunk[]): readonly LoadChunk[] {
   if (changed.length === 0) return before;
   const all = new Map(before.map((chunk) => [chunk.chunk, chunk]));
   for (const chunk of changed) all.set(chunk.chunk, chunk);

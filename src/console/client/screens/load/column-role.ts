@@ -1,6 +1,8 @@
 /* The role of each column, as it is chosen, and the map that says so. */
+
+import type { Inspection } from '../../../../api/inspection.ts';
 import type { Query } from '../../lib/address.ts';
-import type { InspectedColumn, Inspection } from '../../lib/records.ts';
+import type { InspectedColumn } from '../../lib/records.ts';
 import { mapOf } from './inspection.ts';
 
 export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';

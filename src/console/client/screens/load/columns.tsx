@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Inspection } from '../../../../api/inspection.ts';
 import type { Query } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn, Inspection } from '../../lib/records.ts';
+import type { InspectedColumn } from '../../lib/records.ts';
 import { useAction } from '../../lib/use-data.ts';
 import { Button } from '../../ui/button.tsx';
 import { Field, FilterSelect, useTyped } from '../../ui/field.tsx';

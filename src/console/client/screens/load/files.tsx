@@ -1,9 +1,9 @@
 import type { TargetedDragEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Upload } from '../../../../api/upload.ts';
 import type { Query } from '../../lib/address.ts';
 import { api, mayUse } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
-import type { Upload } from '../../lib/records.ts';
 import {
   cancelSending,
   isBegunHere,

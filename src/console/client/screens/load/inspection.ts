@@ -1,7 +1,8 @@
 /* An upload as the server inspects it. Everything that was chosen stands in the address. */
+
+import type { Inspection } from '../../../../api/inspection.ts';
 import type { Query } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
-import type { Inspection } from '../../lib/records.ts';
 import { type Loaded, useData } from '../../lib/use-data.ts';
 
 /** Options that stand in the address under the API's names. The second list has no controls. */

@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import type { Inspection } from '../../../../api/inspection.ts';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import { type Query, useQuery } from '../../lib/address.ts';
 import { api, mayUse } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
-import type { Inspection, LoadDetail } from '../../lib/records.ts';
 import { removeUpload } from '../../lib/uploads.ts';
 import { ActionButton } from '../../ui/button.tsx';
 import { Icon } from '../../ui/icons.tsx';

@@ -1,7 +1,8 @@
 import type { VNode } from 'preact';
+import type { Inspection } from '../../../../api/inspection.ts';
 import type { Query } from '../../lib/address.ts';
 import { formatCount, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn, Inspection } from '../../lib/records.ts';
+import type { InspectedColumn } from '../../lib/records.ts';
 import { Notice } from '../../ui/problems.tsx';
 
 interface Props {

@@ -1,10 +1,11 @@
 import type { ComponentChildren, VNode } from 'preact';
+import type { Inspection } from '../../../../api/inspection.ts';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { OnDrift } from '../../../../domain/load.ts';
 import type { Query } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { cancelLoad, isEnded, jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
-import type { Inspection, LoadDetail } from '../../lib/records.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
 import { ActionButton } from '../../ui/button.tsx';
 import { Section } from '../../ui/page.tsx';

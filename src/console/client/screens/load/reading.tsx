@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
+import type { Inspection } from '../../../../api/inspection.ts';
 import { advisedEncodings, type SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/address.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn, Inspection, RefusedSample, StoredRow } from '../../lib/records.ts';
+import type { InspectedColumn, RefusedSample, StoredRow } from '../../lib/records.ts';
 import { FilterSelect, FilterText, type Options } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icons.tsx';
 import { Facts, Section } from '../../ui/page.tsx';

@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
+import type { Activity } from '../../../../api/event.ts';
 import { useQuery, withQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, timeZone, visibleText } from '../../lib/format.ts';
-import type { Activity } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import { Choices } from '../../ui/field.tsx';
 import { Section } from '../../ui/page.tsx';

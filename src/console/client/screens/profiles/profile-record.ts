@@ -1,7 +1,9 @@
 /* Names and addresses that the screens of users and companies share. */
+
+import type { Segment, SegmentPage } from '../../../../api/segment.ts';
 import { screenHref, withQuery } from '../../lib/address.ts';
 import { api } from '../../lib/api.ts';
-import type { Profile, SegmentItem, SegmentPage } from '../../lib/records.ts';
+import type { Profile } from '../../lib/records.ts';
 
 export type Entity = 'users' | 'companies';
 
@@ -11,7 +13,7 @@ export function segmentsPath(cursor: string): string {
 }
 
 interface SegmentChoice {
-  readonly data: readonly SegmentItem[];
+  readonly data: readonly Segment[];
   readonly isCut: boolean;
 }
 
@@ -20,7 +22,7 @@ const mostPages = 50;
 
 /** Loads all segments, for a choice among them. */
 export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {
-  const data: SegmentItem[] = [];
+  const data: Segment[] = [];
   let cursor = '';
   for (let page = 0; page < mostPages; page++) {
     const found = await api<SegmentPage>(segmentsPath(cursor), { signal });

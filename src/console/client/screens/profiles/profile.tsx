@@ -1,11 +1,15 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
+import type { Property } from '../../../../api/definition.ts';
+import type { DeletionPreview } from '../../../../api/deletion.ts';
+import type { StoredEvent } from '../../../../api/event.ts';
+import type { UserSegments } from '../../../../api/segment.ts';
 import { publicUrl, screenHref } from '../../lib/address.ts';
 import { api, apiPage } from '../../lib/api.ts';
 import { formatCount, plural, shorten, visibleText } from '../../lib/format.ts';
 import { jobHref } from '../../lib/jobs.ts';
-import type { DeletionPreview, Profile, Property, StoredEvent, UserSegments } from '../../lib/records.ts';
+import type { Profile } from '../../lib/records.ts';
 import { authorization, shellWord } from '../../lib/repeat.ts';
 import { useData } from '../../lib/use-data.ts';
 import { Button, CopyAs } from '../../ui/button.tsx';

@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
+import type { MendProposal, RejectCause } from '../../../../api/reject.ts';
 import type { Query } from '../../lib/address.ts';
 import { api, apiTotal } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import type { LoadDetail, MendProposal, RejectCause } from '../../lib/records.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Confirm } from '../../ui/dialog.tsx';

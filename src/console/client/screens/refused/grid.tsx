@@ -1,10 +1,11 @@
 import type { RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
+import type { Reject, RejectPage } from '../../../../api/reject.ts';
 import { type Query, withQuery } from '../../lib/address.ts';
 import { api, type Page } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { jobPath, refusedState } from '../../lib/jobs.ts';
-import type { LoadDetail, Reject, RejectPage } from '../../lib/records.ts';
 import { type Action, useAction, useData } from '../../lib/use-data.ts';
 import { Button } from '../../ui/button.tsx';
 import { Section } from '../../ui/page.tsx';

@@ -1,11 +1,12 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
+import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
+import type { RejectCause } from '../../../../api/reject.ts';
 import { apiHref, type Query, useQuery, withQuery } from '../../lib/address.ts';
 import { api, mayUse } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isEnded, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
-import type { LoadDetail, RejectCause } from '../../lib/records.ts';
 import { useAction, useData } from '../../lib/use-data.ts';
 import { StatusBadge } from '../../ui/badge.tsx';
 import { Page, Section } from '../../ui/page.tsx';

@@ -1,5 +1,5 @@
 /* Edits of refused records, and how they are sent back. */
-import type { Reject } from '../../lib/records.ts';
+import type { Reject } from '../../../../api/reject.ts';
 
 /** The cells of a record that were edited, by the position of the column; or the text of the record. */
 export type RecordEdit = ReadonlyMap<number, string> | string;

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
+import type { Reject, ReplacementPreview } from '../../../../api/reject.ts';
 import { api } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import type { Reject, ReplacementPreview } from '../../lib/records.ts';
 import { Button } from '../../ui/button.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Change } from './causes.tsx';

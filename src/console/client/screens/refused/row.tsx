@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Reject } from '../../../../api/reject.ts';
 import { formatCount } from '../../lib/format.ts';
-import type { Reject } from '../../lib/records.ts';
 import { Button, Code } from '../../ui/button.tsx';
 import { VisibleText } from '../../ui/text.tsx';
 import { cellsOf, faultOf, hasCells, hexLines, type RecordEdit, withCell } from './reject-record.ts';

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { Reject, RejectPage } from '../../../../api/reject.ts';
 import { api } from '../../lib/api.ts';
 import { isEnded, jobPath, useLoad } from '../../lib/jobs.ts';
-import type { Reject, RejectPage } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 import type { Edits } from './reject-record.ts';
 
