@@ -1,6 +1,6 @@
 /*
- * The HTTP server. `createApp` puts the plugins and routes together; a route is one file in `routes/` with
- * its schema, handler and answer. Promises: every refusal is the one error record; every request has an id;
+ * The HTTP server. `createApp` puts the plugins and routes together; a file of `routes/` holds
+ * the routes of one noun, each with its schema, handler and answer. Promises: every refusal is the one error record; every request has an id;
  * no answer waits for a client that does not read.
  */
 import type { Socket } from 'node:net';
@@ -35,78 +35,63 @@ import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addTracing } from './plugins/tracing.ts';
 import { addValidation } from './plugins/validation.ts';
-import { actOnJobsRoute } from './routes/act-on-jobs.ts';
-import { amendJob } from './routes/amend-job.ts';
-import { appendUploadRoute } from './routes/append-upload.ts';
-import { applyPlanOfJob } from './routes/apply-plan.ts';
+import { amendJob } from './routes/amendments.ts';
 import { batch } from './routes/batch.ts';
-import { bulkIdentify } from './routes/bulk-identify.ts';
-import { cancelExportRoute } from './routes/cancel-export.ts';
-import { cancelJob } from './routes/cancel-job.ts';
-import { chooseEnvironment, consoleSession } from './routes/console-session.ts';
-import { createEnvironmentRoute } from './routes/create-environment.ts';
-import { createExport } from './routes/create-export.ts';
-import { createImport } from './routes/create-import.ts';
-import { createUploadRoute } from './routes/create-upload.ts';
-import { deleteMapping } from './routes/delete-mapping.ts';
-import { deleteProfilesRoute } from './routes/delete-profiles.ts';
-import { downloadExportFile } from './routes/download-export-file.ts';
-import { editRejects } from './routes/edit-rejects.ts';
-import { identify } from './routes/identify.ts';
-import { identifyCompany } from './routes/identify-company.ts';
-import { inspectImport } from './routes/inspect-import.ts';
-import { listChunksRoute } from './routes/list-chunks.ts';
-import { listDeliveriesRoute, showDelivery } from './routes/list-deliveries.ts';
-import { listExportsRoute } from './routes/list-exports.ts';
-import { listJobsRoute } from './routes/list-jobs.ts';
-import { listLookups } from './routes/list-lookups.ts';
-import { listMappingsRoute } from './routes/list-mappings.ts';
-import { listOutcomesOfJob } from './routes/list-outcomes.ts';
-import { listProfilesRoute } from './routes/list-profiles.ts';
-import { listRejectsOfJob } from './routes/list-rejects.ts';
-import { listScheduleRuns } from './routes/list-schedule-runs.ts';
-import { listSchedules } from './routes/list-schedules.ts';
-import { listSegmentPages } from './routes/list-segments.ts';
-import { listSubscriptionsRoute, testSubscription } from './routes/list-subscriptions.ts';
-import { listUploadsRoute } from './routes/list-uploads.ts';
-import { listUserEvents } from './routes/list-user-events.ts';
-import { listUserSegments } from './routes/list-user-segments.ts';
-import { loadAgain } from './routes/load-again.ts';
-import { issueKeys, listKeys } from './routes/manage-keys.ts';
-import { addSubscriptionRoutes, removeSubscriptionRoute } from './routes/manage-subscriptions.ts';
-import { pauseScheduleRoute } from './routes/pause-schedule.ts';
-import { previewDefinition } from './routes/preview-definition.ts';
-import { previewDeletionRoute } from './routes/preview-deletion.ts';
-import { previewExportRoute } from './routes/preview-export.ts';
-import { previewReplacement } from './routes/preview-replacement.ts';
-import { previewSegmentRoute } from './routes/preview-segment.ts';
-import { removeUploadRoute } from './routes/remove-upload.ts';
-import { replayDeliveryRoutes } from './routes/replay-deliveries.ts';
-import { retryJob } from './routes/retry-job.ts';
-import { runSchedule } from './routes/run-schedule.ts';
-import { saveMappingRoute } from './routes/save-mapping.ts';
-import { showActivity } from './routes/show-activity.ts';
-import { showConsole } from './routes/show-console.ts';
-import { showDocument } from './routes/show-document.ts';
-import { showExport } from './routes/show-export.ts';
-import { showHistory } from './routes/show-history.ts';
-import { showInbox, takeInAgainRoute } from './routes/show-inbox.ts';
-import { showJob } from './routes/show-job.ts';
-import { showLiveness } from './routes/show-liveness.ts';
-import { showMapping } from './routes/show-mapping.ts';
-import { showMetrics } from './routes/show-metrics.ts';
-import { showOverview } from './routes/show-overview.ts';
-import { showPlanOfJob } from './routes/show-plan.ts';
-import { showProfile } from './routes/show-profile.ts';
-import { showReadiness } from './routes/show-readiness.ts';
-import { showSegment } from './routes/show-segment.ts';
-import { showService } from './routes/show-service.ts';
-import { showSettings } from './routes/show-settings.ts';
-import { showUpload } from './routes/show-upload.ts';
-import { signInRoute } from './routes/sign-in.ts';
+import { deleteProfilesRoute, previewDeletionRoute } from './routes/deletions.ts';
+import { listDeliveriesRoute, replayDeliveryRoutes, showDelivery } from './routes/deliveries.ts';
+import { createEnvironmentRoute, showSettings } from './routes/environments.ts';
+import { listUserEvents, track } from './routes/events.ts';
+import { downloadExportFile } from './routes/export-files.ts';
+import {
+  cancelExportRoute,
+  createExport,
+  listExportsRoute,
+  previewExportRoute,
+  showExport,
+} from './routes/exports.ts';
+import { identify, identifyCompany } from './routes/identify.ts';
+import { bulkIdentify, createImport, inspectImport } from './routes/imports.ts';
+import { showInbox, takeInAgainRoute } from './routes/inbox.ts';
+import { actOnJobsRoute, cancelJob, loadAgain, retryJob } from './routes/job-actions.ts';
+import { listChunksRoute, listJobsRoute, listOutcomesOfJob, showHistory, showJob } from './routes/jobs.ts';
+import { issueKeys, listKeys, validateKey } from './routes/keys.ts';
+import { listLookups } from './routes/lookups.ts';
+import { deleteMapping, listMappingsRoute, saveMappingRoute, showMapping } from './routes/mappings.ts';
+import { showOverview } from './routes/overview.ts';
+import { applyPlanOfJob, showPlanOfJob } from './routes/plans.ts';
+import { listProfilesRoute, showActivity, showProfile } from './routes/profiles.ts';
+import { editRejects, listRejectsOfJob, previewReplacement } from './routes/rejects.ts';
+import { listScheduleRuns, listSchedules, pauseScheduleRoute, runSchedule } from './routes/schedules.ts';
+import {
+  listSegmentPages,
+  listUserSegments,
+  previewDefinition,
+  previewSegmentRoute,
+  showSegment,
+} from './routes/segments.ts';
+import {
+  showConsole,
+  showDocument,
+  showLiveness,
+  showMetrics,
+  showReadiness,
+  showService,
+} from './routes/service.ts';
+import { chooseEnvironment, consoleSession, signInRoute } from './routes/session.ts';
 import { watch } from './routes/stream.ts';
-import { track } from './routes/track.ts';
-import { validateKey } from './routes/validate-key.ts';
+import {
+  addSubscriptionRoutes,
+  listSubscriptionsRoute,
+  removeSubscriptionRoute,
+  testSubscription,
+} from './routes/subscriptions.ts';
+import {
+  appendUploadRoute,
+  createUploadRoute,
+  listUploadsRoute,
+  removeUploadRoute,
+  showUpload,
+} from './routes/uploads.ts';
 import { addTus } from './schemas/upload-record.ts';
 
 /** How often it is looked for heads of requests that are overdue, at least. */

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
 import { readConfig } from '../../src/config.ts';
 import { addLoadShedding } from '../../src/http/plugins/load-shedding.ts';
-import { showConsole } from '../../src/http/routes/show-console.ts';
+import { showConsole } from '../../src/http/routes/service.ts';
 import {
   consoleStage,
   desktop,

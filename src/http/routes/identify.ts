@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import { orNull, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import { readUser } from '../../ingest/read-record.ts';
+import { readCompany, readUser } from '../../ingest/read-record.ts';
 import {
   anyValue,
   commitRecord,
@@ -83,5 +83,55 @@ export function identify(scope: FastifyInstance, system: System): void {
   };
   scope.post('/v1/identify', { config: { scope: 'ingest' }, schema: identifySchema }, (request, reply) =>
     commitRecord(system, route, request, reply),
+  );
+}
+
+const companyBody = Type.Object(
+  {
+    company_id: idText('Id of the company.'),
+    metadata: Type.Optional(
+      Type.Object({}, { additionalProperties: anyValue, description: 'Properties of the company.' }),
+    ),
+  },
+  {
+    additionalProperties: anyValue,
+    description: 'A company. Keys beside the documented ones are properties too.',
+  },
+);
+
+const identifyCompanySchema = {
+  operationId: 'identifyCompany',
+  summary: 'Identify a company',
+  description: 'Stores properties of one company, merged into what is stored. Answered when it is committed.',
+  tags: ['ingestion'],
+  headers: Type.Object(bodyHeaders),
+  body: {
+    content: {
+      'application/json': withExamples(companyBody, {
+        company: {
+          summary: 'A company',
+          value: {
+            company_id: 'acme',
+            metadata: { name: 'Acme GmbH', size: 120, industry: 'Tools', old_name: null },
+          },
+        },
+      }),
+    },
+  },
+  response: ingestAnswers(),
+} satisfies FastifySchema;
+
+/** One company. */
+export function identifyCompany(scope: FastifyInstance, system: System): void {
+  const route: RecordRoute<ReturnType<typeof readCompany>> = {
+    name: 'company',
+    entity: 'companies',
+    read: readCompany,
+    commit: (record, idempotency) => system.ingest.identifyCompany(record, idempotency),
+  };
+  scope.post(
+    '/v1/companies/identify',
+    { config: { scope: 'ingest' }, schema: identifyCompanySchema },
+    (request, reply) => commitRecord(system, route, request, reply),
   );
 }
