@@ -78,7 +78,7 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   // What only a person knows: one record in the grid, the others by what is to stand in a column.
   const [noId, noAmount] = [rows / 200, rows / 200];
   await page.getByRole('link', { name: /Show these records\s*: missing_id/ }).click();
-  await page.getByText(`50 of ${count(noId)} records`).waitFor();
+  await page.getByText(`50 of ${count(noId)} refused records`).waitFor();
   await page.getByLabel('user_id, row 59').fill('u59');
   await page.getByRole('button', { name: 'Send 1 record back' }).click();
   await isLeft(page, left - 1);
