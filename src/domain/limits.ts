@@ -77,6 +77,8 @@ export const RECORDS_AT_A_TIME = 1_000;
 export const MAX_REFUSED_AT_FIRST = 100_000;
 /** Read buffer while receiving. */
 export const READ_BYTES = 256 * KiB;
+/** Bytes that are scanned for records in one step: well under a millisecond, whatever they hold. */
+export const SCAN_BYTES = 32 * KiB;
 /** Bytes written to a file between two syncs in the background. */
 export const FILE_SYNC_BYTES = 16 * MiB;
 /** Temporary files that nobody touched for so long belong to a killed process, as do received files that nobody loaded. */

@@ -1,9 +1,5 @@
-import { setPriority } from 'node:os';
 import { InputError } from '../domain/errors.ts';
 import type { FromSandbox, TaskHandler, TaskShape, ToSandbox } from './sandbox.ts';
-
-/** The niceness, on the kernel's scale of -20 to 19, that lets processes that answer callers go first. */
-const niceness = 10;
 
 /** Runs the tasks that the parent begins in a sandbox, one at a time, until the parent is gone. */
 export function serveTasks<Tasks extends { readonly [Name in keyof Tasks]: TaskShape }>(
@@ -12,7 +8,6 @@ export function serveTasks<Tasks extends { readonly [Name in keyof Tasks]: TaskS
   },
 ): void {
   const byName = new Map<string, TaskHandler<TaskShape>>(Object.entries(handlers));
-  setPriority(niceness);
   process.once('disconnect', () => process.exit());
   const answers = new Map<number, (answer: unknown) => void>();
   let asked = 0;

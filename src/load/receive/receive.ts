@@ -20,6 +20,7 @@ import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Sniffed } from '../../formats/csv-sniff.ts';
+import { inTurns } from '../../yielding.ts';
 import { Asides, type ReceivingStore } from './asides.ts';
 import { type ConvertWhole, convertFile } from './convert.ts';
 import { type CsvBeginning, sniffBeginning } from './csv-opening.ts';
@@ -202,7 +203,7 @@ async function copyAndIndex(
       writing = writer.write(bytes);
       // Seen to by the next `await`, which may come after the rejection.
       writing.catch(() => undefined);
-      index.add(bytes);
+      await inTurns(index.add(bytes));
       if (index.sample !== null) index.learn(await sniff(index.sample));
       storedBytes += bytes.length;
       if (storedBytes >= sampleBytes) {
@@ -210,10 +211,10 @@ async function copyAndIndex(
         break;
       }
     }
-    index.end();
+    await inTurns(index.end());
     if (index.sample !== null) {
       index.learn(await sniff(index.sample));
-      index.end();
+      await inTurns(index.end());
     }
   } finally {
     await writing;

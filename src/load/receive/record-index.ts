@@ -1,4 +1,4 @@
-import { CHUNK_RECORDS, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import { CHUNK_RECORDS, MAX_RECORD_BYTES, SCAN_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-scanner.ts';
@@ -93,24 +93,25 @@ export class RecordIndex {
     return this.#cutter.chunks;
   }
 
-  /** @throws InputError for a header that cannot be used. */
-  add(bytes: Buffer): void {
-    for (let at = 0; at < bytes.length; at += READ_BYTES) {
-      this.#window.append(bytes.subarray(at, at + READ_BYTES));
+  /** Takes the next bytes of the file, in steps of SCAN_BYTES. @throws InputError for a header that cannot be used. */
+  *add(bytes: Buffer): Generator<void> {
+    for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
+      if (at > 0) yield;
+      this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
-      this.#advance(false);
+      yield* this.#advance(false);
       // A record is looked at again when twice as much of it is there: linear, however small the buffers.
       this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
 
   /** Ends the index. Call it after the last byte, and again after each `learn`. */
-  end(): void {
-    this.#advance(true);
+  *end(): Generator<void> {
+    yield* this.#advance(true);
     this.#cutter.close();
   }
 
-  #advance(final: boolean): void {
+  *#advance(final: boolean): Generator<void> {
     if (this.#skipBytes > 0) {
       if (this.#window.bytes.length < this.#skipBytes) return;
       this.#window.consume(this.#skipBytes);
@@ -118,7 +119,7 @@ export class RecordIndex {
     }
     this.#scanner ??= this.#readHeader(final);
     if (this.#scanner === null) return;
-    while (this.#step(this.#scanner, final));
+    while (this.#step(this.#scanner, final)) yield;
   }
 
   /** Whether there is more to be done with the bytes that are there. */
@@ -137,12 +138,16 @@ export class RecordIndex {
     return header === null ? null : createRecordScanner(header, this.#maxRecordBytes);
   }
 
-  /** Whether a record is open, so that the bytes after it are to be looked at in another way first. */
+  /** Scans about SCAN_BYTES; returns whether there is more to do, which may be to look for the close of a record that is open. */
   #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     let at = 0;
     let isOpen = false;
     while (at < bytes.length && !isOpen) {
+      if (at >= SCAN_BYTES) {
+        this.#window.consume(at);
+        return true;
+      }
       const end = scanner.next(bytes, at, bytes.length, final);
       if (end < 0) break;
       isOpen = scanner.open;
