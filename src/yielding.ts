@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { SCAN_BYTES } from './domain/limits.ts';
 
 /** For how long, in milliseconds, items are handed out without a break. */
 const turnMs = 20;
@@ -19,49 +20,60 @@ export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }
 
-/** For how long, in milliseconds, work in turns runs before everything else gets as much time. */
+/** For how long, in milliseconds, work in turns goes on before everything else gets as much time. */
 const shareMs = 1;
 
-interface Work {
-  readonly steps: Iterator<void>;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
-const waiting: Work[] = [];
-let hasTurn = false;
+const waiting: (() => void)[] = [];
+let isTaken = false;
+let startedAt = 0;
+let endedAt = 0;
+let busyMs = 0;
 
 /**
- * Runs all steps of a piece of work, each of which takes well under a millisecond. Everybody's pieces together take no more than half
- * of the event loop's time, one after another, so that requests are answered however many files are being received.
+ * Resolves when its caller may work, for well under a millisecond and without waiting for anything else, before it asks for the next
+ * turn. Turns are given in order, and together take half of the event loop's time: requests are answered meanwhile.
  */
-export function inTurns(steps: Iterable<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    waiting.push({ steps: steps[Symbol.iterator](), resolve, reject });
-    if (!hasTurn) setImmediate(takeTurn);
-    hasTurn = true;
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (isTaken) return;
+    isTaken = true;
+    if (performance.now() - endedAt > busyMs) busyMs = 0;
+    setImmediate(giveTurn);
   });
 }
 
-function takeTurn(): void {
-  const since = performance.now();
-  let busyMs = 0;
-  for (let work = waiting.shift(); work !== undefined; work = waiting.shift()) {
-    if (!isDone(work)) waiting.push(work);
-    busyMs = performance.now() - since;
-    if (busyMs >= shareMs) break;
-  }
-  hasTurn = waiting.length > 0 || busyMs >= shareMs;
-  if (hasTurn) setTimeout(takeTurn, busyMs);
+function giveTurn(): void {
+  startedAt = performance.now();
+  waiting.shift()?.();
+  // The next tick comes once all promises have settled that the work consists of.
+  queueMicrotask(() => process.nextTick(endTurn));
 }
 
-/** Takes one step; returns whether it was the last. */
-function isDone({ steps, resolve, reject }: Work): boolean {
-  try {
-    if (steps.next().done !== true) return false;
-    resolve();
-  } catch (error) {
-    reject(error);
+function endTurn(): void {
+  endedAt = performance.now();
+  busyMs += endedAt - startedAt;
+  isTaken = waiting.length > 0;
+  if (busyMs < shareMs) {
+    if (isTaken) giveTurn();
+    return;
   }
-  return true;
+  isTaken = true;
+  setTimeout(resume, busyMs);
+  busyMs = 0;
+}
+
+function resume(): void {
+  isTaken = waiting.length > 0;
+  if (isTaken) giveTurn();
+}
+
+/** The bytes of a stream in short pieces, each in a turn. */
+export async function* inTurns(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const bytes of source) {
+    for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
+      await turn();
+      yield bytes.subarray(at, at + SCAN_BYTES);
+    }
+  }
 }

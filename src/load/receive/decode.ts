@@ -4,6 +4,7 @@ import { findEncoding } from '../../formats/detect-encoding.ts';
 import { detectFormat, isBinary, layoutOfJson } from '../../formats/detect-format.ts';
 import type { JsonLayout, SniffedJson } from '../../formats/json-sniff.ts';
 import { encodingOfLabel, toUtf8 } from '../../formats/text-encoding.ts';
+import { inTurns } from '../../yielding.ts';
 import { peek } from './peek.ts';
 import type { Unpacked } from './unpack.ts';
 
@@ -37,7 +38,10 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   if (isBinary(plain.head, hints)) return { ...noText, format: detectFormat(plain.head, hints) };
   const sniffed = await peek(plain.all, ENCODING_SNIFF_BYTES);
   const { notes, ...encoding } = findEncoding(sniffed.head, sniffed.isWhole, said);
-  const text = await peek(toUtf8(sniffed.all, encoding), SNIFF_BYTES);
+  const text = await peek(
+    toUtf8(encoding.name === 'utf-8' ? sniffed.all : inTurns(sniffed.all), encoding),
+    SNIFF_BYTES,
+  );
   const bomBytes = text.head.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   const format = detectFormat(text.head, hints);
   const about = { encoding: encoding.name, bomBytes, notes };

@@ -20,7 +20,7 @@ import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Sniffed } from '../../formats/csv-sniff.ts';
-import { inTurns } from '../../yielding.ts';
+import { turn } from '../../yielding.ts';
 import { Asides, type ReceivingStore } from './asides.ts';
 import { type ConvertWhole, convertFile } from './convert.ts';
 import { type CsvBeginning, sniffBeginning } from './csv-opening.ts';
@@ -203,7 +203,7 @@ async function copyAndIndex(
       writing = writer.write(bytes);
       // Seen to by the next `await`, which may come after the rejection.
       writing.catch(() => undefined);
-      await inTurns(index.add(bytes));
+      for (const _ of index.add(bytes)) await turn();
       if (index.sample !== null) index.learn(await sniff(index.sample));
       storedBytes += bytes.length;
       if (storedBytes >= sampleBytes) {
@@ -211,10 +211,10 @@ async function copyAndIndex(
         break;
       }
     }
-    await inTurns(index.end());
+    for (const _ of index.end()) await turn();
     if (index.sample !== null) {
       index.learn(await sniff(index.sample));
-      await inTurns(index.end());
+      for (const _ of index.end()) await turn();
     }
   } finally {
     await writing;

@@ -96,7 +96,7 @@ export class RecordIndex {
   /** Takes the next bytes of the file, in steps of SCAN_BYTES. @throws InputError for a header that cannot be used. */
   *add(bytes: Buffer): Generator<void> {
     for (let at = 0; at < bytes.length; at += SCAN_BYTES) {
-      if (at > 0) yield;
+      yield;
       this.#window.append(bytes.subarray(at, at + SCAN_BYTES));
       if (this.#window.bytes.length < this.#worthLooking) continue;
       yield* this.#advance(false);

@@ -5,6 +5,7 @@ import { documentToNdjson } from '../../formats/json-document.ts';
 import { isPlainLines, plainLinesOf } from '../../formats/json-lines.ts';
 import { sequenceToNdjson } from '../../formats/json-sequence.ts';
 import type { JsonLayout } from '../../formats/json-sniff.ts';
+import { inTurns } from '../../yielding.ts';
 import type { Asides } from './asides.ts';
 import { type Conversion, type ConvertWhole, textOf } from './convert.ts';
 import type { Decoded } from './decode.ts';
@@ -46,16 +47,17 @@ function jsonAsLines(
   context: RewriteContext,
 ): AsyncIterable<Buffer> {
   const { hints, notes } = context;
-  if (layout === null) return bytes;
+  if (layout === null || (layout.kind === 'lines' && isPlainLines(layout.lines))) return bytes;
   if (object === null) notes.push(...layoutNotes(layout));
+  const pieces = inTurns(bytes);
   switch (layout.kind) {
     case 'lines':
-      return isPlainLines(layout.lines) ? bytes : plainLinesOf(bytes, layout.lines);
+      return plainLinesOf(pieces, layout.lines);
     case 'sequence':
-      return sequenceToNdjson(withoutFirst(bytes, bomBytes));
+      return sequenceToNdjson(withoutFirst(pieces, bomBytes));
     case 'document':
-      if (layout.path === null && hints.envelope !== undefined) return arrayToNdjson(bytes, hints.envelope);
-      return documentToNdjson(bytes, { path: layout.path, isOfRecord: recordKeyTest(hints) }, notes);
+      if (layout.path === null && hints.envelope !== undefined) return arrayToNdjson(pieces, hints.envelope);
+      return documentToNdjson(pieces, { path: layout.path, isOfRecord: recordKeyTest(hints) }, notes);
     default:
       return layout satisfies never;
   }
