@@ -1,8 +1,7 @@
-import type { CompiledQuery } from 'kysely';
-import { Kysely, PostgresDialect } from 'kysely';
+import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pLimit from 'p-limit';
 import pg from 'pg';
-import type { Reader } from '../src/postgres/reader.ts';
+import type { Reader } from '../src/postgres/pool.ts';
 import type { DB } from '../src/postgres/schema.ts';
 
 interface Statement {

@@ -11,8 +11,14 @@ import { RecordTap } from './live/record-tap.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase } from './postgres/database.ts';
-import { checkDatabase, createPool, createWatchPool } from './postgres/pool.ts';
-import { openReader, type Reader, readerOn } from './postgres/reader.ts';
+import {
+  checkDatabase,
+  createPool,
+  createWatchPool,
+  openReader,
+  type Reader,
+  readerOn,
+} from './postgres/pool.ts';
 import { readBacklog, readLoadRows } from './postgres/stores/overview.ts';
 import { readEventRetention } from './postgres/stores/retention.ts';
 import { readSchedules } from './postgres/stores/schedules.ts';

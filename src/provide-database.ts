@@ -1,6 +1,7 @@
 /**
  * The database of a process: which one the configuration asks for, started if it is the embedded one, and brought up to date.
  */
+
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Logger } from 'pino';
@@ -8,7 +9,7 @@ import type { Config } from './config.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { migrate } from './postgres/migrate.ts';
-import { requireOwnSession } from './postgres/pooler.ts';
+import { requireOwnSession } from './postgres/session.ts';
 import { migrateQueue } from './queue/backend.ts';
 
 type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;

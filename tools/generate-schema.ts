@@ -3,7 +3,7 @@
  * system catalogs. `--verify` writes nothing and fails if the file is not what it would write.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -19,18 +19,23 @@ try {
   await client.connect();
   await migrate(client);
   await client.end();
+  const generated = join(folder, 'generated.ts');
   const { status } = spawnSync(
     process.execPath,
     [
       join(packageRoot, 'node_modules/kysely-codegen/dist/cli/bin.js'),
       ...['--dialect', 'postgres', '--url', server.url, '--default-schema', 'sluice'],
-      ...['--include-pattern', 'sluice.*', '--out-file', join(packageRoot, 'src/postgres/schema.ts')],
+      ...['--include-pattern', 'sluice.*', '--out-file', generated],
       ...['--type-mapping', '{"int8":"number","timestamptz":"Date","bytea":"Buffer"}'],
-      ...process.argv.slice(2),
     ],
     { stdio: 'inherit' },
   );
-  process.exitCode = status ?? 1;
+  if (status !== 0) throw new Error('kysely-codegen failed');
+  // The comments on the columns stand in the migrations.
+  const schema = (await readFile(generated, 'utf8')).replace(/^ +\/\*\*\n(?: +\*.*\n)+/gm, '');
+  const file = join(packageRoot, 'src/postgres/schema.ts');
+  if (!process.argv.includes('--verify')) await writeFile(file, schema);
+  else if ((await readFile(file, 'utf8')) !== schema) throw new Error('src/postgres/schema.ts is out of date');
 } finally {
   await server.stop();
   await rm(folder, { recursive: true, force: true });

@@ -1,17 +1,17 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../domain/errors.ts';
 import { MAX_CLIENT_NAME } from '../domain/limits.ts';
-import type { Holder } from '../domain/scope.ts';
-import { scopes } from '../domain/scope.ts';
+import { type Holder, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, matchesDigest } from '../postgres/stores/api-keys.ts';
 import {
   type ConsoleSession,
+  digestKey,
   findSession,
   insertLink,
   insertSession,
+  matchesDigest,
   takeLink,
-} from '../postgres/stores/console-sessions.ts';
+} from '../postgres/stores/api-keys.ts';
 import { defaultEnvironmentName, findEnvironment } from '../postgres/stores/environments.ts';
 import { type Caller, isRefusal, type KeyRefusal, staticKeyId, verifyKey } from './verify-key.ts';
 

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { type DataType, dataTypes } from '../domain/data-type.ts';
-import type { LoadEntity } from '../domain/entity.ts';
-import { recordKinds } from '../domain/event.ts';
+import { type LoadEntity, recordKinds } from '../domain/entity.ts';
 import {
   INSPECTED_RECORDS,
   SHOWN_FREQUENT,

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { deletionTypes } from '../domain/deletion.ts';
 import { MAX_COUNTED_AHEAD } from '../domain/limits.ts';
 import { loadStatuses, loadTypes } from '../domain/load.ts';
-import { originKinds } from '../domain/origin.ts';
+import { originKinds } from '../domain/task.ts';
 import { component, orNull, record } from './schema.ts';
 
 export const idOptions = (what: string) => ({

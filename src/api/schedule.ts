@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../domain/limits.ts';
-import { runStatuses } from '../domain/run-status.ts';
+import { runStatuses } from '../domain/task.ts';
 import { closed, component, orNull } from './schema.ts';
 
 const exampleTime = '2026-11-20T02:00:00.000Z';

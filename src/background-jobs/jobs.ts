@@ -1,10 +1,3 @@
-import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
-/*
- * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
- * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
- * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
- */
-
 import type pg from 'pg';
 import {
   renderDeletion,
@@ -24,6 +17,7 @@ import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render
 import type { Database } from '../postgres/database.ts';
 import { hasQueueRoom, type JobFilter, pageJobIds } from '../postgres/stores/background-jobs.ts';
 import { readDeletions } from '../postgres/stores/deletions.ts';
+import { readExports } from '../postgres/stores/exports.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
 import {
   type Failure,
@@ -34,12 +28,17 @@ import {
   readLanes,
   readRetries,
   readRunningExports,
-} from '../postgres/stores/lane-overview.ts';
+} from '../postgres/stores/lanes.ts';
 import { type Backlog, readBacklog } from '../postgres/stores/overview.ts';
-import { readExports } from '../postgres/stores/read-exports.ts';
+import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
 import { type EnvironmentNeed, findNeeds } from './needs.ts';
+/*
+ * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
+ * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
+ * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
+ */
 
 /** Every kind of background job there is. */
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;

@@ -1,6 +1,6 @@
 import { createSignInLink } from '../access/console-session.ts';
 import { consolePath } from '../console/assets.ts';
-import { type ConsoleSession, endSession, listSessions } from '../postgres/stores/console-sessions.ts';
+import { type ConsoleSession, endSession, listSessions } from '../postgres/stores/api-keys.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import { columnsOf, printable, printList } from './format.ts';

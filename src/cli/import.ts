@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
+import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../domain/limits.ts';
 import type { GuardLimit } from '../domain/load.ts';
-import { applyMapping, type Mapped } from '../domain/saved-mapping.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import {

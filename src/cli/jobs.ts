@@ -10,9 +10,9 @@ import {
   requireJob,
   requireRetryable,
 } from '../background-jobs/jobs.ts';
-import { readCauseId } from '../domain/cause.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { type Load, loadStatuses } from '../domain/load.ts';
+import { readCauseId } from '../domain/reject.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { exportRejects, listRejects } from '../load/rejects.ts';
 import { renderLoadListItem, renderReject } from '../load/render-load.ts';

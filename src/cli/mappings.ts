@@ -1,4 +1,4 @@
-import { isMappingName, mappingNameRule } from '../domain/saved-mapping.ts';
+import { isMappingName, mappingNameRule } from '../domain/column-map.ts';
 import { type GivenSource, sourceOptionNames } from '../domain/source-options.ts';
 import {
   absentColumn,

@@ -1,5 +1,5 @@
 /** Why records of a load were refused, counted by cause, and what would mend them. */
-import { writeCauseId } from '../domain/cause.ts';
+import { writeCauseId } from '../domain/reject.ts';
 import { formatCount } from '../domain/wording.ts';
 import { type ListedCause, listCauses } from '../load/causes/list-causes.ts';
 import type { Proposal } from '../load/causes/proposals.ts';

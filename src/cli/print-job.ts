@@ -7,7 +7,7 @@ import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
-import { readExportRequest } from '../postgres/stores/read-exports.ts';
+import { readExportRequest } from '../postgres/stores/exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
 import { columnsOf, formatTime, printable, renderTable } from './format.ts';
 import type { Terminal } from './terminal.ts';

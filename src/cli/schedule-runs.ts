@@ -3,12 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
-import {
-  type RunItem,
-  readRunItems,
-  readRuns,
-  type ScheduleRun,
-} from '../postgres/stores/schedule-run-items.ts';
+import { type RunItem, readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';

@@ -1,6 +1,6 @@
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
-import { readRuns } from '../postgres/stores/schedule-run-items.ts';
+import { readRuns } from '../postgres/stores/schedule-runs.ts';
 import { readPauses } from '../postgres/stores/schedules.ts';
 import { nextDueTime } from '../sources/schedules/due-times.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';

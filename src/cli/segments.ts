@@ -1,7 +1,7 @@
 import type { StoredSegment } from '../domain/definitions.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { analyzeStale } from '../postgres/maintenance.ts';
+import { analyzeStale } from '../postgres/migrate.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
 import type { SegmentMembers } from '../postgres/stores/segments.ts';

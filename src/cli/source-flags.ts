@@ -1,12 +1,17 @@
 /** The flags that say how a file is written, and what its records are. */
 import { InvalidArgumentError } from 'commander';
-import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
+import {
+  type ColumnMap,
+  isMappingName,
+  mappingNameRule,
+  readColumnPairs,
+  type SavedMapping,
+} from '../domain/column-map.ts';
 import { entities } from '../domain/entity.ts';
 import { presets } from '../domain/load.ts';
-import { isMappingName, mappingNameRule, type SavedMapping } from '../domain/saved-mapping.ts';
 import { type SourceOptions, sourceFormats } from '../domain/source.ts';
-import { findContradictions } from '../domain/source-conflicts.ts';
 import {
+  findContradictions,
   flagOf,
   type GivenSource,
   type SourceOption,

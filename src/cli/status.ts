@@ -9,7 +9,7 @@ import { formatBytes, formatCount, formatDuration, plural } from '../domain/word
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
-import type { LaneOverview } from '../postgres/stores/lane-overview.ts';
+import type { LaneOverview } from '../postgres/stores/lanes.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';

@@ -4,24 +4,24 @@ import { exportFolder } from '../export/context.ts';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { removeParts } from '../load/uploads.ts';
 import {
+  countErased,
+  deleteRejects,
+  findKeptExports,
+  findKeptFiles,
+  findLoadsWithRejects,
+  readIds,
+  restartExports,
+} from '../postgres/stores/deletions.ts';
+import { markFilesExpired } from '../postgres/stores/exports.ts';
+import { readRejectsPage } from '../postgres/stores/rejects.ts';
+import {
   type Archive,
   archiveFolder,
   findArchives,
   forgetArchive,
   recordArchive,
   replaceArchive,
-} from '../postgres/stores/archives.ts';
-import {
-  countErased,
-  deleteRejects,
-  findKeptExports,
-  findKeptFiles,
-  findLoadsWithRejects,
-  restartExports,
-} from '../postgres/stores/deletion-traces.ts';
-import { readIds } from '../postgres/stores/deletions.ts';
-import { markFilesExpired } from '../postgres/stores/exports.ts';
-import { readRejectsPage } from '../postgres/stores/rejects.ts';
+} from '../postgres/stores/retention.ts';
 import { forgetFiles } from '../postgres/stores/stored-files.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';

@@ -18,17 +18,18 @@ import {
   removeProfiles,
   withoutProfile,
 } from '../postgres/stores/deleted-profiles.ts';
-import { earlierWritersEnded, markNow } from '../postgres/stores/deletion-traces.ts';
 import {
   addStep,
   beginDeletion,
   completeDeletion,
   type DeletionWork,
+  earlierWritersEnded,
   failDeletion as markFailed,
+  markNow,
   readIds,
   readOpenIds,
 } from '../postgres/stores/deletions.ts';
-import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
+import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
 import type { Attempt, DeletionContext } from './context.ts';
 import {

@@ -2,7 +2,7 @@ import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
 import { plural } from '../domain/wording.ts';
 import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
-import { isPooled, pooling } from '../postgres/pooler.ts';
+import { isPooled, pooling } from '../postgres/session.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { type Check, type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';

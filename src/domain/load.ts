@@ -3,8 +3,7 @@
  * folder. Begin with this file for a load, `task.ts` for background work, `errors.ts` for what can go
  * wrong, `limits.ts` for every bound.
  */
-import type { Entity, LoadEntity } from './entity.ts';
-import { type RecordKind, recordKinds } from './event.ts';
+import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import type { ReadAs, SourceOptions } from './source.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;

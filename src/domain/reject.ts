@@ -1,3 +1,5 @@
+import { MAX_SHAPE_CHARS, MAX_SHAPED_CHARS } from './limits.ts';
+
 /** Why a record was refused: a closed list, reported in `error_code` of the rejects. */
 export const rejectCodes = [
   'missing_id',
@@ -76,4 +78,131 @@ const reserved: ReadonlySet<string> = new Set([...rejectColumns, rejectKey]);
 /** Tells whether a column or key belongs to a file of rejects and is no property. */
 export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
+}
+
+/*
+ * Why records were refused, counted together: a cause is an error code, a column and the shape of what stands there. Thousands of
+ * records are refused for a handful of causes, and what mends one record of a cause mostly mends all of them.
+ */
+
+/** The properties that make up a cause. */
+export interface CauseKey {
+  readonly code: RejectCode;
+  /** `null` for the record as a whole, or if the column makes no difference. */
+  readonly column: string | null;
+  /** Empty where the code says it all. */
+  readonly shape: string;
+}
+
+/** The number of a refused record's cause, and its shape. */
+export interface RejectCause {
+  readonly cause: number;
+  readonly shape: string;
+}
+
+/** In which column bytes are no text makes no difference to what mends them. */
+export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
+  return code === 'invalid_utf8' ? null : column;
+}
+
+/** Hexadecimal digits of a number that JavaScript keeps exactly. */
+export const causeDigits = 13;
+
+export function writeCauseId(cause: number): string {
+  return cause.toString(16).padStart(causeDigits, '0');
+}
+
+/** Returns `null` if the text is no id of a cause. */
+export function readCauseId(text: string): number | null {
+  return text.length === causeDigits && /^[0-9a-f]+$/.test(text) ? Number.parseInt(text, 16) : null;
+}
+
+/** Words that programs and people write where there is no value. */
+const nullWords: ReadonlySet<string> = new Set([
+  'n/a',
+  '#n/a',
+  'n.a.',
+  'na',
+  'null',
+  '(null)',
+  '<null>',
+  '\\n',
+  'nil',
+  'none',
+  'nan',
+  'undefined',
+  '-',
+  '--',
+  '—',
+  '?',
+  '0000-00-00',
+  '0000-00-00 00:00:00',
+]);
+const longestNullWord = Math.max(...[...nullWords].map((word) => word.length));
+
+/** Tells whether a text says that there is no value. */
+export function isNullWord(text: string): boolean {
+  return text.length <= 2 * longestNullWord && nullWords.has(text.trim().toLowerCase());
+}
+
+/** Shapes of what has no characters to show. */
+export const emptyShape = 'empty';
+const blankShape = 'blanks';
+
+const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
+
+/**
+ * The shape of a value: digits become 9 and words `a`, so that `31/12/2026` and `1/2/2025` are both `99/99/9999`. A word that
+ * means "no value" stays as it is, in small letters. Bounded, whatever the value; ASCII but for `␠`, `¤` and `…`.
+ */
+export function shapeOf(value: string): string {
+  if (value === '') return emptyShape;
+  if (isNullWord(value)) return shorten(value.trim().toLowerCase());
+  const text = value.slice(0, MAX_SHAPED_CHARS);
+  if (text.trim() === '') return blankShape;
+  const end = text.length;
+  const shape = text.replace(part, (found: string, _repeated: string | undefined, at: number) => {
+    const first = found.charCodeAt(0);
+    if (/^\s/.test(found)) return at === 0 || at + found.length === end ? '␠' : ' ';
+    if (/^[\p{L}\p{M}\p{N}]/u.test(found)) return wordShape(found);
+    return first > 0x20 && first < 0x7f ? `${found[0]}…` : '¤';
+  });
+  const words = shape.replace(/\ba(?: a\b)+/g, 'a');
+  return shorten(value.length > MAX_SHAPED_CHARS ? `${words}…` : words);
+}
+
+/** The shape of consecutive letters and digits. The T and the Z of a time stay. */
+function wordShape(word: string): string {
+  if (/^\d+$/.test(word)) return digits(word.length);
+  if (/^[\p{L}\p{M}]+$/u.test(word)) return 'a';
+  const time = /^(\d+)(T?)(\d*)(Z?)$/.exec(word);
+  if (time === null) return 'a9';
+  const [, before = '', t = '', after = '', z = ''] = time;
+  return digits(before.length) + t + (after === '' ? '' : digits(after.length)) + z;
+}
+
+/** Days and hours are written with one digit or two. */
+function digits(count: number): string {
+  if (count > 4) return '9…';
+  return '9'.repeat(Math.max(2, count));
+}
+
+function shorten(shape: string): string {
+  return shape.length <= MAX_SHAPE_CHARS ? shape : `${shape.slice(0, MAX_SHAPE_CHARS - 1)}…`;
+}
+
+/** The beginning and end of a text such as JSON, whose middle says nothing. */
+export function outlineOf(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === '') return emptyShape;
+  const [start, end] = [trimmed.slice(0, 2), trimmed.slice(Math.max(2, trimmed.length - 2))];
+  return end === '' ? outlineOfEnd(start) : `${outlineOfEnd(start)}…${outlineOfEnd(end)}`;
+}
+
+function outlineOfEnd(text: string): string {
+  return text
+    .replace(/[\p{L}\p{M}]+/gu, 'a')
+    .replace(/\p{N}+/gu, '9')
+    .replace(/\s+/g, ' ')
+    .replace(/[^\x20-\x7e]/gu, '¤');
 }

@@ -5,7 +5,7 @@ export const exportQueueName = 'sluice-exports';
 
 /**
  * Every kind of background work, and the queue that notifies the workers of it. `jobs/<kind>.ts` has the rest.
- * Lower-case letters only: a kind stands in the names of sessions (`task-sessions.ts`).
+ * Lower-case letters only: a kind stands in the names of sessions (`stores/workers.ts`).
  */
 export const taskQueues = {
   begin: queueName,
@@ -97,3 +97,34 @@ export interface QueueCounts {
   readonly delayed: number;
   readonly failed: number;
 }
+
+/** Who or what starts jobs. */
+export const originKinds = ['api_key', 'schedule', 'inbox', 'command_line'] as const;
+
+export interface Origin {
+  readonly kind: (typeof originKinds)[number];
+  /** Id of the key, name of the schedule, or place in the inbox; null: there is none. */
+  readonly name: string | null;
+}
+
+/** The columns of a job. */
+export function originColumns(origin: Origin | null): {
+  readonly origin: string | null;
+  readonly origin_name: string | null;
+} {
+  return { origin: origin?.kind ?? null, origin_name: origin?.name?.slice(0, maxNameChars) ?? null };
+}
+
+const maxNameChars = 500;
+
+/** The states of a schedule's run; see the comment on sluice.schedule_runs. */
+const openRunStatuses = ['queued', 'running', 'waiting'] as const;
+export const runStatuses = [
+  ...openRunStatuses,
+  'completed',
+  'completed_with_rejects',
+  'unchanged',
+  'skipped',
+  'failed',
+] as const;
+export type RunStatus = (typeof runStatuses)[number];

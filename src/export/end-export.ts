@@ -3,10 +3,13 @@ import { endedStatuses } from '../domain/load.ts';
 import { type DueTask, jobFields, type TaskFailure } from '../domain/task.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { cancelExport as markCancelled, failExport as markFailed } from '../postgres/stores/exports.ts';
+import {
+  cancelExport as markCancelled,
+  failExport as markFailed,
+  readExportEnd,
+} from '../postgres/stores/exports.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
-import { readExportEnd } from '../postgres/stores/read-exports.ts';
-import { endTaskSessions } from '../postgres/stores/task-sessions.ts';
+import { endTaskSessions } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';

@@ -8,7 +8,7 @@ import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { digestKey, isLiveKey, readSigningKey } from '../postgres/stores/api-keys.ts';
-import { findExportFile, readExports } from '../postgres/stores/read-exports.ts';
+import { findExportFile, readExports } from '../postgres/stores/exports.ts';
 import type { ExportContext } from './context.ts';
 
 /** A file of an export and where to get it, for whoever has the link. */

@@ -1,7 +1,7 @@
 import { inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
 import type { Environment } from '../postgres/stores/environments.ts';
-import { readExports } from '../postgres/stores/read-exports.ts';
+import { readExports } from '../postgres/stores/exports.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
 

@@ -14,7 +14,7 @@ import {
 } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { inSavepoint } from '../postgres/database.ts';
-import type { Reader } from '../postgres/reader.ts';
+import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/snapshot.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { findSegments } from './find-segments.ts';

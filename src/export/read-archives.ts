@@ -1,7 +1,7 @@
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { Fault } from '../domain/errors.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import type { Archive } from '../postgres/stores/archives.ts';
+import type { Archive } from '../postgres/stores/retention.ts';
 
 /*
  * Events that left the database are Parquet files as exports have them, each in order of time. Whoever reads one holds a

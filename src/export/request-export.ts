@@ -1,8 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict, type Problem } from '../domain/errors.ts';
 import { namesAmong } from '../domain/export.ts';
-import type { Origin } from '../domain/origin.ts';
-import { type DueTask, jobFields } from '../domain/task.ts';
+import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';

@@ -1,7 +1,6 @@
 import { recordKeys } from '../domain/entity.ts';
 import { type InputError, inputError } from '../domain/errors.ts';
-import { readRecordsPath } from '../domain/records-path.ts';
-import type { SourceFormat, SourceOptions } from '../domain/source.ts';
+import { readRecordsPath, type SourceFormat, type SourceOptions } from '../domain/source.ts';
 import type { ArrayEnvelope } from './json-array.ts';
 import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 

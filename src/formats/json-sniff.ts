@@ -1,6 +1,6 @@
 import { InputError } from '../domain/errors.ts';
 import { MAX_SNIFFED_LINES } from '../domain/limits.ts';
-import type { RecordsPath } from '../domain/records-path.ts';
+import type { RecordsPath } from '../domain/source.ts';
 import { DocumentRecords } from './json-document.ts';
 import { type LineLayout, plainLines } from './json-lines.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';

@@ -5,7 +5,7 @@ import pLimit from 'p-limit';
 import type { Static } from 'typebox';
 import type { System } from '../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
-import { takeTurns } from '../postgres/reader.ts';
+import { takeTurns } from '../postgres/pool.ts';
 import { readRowCursor, rowPage, sendEnvelope, sendJson, writeRowCursor } from './page.ts';
 import { environmentId } from './plugins/auth.ts';
 import { listQuery } from './plugins/validation.ts';

@@ -1,4 +1,4 @@
-import type { EventKind } from '../domain/event.ts';
+import type { EventKind } from '../domain/entity.ts';
 import { noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';

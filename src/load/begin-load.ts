@@ -3,8 +3,8 @@ import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { countDrift } from '../postgres/stores/read-plans.ts';
 import { beginPass, readBeginning } from '../postgres/stores/running-loads.ts';
-import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 

@@ -1,5 +1,5 @@
+import { recordKinds } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
-import { recordKinds } from '../domain/event.ts';
 import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';

@@ -26,8 +26,8 @@ import {
   readFinishState,
   readLoadSource,
 } from '../postgres/stores/running-loads.ts';
-import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
 import { placeRows } from './amend/place.ts';

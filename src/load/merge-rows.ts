@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import { type Entity, entities } from '../domain/entity.ts';
-import { eventKinds, type RecordKind } from '../domain/event.ts';
+import { type Entity, entities, eventKinds, type RecordKind } from '../domain/entity.ts';
 import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';

@@ -1,4 +1,3 @@
-import type { RejectCause } from '../domain/cause.ts';
 import { propertyEntities } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
 import {
@@ -9,7 +8,7 @@ import {
   noOutcomesByKind,
   toTally,
 } from '../domain/load.ts';
-import type { Reject } from '../domain/reject.ts';
+import type { Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
@@ -23,8 +22,8 @@ import {
 } from '../postgres/stores/chunks.ts';
 import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
-import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
+import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { placeRows } from './amend/place.ts';
 import { RejectCauses } from './causes/reject-causes.ts';

@@ -1,5 +1,5 @@
+import { type EventKind, eventKinds } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
-import { type EventKind, eventKinds } from '../domain/event.ts';
 import {
   addOutcomes,
   type ChunkRange,
@@ -28,8 +28,8 @@ import {
   readEventRepeats,
 } from '../postgres/stores/repeats.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
-import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
+import { nameTaskSession } from '../postgres/stores/workers.ts';
 import type { LoadContext } from './context.ts';
 import { type ChunkReader, createChunkReader } from './read-chunk.ts';
 

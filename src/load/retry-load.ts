@@ -1,7 +1,7 @@
 import { inputError } from '../domain/errors.ts';
 import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { isBeforeDeletion } from '../postgres/stores/deletion-traces.ts';
+import { isBeforeDeletion } from '../postgres/stores/deletions.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { requeueLoad } from '../postgres/stores/loads.ts';

@@ -1,7 +1,13 @@
 /* Saved mappings: how files are loaded, kept under a name; and the files that they are offered for. */
-import { type ColumnMap, resolveMap } from '../domain/column-map.ts';
+import {
+  applyMapping,
+  type ColumnMap,
+  type Mapped,
+  type MappingRules,
+  resolveMap,
+  type SavedMapping,
+} from '../domain/column-map.ts';
 import { InputError, inputError } from '../domain/errors.ts';
-import { applyMapping, type Mapped, type MappingRules, type SavedMapping } from '../domain/saved-mapping.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   findMapping,

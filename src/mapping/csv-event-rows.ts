@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type Entity, entities } from '../domain/entity.ts';
-import { isEventKind, type RecordKind, recordKinds } from '../domain/event.ts';
+import { type Entity, entities, isEventKind, type RecordKind, recordKinds } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';

@@ -1,4 +1,4 @@
-import { type EventKind, IMPORT_SOURCE } from '../domain/event.ts';
+import { type EventKind, IMPORT_SOURCE } from '../domain/entity.ts';
 import {
   MAX_EVENT_NAME_BYTES,
   MAX_EVENT_SOURCE_BYTES,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type EventKind, eventKinds } from '../domain/event.ts';
+import { type EventKind, eventKinds } from '../domain/entity.ts';
 import { fromByteString, unescapeCopy } from './json-text.ts';
 import { eventKey, KeyHashes } from './key-hashes.ts';
 import { doubled, KeyTable } from './key-table.ts';

@@ -1,5 +1,4 @@
-import type { LoadEntity } from '../domain/entity.ts';
-import { PAGE_VIEW_NAME, type RecordKind, recordKinds } from '../domain/event.ts';
+import { type LoadEntity, PAGE_VIEW_NAME, type RecordKind, recordKinds } from '../domain/entity.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_EVENT_SOURCE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 

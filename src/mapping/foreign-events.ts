@@ -1,4 +1,4 @@
-import { isRecordKind } from '../domain/event.ts';
+import { isRecordKind } from '../domain/entity.ts';
 import type { Preset } from '../domain/load.ts';
 
 /*

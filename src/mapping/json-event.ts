@@ -1,4 +1,4 @@
-import { type EventKind, IMPORT_SOURCE } from '../domain/event.ts';
+import { type EventKind, IMPORT_SOURCE } from '../domain/entity.ts';
 import type { Instant } from '../domain/instant.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { defaultNames, eventNameProblem, eventSourceProblem, splitUrl } from './event-record.ts';

@@ -1,5 +1,10 @@
-import { automaticProperties, type Entity, type LoadEntity } from '../domain/entity.ts';
-import { isEventKind, isRecordKind } from '../domain/event.ts';
+import {
+  automaticProperties,
+  type Entity,
+  isEventKind,
+  isRecordKind,
+  type LoadEntity,
+} from '../domain/entity.ts';
 import type { Preset } from '../domain/load.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { eventColumns } from './column-plan.ts';

@@ -2,8 +2,7 @@
  * Mapping: records to rows or rejects. `column-plan.ts` decides what a column means, `csv-rows.ts` and
  * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
  */
-import { type Entity, entities } from '../domain/entity.ts';
-import { type EventKind, type RecordKind, recordKinds } from '../domain/event.ts';
+import { type Entity, type EventKind, entities, type RecordKind, recordKinds } from '../domain/entity.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';

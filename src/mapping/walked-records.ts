@@ -1,5 +1,4 @@
-import type { Entity, LoadEntity } from '../domain/entity.ts';
-import { isEventKind, isRecordKind } from '../domain/event.ts';
+import { type Entity, isEventKind, isRecordKind, type LoadEntity } from '../domain/entity.ts';
 import { REMOVES } from './row-buffer.ts';
 import type { Rows } from './rows.ts';
 import { WalkedEvents } from './walked-events.ts';

@@ -6,7 +6,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { MAX_SCHEMA_ERRORS } from '../domain/limits.ts';
-import { hiddenCharacters } from '../domain/shown-text.ts';
+import { hiddenCharacters } from '../domain/wording.ts';
 import { follow, keysOf, listErrors, ruled, validatorOf } from '../validation.ts';
 
 export interface TextRule {

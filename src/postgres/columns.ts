@@ -10,6 +10,7 @@ import {
   sql,
   type UpdateType,
 } from 'kysely';
+import type { SavedMapping } from '../domain/column-map.ts';
 import type { DataType } from '../domain/data-type.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
 import type { Entity, LoadEntity, PropertyEntity } from '../domain/entity.ts';
@@ -27,13 +28,10 @@ import type {
   StoredFormat,
 } from '../domain/load.ts';
 import type { Channel, DeliveryState, EventType, JobKind, Notify, Outcome } from '../domain/notification.ts';
-import type { Origin } from '../domain/origin.ts';
 import type { RejectCode } from '../domain/reject.ts';
-import type { RunStatus } from '../domain/run-status.ts';
-import type { SavedMapping } from '../domain/saved-mapping.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
-import type { TaskKindName } from '../domain/task.ts';
+import type { Origin, RunStatus, TaskKindName } from '../domain/task.ts';
 import type { FileRef } from '../files/file-store.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import type { DB, Json } from './schema.ts';

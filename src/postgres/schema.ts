@@ -40,9 +40,6 @@ export interface ApiKeys {
   expires_at: Date | null;
   key_id: string;
   label: string;
-  /**
-   * To the minute; null: never.
-   */
   last_used_at: Date | null;
   revoked_at: Date | null;
   scopes: string[];
@@ -53,9 +50,6 @@ export interface BackgroundJobs {
   environment_id: number | null;
   filename: string | null;
   is_cancellable: boolean | null;
-  /**
-   * As far as its own row says: a deletion that came after it may forbid it.
-   */
   is_retryable: boolean | null;
   job_id: string | null;
   origin: string | null;
@@ -68,9 +62,6 @@ export interface BackgroundJobs {
 
 export interface Companies {
   company_id: string;
-  /**
-   * As in sluice.users.
-   */
   digest: string | null;
   environment_id: number;
   first_seen_at: Generated<Date>;
@@ -79,9 +70,6 @@ export interface Companies {
   load_id: number | null;
   load_touches: number | null;
   metadata: Generated<Json>;
-  /**
-   * As in sluice.users.
-   */
   times: Json | null;
   updated_at: Generated<Date>;
 }
@@ -93,58 +81,34 @@ export interface ConsoleLinks {
 }
 
 export interface ConsoleSessions {
-  /**
-   * As the browser calls itself.
-   */
   client: string;
   created_at: Generated<Date>;
   digest: Buffer;
   ended_at: Date | null;
   environment_id: number;
   expires_at: Date;
-  /**
-   * What was signed in with: an API key, API_KEY, ADMIN_KEY, or a one-time link of the command line.
-   */
   holder: string;
   key_id: string | null;
-  /**
-   * HMAC of API_KEY or ADMIN_KEY under the cookie: the session ends when the setting changes, and nobody can guess at it from here.
-   */
   mark: Buffer | null;
   session_id: string;
 }
 
 export interface DeletionIds {
   deletion_id: number;
-  /**
-   * As deletions.events_removed; counted as they go.
-   */
   events: Generated<number>;
   id: string;
-  /**
-   * Null until it is known.
-   */
   outcome: string | null;
   position: number;
-  /**
-   * Users that were taken out of the company.
-   */
   users: Generated<number>;
 }
 
 export interface Deletions {
-  /**
-   * By the clock, while the lane is locked: loads that were accepted before it are earlier.
-   */
   accepted_at: Generated<Date>;
   attempts: Generated<number>;
   deletion_id: Generated<number>;
   ended_at: Date | null;
   entity: string;
   environment_id: number;
-  /**
-   * Events of the users that were removed; of companies, those from which the company was taken.
-   */
   events_removed: Generated<number>;
   exports_removed: Generated<number>;
   failure_code: string | null;
@@ -154,23 +118,11 @@ export interface Deletions {
   ids_not_found: Generated<number>;
   ids_requested: number;
   job_id: string;
-  /**
-   * Of the sequence that loads take theirs from.
-   */
   lane_position: Generated<number>;
-  /**
-   * Who or what started it; null: not said.
-   */
   origin: string | null;
-  /**
-   * Id of the key, name of the schedule, or place in the inbox.
-   */
   origin_name: string | null;
   purge_exports: Generated<boolean>;
   rejects_removed: Generated<number>;
-  /**
-   * Of the HTTP request that it came by; null if it came another way.
-   */
   request_id: string | null;
   started_at: Date | null;
   status: Generated<string>;
@@ -180,14 +132,8 @@ export interface Environments {
   app_token: string;
   created_at: Generated<Date>;
   environment_id: Generated<number>;
-  /**
-   * When a load last ended that left refused records. While it is set, single records leave their times in the profiles, so that a mended record can take its place before them; null: there is nothing to mend.
-   */
   mendable_since: Date | null;
   name: string;
-  /**
-   * Secret under which records of files are digested: sluice.users.digest.
-   */
   record_key: Generated<string>;
 }
 
@@ -204,9 +150,6 @@ export interface EventArchives {
   retirement_id: number | null;
   row_count: number | null;
   sha256: Buffer | null;
-  /**
-   * stored: exports read it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.
-   */
   state: Generated<string>;
 }
 
@@ -231,14 +174,8 @@ export interface EventPrunings {
 }
 
 export interface EventRetention {
-  /**
-   * 0: for ever.
-   */
   days: number;
   environment_id: number;
-  /**
-   * The name of an event; *: all that have no row of their own.
-   */
   key: string;
 }
 
@@ -248,38 +185,20 @@ export interface EventRetirements {
   began_at: Generated<Date>;
   ended_at: Date | null;
   events_removed: Generated<number>;
-  /**
-   * The month was dropped; else events of some names were taken out of it.
-   */
   is_whole: boolean;
   month: Timestamp;
   retirement_id: Generated<number>;
-  /**
-   * Raised by whoever changes what is in the table: an archive written of an earlier revision is not taken.
-   */
   revision: Generated<number>;
-  /**
-   * retired: in the table, which exports read if they are to be archived; archived: in event_archives; removed: the table is gone.
-   */
   state: string;
-  /**
-   * Where the events are: no longer a partition of sluice.events. Null: they were deleted where they stood.
-   */
   table_name: string | null;
 }
 
 export interface Events {
-  /**
-   * The company the user belonged to when the event was taken in, or the one that it named.
-   */
   company_id: string | null;
   environment_id: number;
   event_id: string;
   event_name: string;
   event_type: Generated<string>;
-  /**
-   * When it happened, as the caller says; else when it was taken in.
-   */
   inserted_at: Date;
   metadata: Generated<Json>;
   source: string;
@@ -306,107 +225,50 @@ export interface Exports {
   export_id: Generated<number>;
   failure_code: string | null;
   failure_message: string | null;
-  /**
-   * When its files were removed; null while they are there.
-   */
   files_expired_at: Date | null;
-  /**
-   * One of src/domain/export-format.ts, which alone lists them.
-   */
   format: string;
   job_id: string;
-  /**
-   * Who or what started it; null: not said.
-   */
   origin: string | null;
-  /**
-   * Id of the key, name of the schedule, or place in the inbox.
-   */
   origin_name: string | null;
-  /**
-   * What was asked for, as src/domain/export.ts has it; never run as SQL.
-   */
   request: Json;
-  /**
-   * Of the HTTP request that it came by; null if it came another way.
-   */
   request_id: string | null;
   requested_at: Generated<Date>;
-  /**
-   * Days that its files are kept; null: as the configuration says.
-   */
   retention_days: number | null;
-  /**
-   * The planner's estimate, for the progress.
-   */
   rows_expected: number | null;
   rows_written: Generated<number>;
   snapshot_at: Date | null;
   started_at: Date | null;
   status: Generated<string>;
-  /**
-   * What of the request was ignored: [{"message", "details"}].
-   */
   warnings: Generated<Json>;
 }
 
 export interface IdempotencyKeys {
-  /**
-   * What the first request was answered, where that is more than it was done: of a batch.
-   */
   answer: Json | null;
   created_at: Generated<Date>;
   environment_id: number;
   idempotency_key: string;
-  /**
-   * The job that the first request made or changed; null for records.
-   */
   job_id: string | null;
   request_digest: Buffer;
 }
 
 export interface InboxFiles {
-  /**
-   * Files of one environment are loaded in this order.
-   */
   arrival: Generated<number>;
-  /**
-   * Fences whoever took the file in before.
-   */
   attempt: Generated<number>;
   claimed_at: Generated<Date>;
   concluded_at: Date | null;
   environment_id: number;
   failures: Generated<number>;
   file_id: string;
-  /**
-   * The folder of the environment it lay in; empty: the environment's own.
-   */
   folder: string;
   has_marker: boolean;
-  /**
-   * Stands in a file of the inbox directory: the same on whichever machine it is seen.
-   */
   inbox_id: string;
   inode: Numeric;
-  /**
-   * job_id loaded the same bytes before; this file was not loaded again.
-   */
   is_duplicate: Generated<boolean>;
   job_id: string | null;
-  /**
-   * Nanoseconds since 1970; with inode and size, what tells that it is still the same file.
-   */
   modified_ns: Numeric;
   name: string;
-  /**
-   * From its mapping.yaml, as it was when the file was taken.
-   */
   options: Json;
   outcome: string | null;
-  /**
-   * Where it goes below done or failed: day and name. Fixed before it is moved.
-   */
   placed_as: string | null;
   reasons: Generated<Json>;
   sha256: Buffer | null;
@@ -417,9 +279,6 @@ export interface InboxFiles {
 export interface JobTraces {
   created_at: Generated<Date>;
   job_id: string;
-  /**
-   * As the header of W3C Trace Context.
-   */
   traceparent: string;
 }
 
@@ -434,19 +293,10 @@ export interface KeyedItems {
 }
 
 export interface LoadAmendments {
-  /**
-   * When that load completed with it; null: it has not ended, and the record counts as refused.
-   */
   amended_at: Date | null;
-  /**
-   * The load that brings the mended record, and its number there: amended_row.
-   */
   amended_by: number;
   amended_row: number;
   load_id: number;
-  /**
-   * Of the refused record in its file.
-   */
   row_number: number;
 }
 
@@ -454,38 +304,20 @@ export interface LoadChunkKeys {
   chunk_no: number;
   entity: string;
   load_id: number;
-  /**
-   * Keys that another chunk of the load had written before.
-   */
   repeated: Generated<ArrayType<number>>;
-  /**
-   * Keys whose row already held all this chunk brings. Of events: ids of the caller that were there.
-   */
   unchanged: Generated<ArrayType<number>>;
-  /**
-   * Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller's.
-   */
   written: Generated<ArrayType<number>>;
 }
 
 export interface LoadChunks {
-  /**
-   * The number of the attempt that did it; 0 until then.
-   */
   attempts: Generated<number>;
   byte_end: number;
   byte_start: number;
   chunk_no: number;
-  /**
-   * When its rows were committed; null: not yet.
-   */
   done_at: Date | null;
   first_line: number;
   first_row: number;
   load_id: number;
-  /**
-   * How many of those lost their worker.
-   */
   losses: Generated<number>;
   oversized: boolean;
   row_count: number;
@@ -494,34 +326,19 @@ export interface LoadChunks {
   rows_superseded: number | null;
   rows_unchanged: number | null;
   rows_updated: number | null;
-  /**
-   * When the attempt that did it claimed it.
-   */
   started_at: Date | null;
-  /**
-   * The process that did it: host and process id.
-   */
   worker: string | null;
 }
 
 export interface LoadEventReplays {
   chunk_no: number;
-  /**
-   * The chunk has written the event.
-   */
   is_written: boolean;
   key_hash: number;
   load_id: number;
-  /**
-   * Rows of earlier chunks with this key.
-   */
   rows_before: number;
 }
 
 export interface LoadKinds {
-  /**
-   * unknown: the record was refused before its kind could be told.
-   */
   kind: string;
   load_id: number;
   rows_amended: Generated<number>;
@@ -534,24 +351,15 @@ export interface LoadKinds {
 
 export interface LoadRejects {
   byte_offset: number;
-  /**
-   * Stands for error_code, column_name and shape: records of one cause are counted together.
-   */
   cause: number;
   column_name: string | null;
   error_code: string;
-  /**
-   * The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.
-   */
   kind: string | null;
   line_number: number;
   load_id: number;
   message: string;
   raw: Buffer;
   row_number: number;
-  /**
-   * What was at fault with digits as 9 and words as a, bounded; empty where the code says it all.
-   */
   shape: string;
 }
 
@@ -563,22 +371,13 @@ export interface LoadReplays {
 
 export interface Loads {
   accepted_at: Generated<Date>;
-  /**
-   * The load whose refused records this one mends; null: none, or its record is gone.
-   */
   amends: number | null;
   applied_at: Date | null;
   attempts: Generated<number>;
-  /**
-   * Before its chunks start, what the last pass left is forgotten.
-   */
   begins_anew: Generated<boolean>;
   chunk_count: number;
   chunks_done: Generated<number>;
   column_map: Generated<Json>;
-  /**
-   * The pass writes neither profiles nor events.
-   */
   dry_run: Generated<boolean>;
   duplicate_of: string | null;
   ended_at: Date | null;
@@ -587,79 +386,31 @@ export interface Loads {
   failure_code: string | null;
   failure_message: string | null;
   file_format: string;
-  /**
-   * The job whose stored file was loaded again; null: its file was sent.
-   */
   file_of: string | null;
-  /**
-   * The stored file (decompressed, UTF-8); null once it has expired.
-   */
   file_ref: string | null;
   file_size: number;
   filename: string;
-  /**
-   * Some record says by its event_type what it is: the counts are shown by kind.
-   */
   has_event_types: Generated<boolean>;
   header: Json | null;
   job_id: string;
-  /**
-   * Loads of one environment take effect in this order.
-   */
   lane_position: Generated<number>;
   load_id: Generated<number>;
   max_changed: number | null;
   max_errors: number | null;
   max_removed_values: number | null;
   on_drift: string | null;
-  /**
-   * Who or what started it; null: not said.
-   */
   origin: string | null;
-  /**
-   * Id of the key, name of the schedule, or place in the inbox.
-   */
   origin_name: string | null;
-  /**
-   * What its chunks do: load; dry_run, plan: only look; guard, validate: look first whether a guard is hit, then load; apply: its plan is to be loaded.
-   */
   pass: Generated<string>;
-  /**
-   * The summary of its plan.
-   */
   plan: Json | null;
-  /**
-   * When its plan was complete.
-   */
   plan_ended_at: Date | null;
-  /**
-   * The oldest transaction that was under way then: what earlier ones wrote, the plan saw.
-   */
   plan_horizon: string | null;
-  /**
-   * When the oldest transaction began that was under way then: what it changes bears no earlier time.
-   */
   plan_since: Date | null;
-  /**
-   * When its plan was begun.
-   */
   planned_at: Date | null;
-  /**
-   * The product whose records the file holds; null: they are ours.
-   */
   preset: string | null;
-  /**
-   * How the file turned out to be written.
-   */
   read_as: Json | null;
   repeats_resolved_at: Date | null;
-  /**
-   * Of the HTTP request that it came by; null if it came another way.
-   */
   request_id: string | null;
-  /**
-   * Refused records that amendments took the place of since; rows_rejected has the others.
-   */
   rows_amended: Generated<number>;
   rows_inserted: Generated<number>;
   rows_read: Generated<number>;
@@ -667,57 +418,27 @@ export interface Loads {
   rows_superseded: Generated<number>;
   rows_unchanged: Generated<number>;
   rows_updated: Generated<number>;
-  /**
-   * Of the bytes as received.
-   */
   sha256: Buffer;
-  /**
-   * What the caller said of how the file is written.
-   */
   source_options: Generated<Json>;
   started_at: Date | null;
   status: Generated<string>;
   total_rows: number;
   type: string;
-  /**
-   * Of an amendment: its records count as of now, and not as of their place in the file of the load that it amends.
-   */
   wins: Generated<boolean>;
-  /**
-   * Of rows_read, those that were read before that.
-   */
   work_rows_before: Generated<number>;
-  /**
-   * When the work that goes on, or went on last, began: of the pass, or of a retry that goes on with it; null: it waits.
-   */
   work_started_at: Date | null;
 }
 
 export interface Mappings {
-  /**
-   * Their header → our name.
-   */
   column_map: Json;
-  /**
-   * The columns of the files that it is offered for; null: of none.
-   */
   column_names: Json | null;
   entity: string;
   environment_id: number;
   format: string | null;
-  /**
-   * The same for the same columns, in whatever order.
-   */
   header_sha256: Buffer | null;
-  /**
-   * When a load was last accepted with it; null: never.
-   */
   last_used_at: Date | null;
   mapping_name: string;
   saved_at: Generated<Date>;
-  /**
-   * How the files are written, in the words of whoever saved it.
-   */
   source_options: Json;
 }
 
@@ -730,14 +451,8 @@ export interface Migrations {
 export interface MinuteRates {
   environment_id: number;
   minute: Date;
-  /**
-   * Single records and items of batches that were committed; refused: those that were not taken.
-   */
   records: Generated<number>;
   refused: Generated<number>;
-  /**
-   * Records of files whose chunks were committed.
-   */
   rows: Generated<number>;
 }
 
@@ -745,25 +460,16 @@ export interface NotificationAttempts {
   attempt: number;
   begun_at: Date;
   delivery_id: number;
-  /**
-   * One line; null: it went well.
-   */
   error: string | null;
   status: number | null;
   took_ms: number;
 }
 
 export interface NotificationDeliveries {
-  /**
-   * Those that were begun, also before a replay.
-   */
   attempts: Generated<number>;
   channel: string;
   created_at: Generated<Date>;
   delivered_at: Date | null;
-  /**
-   * The subject of its task. It counts over all environments, so nobody is shown it: public_id is.
-   */
   delivery_id: Generated<number>;
   event_id: string;
   last_attempt_at: Date | null;
@@ -772,17 +478,11 @@ export interface NotificationDeliveries {
   last_took_ms: number | null;
   public_id: string;
   state: Generated<string>;
-  /**
-   * Null: the job itself named the address.
-   */
   subscription_id: string | null;
   target: string;
 }
 
 export interface NotificationEvents {
-  /**
-   * The JSON that webhooks carry, the same bytes for every try.
-   */
   body: string;
   created_at: Generated<Date>;
   environment_id: number;
@@ -802,28 +502,16 @@ export interface NotificationSubscriptions {
   previous_secret: string | null;
   previous_secret_until: Date | null;
   removed_at: Date | null;
-  /**
-   * Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.
-   */
   secret: string | null;
   subscription_id: string;
   target: string;
 }
 
 export interface PlannedChunks {
-  /**
-   * Below 0: corrections.
-   */
   chunk_no: number;
-  /**
-   * Companies that users name and that were not there.
-   */
   companies: Generated<string[]>;
   entity: string;
   load_id: number;
-  /**
-   * {name: [values that appear, change, go, change their type]}
-   */
   properties: Generated<Json>;
   rows_changed: Generated<number>;
   rows_new: Generated<number>;
@@ -831,31 +519,16 @@ export interface PlannedChunks {
 
 export interface PlannedRows {
   after: Json;
-  /**
-   * The properties as they were; null: there is no such profile.
-   */
   before: Json | null;
-  /**
-   * The chunk, of several the last; behind all chunks: made because a user names it.
-   */
   chunk_no: number;
   company_after: string | null;
   company_before: string | null;
   entity: string;
   is_new: boolean;
-  /**
-   * The key stands in several chunks.
-   */
   is_repeated: Generated<boolean>;
   key: string;
   load_id: number;
-  /**
-   * last_seen_at of the profile, where a record with a time of its own is laid over it: then this and times_before decide too.
-   */
   seen_before: Date | null;
-  /**
-   * As sluice.users.times, of keys that stand in several chunks.
-   */
   times_after: Json | null;
   times_before: Json | null;
 }
@@ -872,9 +545,6 @@ export interface Properties {
 }
 
 export interface ReceivedFiles {
-  /**
-   * Nobody came for it: it is being removed, and no load may take it any more.
-   */
   condemned_at: Date | null;
   file_ref: string;
   received_at: Generated<Date>;
@@ -891,9 +561,6 @@ export interface ScheduleMemory {
 export interface ScheduleRunItems {
   error_code: string | null;
   error_message: string | null;
-  /**
-   * False: the same bytes had been loaded before, by this job.
-   */
   is_new: Generated<boolean>;
   item: string;
   job_id: string | null;
@@ -902,31 +569,16 @@ export interface ScheduleRunItems {
 }
 
 export interface ScheduleRuns {
-  /**
-   * Those that were begun.
-   */
   attempts: Generated<number>;
   cause: string;
   created_at: Generated<Date>;
-  /**
-   * What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.
-   */
   definition: Json;
   delivered_to: string | null;
   due_at: Date;
   ended_at: Date | null;
   environment_id: number;
-  /**
-   * What went wrong before it got as far as waiting; until then its task has it.
-   */
   last_error: string | null;
-  /**
-   * Due times before this one that passed unused and that this run stands for.
-   */
   missed: Generated<number>;
-  /**
-   * {emails, on}: addresses that are notified if the run ends so; null: none.
-   */
   notify: Json | null;
   range_from: Date | null;
   range_to: Date | null;
@@ -939,18 +591,9 @@ export interface ScheduleRuns {
 }
 
 export interface Schedules {
-  /**
-   * Due times up to here have their rows in schedule_runs, or are known to need none.
-   */
   considered_until: Date;
   environment_id: number;
-  /**
-   * End of the last range that was exported with success: where "since_last_success" goes on.
-   */
   exported_until: Date | null;
-  /**
-   * Since then nothing is due of it; null: it is not paused.
-   */
   paused_at: Date | null;
   schedule_name: string;
 }
@@ -958,19 +601,10 @@ export interface Schedules {
 export interface Segments {
   category: string;
   created_at: Generated<Date>;
-  /**
-   * Who belongs to it: docs/schemas/segment.schema.json.
-   */
   definition: Json;
   environment_id: number;
   is_hidden: boolean;
-  /**
-   * It is not removed unless forced.
-   */
   is_protected: boolean;
-  /**
-   * What the definitions file calls it.
-   */
   key: string;
   segment_id: Generated<number>;
   status: string;
@@ -988,9 +622,6 @@ export interface SigningKeys {
 export interface SurveyModules {
   key: string;
   module_id: Generated<number>;
-  /**
-   * Its place in the survey, from 1; `order` in the lookup.
-   */
   position: number;
   question: string;
   survey_id: number;
@@ -1004,75 +635,27 @@ export interface Surveys {
   platform: string;
   survey_id: Generated<number>;
   title: string;
-  /**
-   * When it or one of its modules last changed.
-   */
   updated_at: Generated<Date>;
 }
 
 export interface Tasks {
-  /**
-   * Counts claims. Every write of a claim is fenced by it.
-   */
   attempt: Generated<number>;
-  /**
-   * When it was last claimed.
-   */
   claimed_at: Date | null;
-  /**
-   * Whose turn it takes; 0: of the whole system.
-   */
   environment_id: number;
-  /**
-   * Errors that count, since it last got on.
-   */
   failures: Generated<number>;
-  /**
-   * Of a kind with a limit for each group, such as the receiver of deliveries; null: of no group.
-   */
   group_id: string | null;
-  /**
-   * For the log, as request_id; null: the subject is no job.
-   */
   job_id: string | null;
-  /**
-   * As in src/domain/task.ts: chunk, finish, deletion and so on.
-   */
   kind: string;
   last_error: string | null;
-  /**
-   * Until when a worker owns it, on this clock; null: it waits.
-   */
   lease_until: Date | null;
-  /**
-   * Workers that vanished with it, since it last got on.
-   */
   losses: Generated<number>;
-  /**
-   * Not to be claimed before: after an error, a while later.
-   */
   not_before: Generated<Date>;
-  /**
-   * When the queue was notified of it; null: not since it was given back.
-   */
   notified_at: Date | null;
-  /**
-   * The number of a chunk; 0 where the subject has one task of this kind.
-   */
   part: Generated<number>;
   request_id: string | null;
-  /**
-   * Of the load, deletion and so on that the task belongs to.
-   */
   subject_id: number;
   task_id: Generated<number>;
-  /**
-   * When it was made or last given back.
-   */
   waiting_since: Generated<Date>;
-  /**
-   * The process that claimed it last: host and process id.
-   */
   worker: string | null;
 }
 
@@ -1095,76 +678,31 @@ export interface UploadParts {
 }
 
 export interface Uploads {
-  /**
-   * Requests that appended; only the last of them may still add a part.
-   */
   attempt: Generated<number>;
   content_type: string | null;
   created_at: Generated<Date>;
   environment_id: number;
-  /**
-   * -infinity: it is being removed, and nothing is added any more.
-   */
   expires_at: Date;
-  /**
-   * The load whose stored file it is, to be loaded again: it has no parts, and goes with that file. Null: it was sent.
-   */
   file_of: number | null;
-  /**
-   * Bytes as sent; known when the upload is created.
-   */
   file_size: number;
   filename: string | null;
-  /**
-   * The request said Content-Encoding: gzip.
-   */
   is_gzip: boolean;
-  /**
-   * Of these, the bytes that its parts have.
-   */
   received_bytes: Generated<number>;
-  /**
-   * Hex, of the bytes as sent; null: not all have come, or they were not read yet.
-   */
   sha256: string | null;
   upload_id: string;
 }
 
 export interface Users {
-  /**
-   * The one company the user belongs to now.
-   */
   company_id: string | null;
-  /**
-   * Of a record whose content the row has; null if there is none that is known to.
-   */
   digest: string | null;
   environment_id: number;
   first_seen_at: Generated<Date>;
   last_seen_at: Generated<Date>;
-  /**
-   * The highest chunk of that load that wrote the row.
-   */
   load_chunk: number | null;
-  /**
-   * The load that wrote the row last: sluice.loads.load_id.
-   */
   load_id: number | null;
-  /**
-   * How many chunks of that load wrote the row.
-   */
   load_touches: number | null;
-  /**
-   * Free-form properties; never holds a null at the top level.
-   */
   metadata: Generated<Json>;
-  /**
-   * {"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. "dated": by a record with a time. Null: last_seen_at, of all.
-   */
   times: Json | null;
-  /**
-   * When the row last changed; loads that bring nothing new do not touch it.
-   */
   updated_at: Generated<Date>;
   user_id: string;
 }

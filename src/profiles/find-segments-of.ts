@@ -1,5 +1,5 @@
 import { SEARCH_BUDGET_MS, SEGMENTS_PER_STATEMENT } from '../domain/limits.ts';
-import type { Reader } from '../postgres/reader.ts';
+import type { Reader } from '../postgres/pool.ts';
 import { profileAlias } from '../postgres/stores/profiles.ts';
 import {
   type DefinedSegment,

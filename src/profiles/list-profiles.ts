@@ -13,7 +13,7 @@ import {
   SEARCH_BUDGET_MS,
   SEARCH_STATEMENT_MS,
 } from '../domain/limits.ts';
-import type { Reader } from '../postgres/reader.ts';
+import type { Reader } from '../postgres/pool.ts';
 import {
   findRangeEnd,
   holdsOneOf,

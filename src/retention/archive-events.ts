@@ -20,11 +20,11 @@ import { inSnapshot, type Snapshot } from '../postgres/snapshot.ts';
 import {
   type ArchivePlace,
   archiveFolder,
+  eventTable,
   recordArchive,
   storeArchive,
   type WrittenArchive,
-} from '../postgres/stores/archives.ts';
-import { eventTable } from '../postgres/stores/retention.ts';
+} from '../postgres/stores/retention.ts';
 import {
   beginArchiving,
   listEnvironments,

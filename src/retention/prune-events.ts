@@ -3,6 +3,7 @@
  * it begins; a month goes in the steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a
  * killed process. Exports read archives (src/export/read-archives.ts); a deletion rewrites them.
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Config } from '../config.ts';
@@ -10,10 +11,13 @@ import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
-import { awaitReaders, findReplaced, findUnfinished, forgetArchive } from '../postgres/stores/archives.ts';
 import {
+  awaitReaders,
   countPast,
   findOldMonths,
+  findReplaced,
+  findUnfinished,
+  forgetArchive,
   type HeldNames,
   type Month,
   readHeldNames,

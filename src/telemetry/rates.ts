@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { RATES_FLUSH_MS } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
-import { addRates, type Counted } from '../postgres/stores/minute-rates.ts';
+import { addRates, type Counted } from '../postgres/stores/overview.ts';
 
 /**
  * What comes in by the minute, for a plot. Counted in plain numbers, and added to the table every few seconds by one small statement

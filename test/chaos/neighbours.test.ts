@@ -3,11 +3,7 @@ import { expect, test } from 'vitest';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import {
-  endEarlierSessions,
-  endLostSessions,
-  endTaskSessions,
-} from '../../src/postgres/stores/task-sessions.ts';
+import { endEarlierSessions, endLostSessions, endTaskSessions } from '../../src/postgres/stores/workers.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 test('a worker that went silent costs another system on the same server, with tasks of the same numbers, nothing', async () => {

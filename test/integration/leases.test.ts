@@ -5,7 +5,6 @@ import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
-import { endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
 import {
   claimTask,
   endTask,
@@ -14,6 +13,7 @@ import {
   rescueTasks,
   takeUnnotifiedTasks,
 } from '../../src/postgres/stores/tasks.ts';
+import { endLostSessions } from '../../src/postgres/stores/workers.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';

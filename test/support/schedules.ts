@@ -1,12 +1,12 @@
 import { runJob } from '../../jobs/run.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import {
+  queueRuns,
   type RunItem,
   readRunItems,
   readRuns,
   type ScheduleRun,
-} from '../../src/postgres/stores/schedule-run-items.ts';
-import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
+} from '../../src/postgres/stores/schedule-runs.ts';
 import {
   type ScheduleContext,
   type ScheduleSettings,

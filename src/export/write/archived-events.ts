@@ -9,12 +9,10 @@ import {
 } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { databaseOn } from '../../postgres/database.ts';
-import { type Archive, findArchives } from '../../postgres/stores/archives.ts';
-import { eventTable } from '../../postgres/stores/retention.ts';
+import { type Archive, eventTable, findArchives } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
 import { type Filter, instant, integer, text } from '../filter.ts';
-import type { ArchivedEvent } from '../read-archives.ts';
-import { mergeArchives } from '../read-archives.ts';
+import { type ArchivedEvent, mergeArchives } from '../read-archives.ts';
 
 /*
  * Events that left `sluice.events` are exported by the same select as the others, so that filters, columns and values are

@@ -4,8 +4,8 @@ import { inTime, LookupTurns } from '../../access/lookup-turns.ts';
 import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import type { Origin } from '../../domain/origin.ts';
 import type { Scope } from '../../domain/scope.ts';
+import type { Origin } from '../../domain/task.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { crossOriginProblem, sessionCookie } from '../session-cookie.ts';
 

@@ -16,7 +16,7 @@ import {
 import { previewExport } from '../../export/preview-export.ts';
 import { exportRequest } from '../../export/read-request.ts';
 import { requestExport } from '../../export/request-export.ts';
-import { pageExports } from '../../postgres/stores/read-exports.ts';
+import { pageExports } from '../../postgres/stores/exports.ts';
 import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { callerEnvironment, callerKeyId, callerOrigin, environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';

@@ -3,12 +3,17 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { type mappingItem, mappingPage, savedMapping, sourceMember } from '../../api/mapping.ts';
 import { withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
-import { isStorable, readColumnMap } from '../../domain/column-map.ts';
-import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { type MappingRules, mappingNamePattern, mappingNameRule } from '../../domain/saved-mapping.ts';
-import { sourceFormats } from '../../domain/source.ts';
-import { findContradictions } from '../../domain/source-conflicts.ts';
 import {
+  isStorable,
+  type MappingRules,
+  mappingNamePattern,
+  mappingNameRule,
+  readColumnMap,
+} from '../../domain/column-map.ts';
+import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { sourceFormats } from '../../domain/source.ts';
+import {
+  findContradictions,
   type GivenSource,
   type SourceOptionName,
   sourceOptionNames,

@@ -7,13 +7,13 @@ import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
 import { renderNeed } from '../../domain/need.ts';
 import type { QueueCounts } from '../../domain/task.ts';
+import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
 import {
   readEnvironmentOverview,
+  readRates,
   readWork,
   type WorkOverview,
-} from '../../postgres/stores/environment-overview.ts';
-import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
-import { readRates } from '../../postgres/stores/minute-rates.ts';
+} from '../../postgres/stores/overview.ts';
 import { type Answer, createProbe } from '../../telemetry/health.ts';
 import { callerOf } from '../plugins/auth.ts';
 import { refusals } from '../schemas/answers.ts';

@@ -5,6 +5,7 @@ import { companyPage, companyProfile, userPage, userProfile } from '../../api/pr
 import type { System } from '../../context.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
+import { isTimeZone } from '../../domain/instant.ts';
 import {
   DEFAULT_PAGE_SIZE,
   MAX_ACTIVITY_DAYS,
@@ -12,7 +13,6 @@ import {
   MAX_PAGE_BYTES,
   MAX_PROPERTY_FILTERS,
 } from '../../domain/limits.ts';
-import { isTimeZone } from '../../domain/time-zone.ts';
 import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { requireSegment } from '../../profiles/find-segment.ts';

@@ -11,9 +11,8 @@ import {
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { readCauseId } from '../../domain/cause.ts';
 import { MAX_EDITED_RECORDS, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
-import { rejectColumns } from '../../domain/reject.ts';
+import { readCauseId, rejectColumns } from '../../domain/reject.ts';
 import { acceptAmendment, amendmentOptions, requireParent } from '../../load/amend/accept-amendment.ts';
 import { receiveEdits } from '../../load/amend/receive-edits.ts';
 import { listCauses } from '../../load/causes/list-causes.ts';

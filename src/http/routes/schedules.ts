@@ -6,7 +6,7 @@ import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../../domain/limits.ts';
-import { readRuns } from '../../postgres/stores/schedule-run-items.ts';
+import { readRuns } from '../../postgres/stores/schedule-runs.ts';
 import {
   readFileInForce,
   renderSchedules,

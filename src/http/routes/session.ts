@@ -8,12 +8,7 @@ import { callerRecord, environmentName, sessionItem } from '../../api/session.ts
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
-import {
-  endSession,
-  listSessions,
-  moveSession,
-  type SessionOwner,
-} from '../../postgres/stores/console-sessions.ts';
+import { endSession, listSessions, moveSession, type SessionOwner } from '../../postgres/stores/api-keys.ts';
 import { findEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { callerOf } from '../plugins/auth.ts';

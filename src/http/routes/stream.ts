@@ -6,7 +6,7 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_LIVE_TOPICS } from '../../domain/limits.ts';
 import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/topic.ts';
-import { sessionPrefix } from '../../postgres/stores/console-sessions.ts';
+import { sessionPrefix } from '../../postgres/stores/api-keys.ts';
 import { ruled, worded } from '../../validation.ts';
 import { onceClosed } from '../gone-client.ts';
 import { callerOf, environmentId } from '../plugins/auth.ts';

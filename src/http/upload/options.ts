@@ -1,14 +1,12 @@
 import contentDisposition from 'content-disposition';
 import { type TSchema, Type } from 'typebox';
-import { readColumnMap } from '../../domain/column-map.ts';
+import { mappingNamePattern, mappingNameRule, readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { defaultLoadOptions, type GuardLimit, type LoadOptions, presets } from '../../domain/load.ts';
-import { mappingNamePattern, mappingNameRule } from '../../domain/saved-mapping.ts';
-import { withoutHidden } from '../../domain/shown-text.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
-import { findContradictions } from '../../domain/source-conflicts.ts';
 import {
+  findContradictions,
   type GivenSource,
   type SourceOptionName,
   schemaOfSourceOption,
@@ -17,6 +15,7 @@ import {
   sourceOptions,
   toSourceOptions,
 } from '../../domain/source-options.ts';
+import { withoutHidden } from '../../domain/wording.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 

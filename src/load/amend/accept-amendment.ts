@@ -9,7 +9,7 @@ import { isRejectColumn } from '../../domain/reject.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { Database } from '../../postgres/database.ts';
 import { claimRows, type Parent, readParent, type Unclaimed } from '../../postgres/stores/amendments.ts';
-import { isBeforeDeletion } from '../../postgres/stores/deletion-traces.ts';
+import { isBeforeDeletion } from '../../postgres/stores/deletions.ts';
 import { lockLane } from '../../postgres/stores/lanes.ts';
 import { readLoadId } from '../../postgres/stores/read-loads.ts';
 import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';

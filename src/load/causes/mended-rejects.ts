@@ -6,7 +6,7 @@ import {
   REJECTS_AT_A_TIME,
   REPLACEMENT_COUNT_MS,
 } from '../../domain/limits.ts';
-import { type Reader, takeTurns } from '../../postgres/reader.ts';
+import { type Reader, takeTurns } from '../../postgres/pool.ts';
 import { readRejectsPage } from '../../postgres/stores/rejects.ts';
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { Turn } from '../../sandbox/sandbox.ts';

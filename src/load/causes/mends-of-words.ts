@@ -1,5 +1,5 @@
-import { isNullWord } from '../../domain/cause.ts';
 import { undoDefuse } from '../../domain/formula.ts';
+import { isNullWord } from '../../domain/reject.ts';
 import type { Mend } from './mend.ts';
 import { likelyKind } from './refused-values.ts';
 

@@ -1,7 +1,6 @@
-import { readCauseId, writeCauseId } from '../../domain/cause.ts';
 import { inputError } from '../../domain/errors.ts';
 import { CAUSE_SAMPLES } from '../../domain/limits.ts';
-import type { Reject } from '../../domain/reject.ts';
+import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
 import { likelyEncodings } from '../../formats/likely-encodings.ts';
 import type { Mend } from './mend.ts';
 import type { MendedRecord, Mending } from './mending.ts';

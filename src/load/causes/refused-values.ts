@@ -1,4 +1,4 @@
-import { isRecordKind } from '../../domain/event.ts';
+import { isRecordKind } from '../../domain/entity.ts';
 import { type Reject, rejectKey } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { isObject, type JsonObject } from '../../mapping/json-object.ts';

@@ -10,10 +10,10 @@ import {
   causeDigits,
   emptyShape,
   outlineOf,
+  type Reject,
   type RejectCause,
   shapeOf,
-} from '../../domain/cause.ts';
-import type { Reject } from '../../domain/reject.ts';
+} from '../../domain/reject.ts';
 import { isObject } from '../../mapping/json-object.ts';
 import { RefusedCsv } from '../refused-csv.ts';
 import {

@@ -1,5 +1,5 @@
-import { writeCauseId } from '../../domain/cause.ts';
 import { MAX_SAMPLE_CHARS } from '../../domain/limits.ts';
+import { writeCauseId } from '../../domain/reject.ts';
 import type { ListedCause, ListedCauses } from './list-causes.ts';
 import type { MendedRecord } from './mending.ts';
 import type { Proposal } from './proposals.ts';

@@ -1,5 +1,5 @@
-import { readCauseId, writeCauseId } from '../../domain/cause.ts';
 import { MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import { readCauseId, writeCauseId } from '../../domain/reject.ts';
 import type { CsvReadings, Mend } from './mend.ts';
 
 /*

@@ -1,5 +1,4 @@
-import { type Entity, entities, idColumn } from '../../domain/entity.ts';
-import type { RecordKind } from '../../domain/event.ts';
+import { type Entity, entities, idColumn, type RecordKind } from '../../domain/entity.ts';
 import { unescapeCopy } from '../../mapping/json-text.ts';
 import { UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';

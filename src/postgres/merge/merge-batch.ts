@@ -12,7 +12,7 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault, TransientError } from '../../domain/errors.ts';
 import type { Yields } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
-import { yieldToLater } from './amended.ts';
+import { yieldToLater } from './add-events.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import { copyIncoming, holdsUndated, incomingTable, isDated, keyHash, type MergeScope } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';

@@ -4,7 +4,7 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
 import { type Database, queryRows, readQuery, runQuery } from '../database.ts';
-import type { Reader } from '../reader.ts';
+import type { Reader } from '../pool.ts';
 import { isUnknownName } from '../sqlstate.ts';
 import { instantText } from './profiles.ts';
 

@@ -6,8 +6,7 @@ import {
   READ_TIMEOUT_MS,
 } from '../../domain/limits.ts';
 import { withTimeout } from '../pool.ts';
-import { isLiveText } from './api-keys.ts';
-import { openSessionsText } from './console-sessions.ts';
+import { isLiveText, openSessionsText } from './api-keys.ts';
 
 /* What live views are made of: one statement, however many watch and whatever they watch. */
 

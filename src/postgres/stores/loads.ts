@@ -12,9 +12,14 @@ import {
   type Preset,
   type StoredFormat,
 } from '../../domain/load.ts';
-import { type Origin, originColumns } from '../../domain/origin.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
-import type { DueTask, JobIdentity, TaskFailure } from '../../domain/task.ts';
+import {
+  type DueTask,
+  type JobIdentity,
+  type Origin,
+  originColumns,
+  type TaskFailure,
+} from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, snake, type Tables } from '../columns.ts';

@@ -1,7 +1,7 @@
 /** Saved mappings: how files are loaded, under a name. */
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import type { MappingRules, SavedMapping } from '../../domain/saved-mapping.ts';
+import type { MappingRules, SavedMapping } from '../../domain/column-map.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 

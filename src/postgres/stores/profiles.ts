@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
-import type { Reader } from '../reader.ts';
+import type { Reader } from '../pool.ts';
 
 /** A profile to be laid over what is stored. */
 export interface ProfileRow {

@@ -2,9 +2,14 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
-import { type CauseKey, causeColumn, type RejectCause } from '../../domain/cause.ts';
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
-import type { Reject, RejectCode } from '../../domain/reject.ts';
+import {
+  type CauseKey,
+  causeColumn,
+  type Reject,
+  type RejectCause,
+  type RejectCode,
+} from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
 import type { Database, Transaction } from '../database.ts';

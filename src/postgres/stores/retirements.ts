@@ -1,9 +1,16 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { ConflictError } from '../../domain/errors.ts';
-import { EVENT_STORE_LOCK_MS, EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
+import { EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
 import { type Database, inTransaction } from '../database.ts';
-import { eventTable, type HeldNames, type Month, readHeldNames } from './retention.ts';
+import {
+  eventTable,
+  type HeldNames,
+  lockEventStore,
+  type Month,
+  readHeldNames,
+  setLockTimeout,
+} from './retention.ts';
 
 /*
  * Events leave `sluice.events` a month at a time, in steps that whoever finds a dead worker's takes up:
@@ -264,16 +271,6 @@ export async function dropTable(pool: pg.Pool, retirement: Retirement, events: n
       .executeTakeFirst();
     if (numUpdatedRows > 0n) await sql`drop table ${eventTable(retirement.table)}`.execute(db);
   });
-}
-
-/** Until the end of the transaction no export reads, and none begins: they hold this table in row share mode. */
-export async function lockEventStore(db: Database): Promise<void> {
-  await setLockTimeout(db, EVENT_STORE_LOCK_MS);
-  await sql`lock table event_retirements in exclusive mode`.execute(db);
-}
-
-async function setLockTimeout(db: Database, ms: number): Promise<void> {
-  await sql`select set_config('lock_timeout', ${`${ms}ms`}, true)`.execute(db);
 }
 
 async function insertRetirement(

@@ -2,7 +2,9 @@ import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
+import type { TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
+import { isLapsed } from '../lease.ts';
 import { withTimeout } from '../pool.ts';
 
 const timeoutMs = 3_000;
@@ -54,4 +56,79 @@ export async function forgetOldWorkers(db: Database): Promise<void> {
     .deleteFrom('workers')
     .where('seen_at', '<', sql<Date>`now() - ${forgottenHours} * interval '1 hour'`)
     .execute();
+}
+
+/*
+ * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work over, or merely
+ * wants to count it done, would wait. So every transaction of a task names its session after the attempt it works for, and an
+ * attempt that has lost its lease loses its session too. It could not have committed anyway. While an export reads it has no locks
+ * that matter, but its statement and its snapshot would stay for as long as the pause does: what is deleted meanwhile could not be
+ * vacuumed away. Only in this database: another on the same server may have a task of the same number.
+ */
+
+/** Returns the name of an attempt's session, in its transactions. */
+export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
+  return `${sessionPrefix({ kind, taskId })}${attempt}`;
+}
+
+function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): string {
+  return `sluice ${kind} ${taskId}:`;
+}
+
+/** Names the session after the attempt, until the transaction ends. */
+export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
+  await sql`select set_config('application_name', ${taskSessionName(claim)}, true)`.execute(db);
+}
+
+/** Ends the session of this attempt, and with it the transaction that it may be in. */
+export async function endOwnSession(db: Database, claim: TaskClaim): Promise<void> {
+  await endSessions(db, sql`application_name = ${taskSessionName(claim)}`);
+}
+
+/** Ends whatever session works for a task that is gone. */
+export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind' | 'taskId'>): Promise<void> {
+  await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
+}
+
+/** Ends the sessions of earlier attempts; not of later ones, in case this is the one that is late. */
+export async function endEarlierSessions(db: Database, claim: TaskClaim): Promise<void> {
+  if (claim.attempt === 1) return;
+  const prefix = sessionPrefix(claim);
+  await endSessions(
+    db,
+    sql`case
+      when application_name ~ ${`^${prefix}[0-9]+$`}
+        then split_part(application_name, ':', 2)::bigint < ${claim.attempt}
+      else false
+    end`,
+  );
+}
+
+/**
+ * Ends the sessions of attempts that have lost their lease, or whose task is gone; how many. One whose transaction is younger than
+ * this statement may be of an attempt that was claimed since, and is left alone. Takes no lock, so none of theirs can stop it.
+ */
+export async function endLostSessions(db: Database, kinds: readonly TaskKindName[]): Promise<number> {
+  return endSessions(
+    db,
+    sql`application_name ~ '^sluice [a-z]+ [0-9]+:[0-9]+$'
+      and split_part(application_name, ' ', 2) = any (${[...kinds]}::text[])
+      and xact_start < now()
+      and application_name not in (
+        select 'sluice ' || kind || ' ' || task_id || ':' || attempt
+        from tasks
+        where lease_until is not null and not ${isLapsed('lease_until')}
+      )`,
+  );
+}
+
+async function endSessions(db: Database, which: ReturnType<typeof sql>): Promise<number> {
+  const { rows } = await sql`
+    select pg_terminate_backend(pid)
+    from pg_stat_activity
+    where datname = current_database()
+      and usename = current_user
+      and pid <> pg_backend_pid()
+      and ${which}`.execute(db);
+  return rows.length;
 }

@@ -6,8 +6,7 @@ import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { insertRunItem } from '../../postgres/stores/schedule-run-items.ts';
-import type { RunWork } from '../../postgres/stores/schedule-runs.ts';
+import { insertRunItem, type RunWork } from '../../postgres/stores/schedule-runs.ts';
 import { renewTask } from '../../postgres/stores/tasks.ts';
 import type { Variables } from './source.ts';
 

@@ -6,18 +6,19 @@ import { exportUrl } from '../../export/inspect-exports.ts';
 import { loadUrl } from '../../load/render-load.ts';
 import { recordEnd } from '../../notifications/record-end.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
-import { moveExportedUntil } from '../../postgres/stores/export-ranges.ts';
-import { readExports } from '../../postgres/stores/read-exports.ts';
+import { readExports } from '../../postgres/stores/exports.ts';
 import { readLoads } from '../../postgres/stores/read-loads.ts';
 import {
+  endRun,
+  type RunEnd,
   type RunItem,
   readRunItems,
   readRuns,
   readRunsToEnd,
+  resumeRun,
   type ScheduleRun,
-} from '../../postgres/stores/schedule-run-items.ts';
-import { endRun, type RunEnd, resumeRun } from '../../postgres/stores/schedule-runs.ts';
-import { remember } from '../../postgres/stores/schedules.ts';
+} from '../../postgres/stores/schedule-runs.ts';
+import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts';
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';

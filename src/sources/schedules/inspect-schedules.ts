@@ -4,7 +4,7 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../../domain/limits.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
-import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-run-items.ts';
+import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
 import { readPauses } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';

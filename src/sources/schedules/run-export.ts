@@ -8,14 +8,18 @@ import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
+  insertRunItem,
+  readRunItems,
+  setDeliveredTo,
+  setRange,
+} from '../../postgres/stores/schedule-runs.ts';
+import {
   endWait,
   findUnfinishedLoad,
   readExportedUntil,
   readWait,
   untilCommitted,
-} from '../../postgres/stores/export-ranges.ts';
-import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
-import { setDeliveredTo, setRange } from '../../postgres/stores/schedule-runs.ts';
+} from '../../postgres/stores/schedules.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { type ExportRange, resolveRange } from './due-times.ts';
 import { isBelow } from './local-files.ts';

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
+import type { Mapped } from '../../domain/column-map.ts';
 import { InputError } from '../../domain/errors.ts';
 import { MAX_RUN_ITEMS } from '../../domain/limits.ts';
 import type { LoadOptions } from '../../domain/load.ts';
-import type { Mapped } from '../../domain/saved-mapping.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { acceptLoad, convertingStore, discardReceived } from '../../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
 import { useMapping, withMapping } from '../../load/saved-mappings.ts';
-import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
+import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-runs.ts';
 import { readMemory } from '../../postgres/stores/schedules.ts';
 import {
   holdRun,

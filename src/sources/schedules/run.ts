@@ -2,8 +2,13 @@ import { ConflictError, InputError } from '../../domain/errors.ts';
 import { MAX_RUN_FAILURES } from '../../domain/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import { dropRefusedItems, insertRunItem } from '../../postgres/stores/schedule-run-items.ts';
-import { beginRun, markWaiting, uncountAttempt } from '../../postgres/stores/schedule-runs.ts';
+import {
+  beginRun,
+  dropRefusedItems,
+  insertRunItem,
+  markWaiting,
+  uncountAttempt,
+} from '../../postgres/stores/schedule-runs.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
 import { holdRun, keepRefusal, notOurs, type RunAttempt, type ScheduleContext } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';

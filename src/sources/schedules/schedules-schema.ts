@@ -2,9 +2,9 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
 import { exportLayouts } from '../../domain/export.ts';
 import { exportFormats } from '../../domain/export-format.ts';
+import { isTimeZone } from '../../domain/instant.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/notification.ts';
-import { isTimeZone } from '../../domain/time-zone.ts';
 import {
   columnMap,
   fileFormat,

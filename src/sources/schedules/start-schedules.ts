@@ -8,7 +8,6 @@ import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/li
 import { startPoller } from '../../poller.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
-import { takeBackExportedUntil } from '../../postgres/stores/export-ranges.ts';
 import {
   hasOpenRun,
   insertRun,
@@ -24,6 +23,7 @@ import {
   readConsidered,
   scheduleKey,
   setPaused,
+  takeBackExportedUntil,
 } from '../../postgres/stores/schedules.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';

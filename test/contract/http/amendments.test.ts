@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CountOptions, countReplacement } from '../../../src/load/causes/mended-rejects.ts';
-import type { Reader } from '../../../src/postgres/reader.ts';
+import type { Reader } from '../../../src/postgres/pool.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 

@@ -6,7 +6,7 @@ import {
   writeDefinitionsFile,
 } from '../../../src/definitions/definitions-file.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
-import { withoutHidden } from '../../../src/domain/shown-text.ts';
+import { withoutHidden } from '../../../src/domain/wording.ts';
 
 /** Texts that YAML would take for something else, were they not quoted. */
 const tricky = [

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isNullWord, outlineOf, readCauseId, shapeOf, writeCauseId } from '../../../src/domain/cause.ts';
 import { MAX_SHAPE_CHARS } from '../../../src/domain/limits.ts';
+import { isNullWord, outlineOf, readCauseId, shapeOf, writeCauseId } from '../../../src/domain/reject.ts';
 
 describe('the shape of a value', () => {
   test.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { recordKinds } from '../../../src/domain/event.ts';
+import { recordKinds } from '../../../src/domain/entity.ts';
 import { defuse } from '../../../src/domain/formula.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
 import { exportHeader } from '../../../src/formats/own-csv.ts';

@@ -1,5 +1,4 @@
-import type { RejectCause } from '../../../../src/domain/cause.ts';
-import type { Reject } from '../../../../src/domain/reject.ts';
+import type { Reject, RejectCause } from '../../../../src/domain/reject.ts';
 import type { FileRef } from '../../../../src/files/file-store.ts';
 import type { CsvHeader } from '../../../../src/formats/csv-header.ts';
 import { Mending } from '../../../../src/load/causes/mending.ts';
