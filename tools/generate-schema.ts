@@ -35,7 +35,8 @@ try {
   const schema = (await readFile(generated, 'utf8')).replace(/^ +\/\*\*\n(?: +\*.*\n)+/gm, '');
   const file = join(packageRoot, 'src/postgres/schema.ts');
   if (!process.argv.includes('--verify')) await writeFile(file, schema);
-  else if ((await readFile(file, 'utf8')) !== schema) throw new Error('src/postgres/schema.ts is out of date');
+  else if ((await readFile(file, 'utf8')) !== schema)
+    throw new Error('src/postgres/schema.ts is out of date');
 } finally {
   await server.stop();
   await rm(folder, { recursive: true, force: true });
