@@ -210,8 +210,11 @@ export class DocumentRecords implements JsonListener {
     this.#walker.watchedDepth = depth;
     if (first !== OPEN_OBJECT) return;
     const path = this.#names.slice(0, other.depth);
-    const text = recordsPathText(path);
-    if (this.arrays.length < MAX_SHOWN_COLUMNS && text.length <= MAX_SHOWN_PATH_CHARS) this.arrays.push(text);
+    if (this.arrays.length < MAX_SHOWN_COLUMNS) {
+      const shown = recordsPathText(path);
+      if (shown.length <= MAX_SHOWN_PATH_CHARS) this.arrays.push(shown);
+    }
+    const [text = ''] = path;
     if (this.#isTold || path.length !== 1 || !knownKeys.has(text)) return;
     if (this.#path !== null) throw this.#several(text);
     this.#path = path;

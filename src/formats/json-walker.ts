@@ -224,9 +224,12 @@ export class JsonWalker {
   }
 }
 
+const plainAscii = /^[ -[\]-~]*$/;
+
 /** Keys may be written with escapes; one that was cut cannot be read and is none that anybody looks for. */
 export function decodeKey(raw: string): string {
   if (raw.length > MAX_KEY_BYTES) return '';
+  if (plainAscii.test(raw)) return raw;
   try {
     return String(JSON.parse(`"${Buffer.from(raw, 'latin1').toString('utf8')}"`));
   } catch {

@@ -4,7 +4,7 @@ import { findEncoding } from '../../formats/detect-encoding.ts';
 import { detectFormat, isBinary, layoutOfJson } from '../../formats/detect-format.ts';
 import type { JsonLayout, SniffedJson } from '../../formats/json-sniff.ts';
 import { encodingOfLabel, toUtf8 } from '../../formats/text-encoding.ts';
-import { inTurns } from '../../yielding.ts';
+import { inTurns, turn } from '../../yielding.ts';
 import { peek } from './peek.ts';
 import type { Unpacked } from './unpack.ts';
 
@@ -37,6 +37,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   if (archived !== null && archived.sheet !== null) return { ...noText, format: 'xlsx' };
   if (isBinary(plain.head, hints)) return { ...noText, format: detectFormat(plain.head, hints) };
   const sniffed = await peek(plain.all, ENCODING_SNIFF_BYTES);
+  await turn();
   const { notes, ...encoding } = findEncoding(sniffed.head, sniffed.isWhole, said);
   const text = await peek(
     toUtf8(encoding.name === 'utf-8' ? sniffed.all : inTurns(sniffed.all), encoding),
@@ -49,6 +50,7 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   const json = await peek(text.all, JSON_SNIFF_BYTES);
   // No more than that, so that it does not depend on how the bytes come.
   const head = json.head.subarray(0, JSON_SNIFF_BYTES);
+  await turn();
   const { layout, object } = layoutOfJson(head, json.isWhole, format, hints);
   const found = layout.kind === 'document' ? 'json' : 'ndjson';
   return { bytes: json.all, format: found, ...about, layout, object };
