@@ -19,9 +19,8 @@ import {
   type Reader,
   readerOn,
 } from './postgres/pool.ts';
-import { readBacklog, readLoadRows } from './postgres/stores/overview.ts';
+import { readBacklog, readLoadRows, readSchedules } from './postgres/stores/health.ts';
 import { readEventRetention } from './postgres/stores/retention.ts';
-import { readSchedules } from './postgres/stores/schedules.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { createQueueNotifier } from './queue/notify.ts';

@@ -2,21 +2,28 @@
 
 create view sluice.background_jobs as
 select
-  job_id, environment_id, type, status, accepted_at, request_id, origin, origin_name, filename, sha256,
+  'load' as kind, load_id as id, job_id, environment_id, type, status, accepted_at, work_started_at as started_at, ended_at,
+  lane_position, rows_read as done, total_rows as total, failure_code, failure_message,
+  request_id, origin, origin_name, filename, sha256,
   status in ('queued', 'processing') as is_cancellable,
   status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused' and file_ref is not null
     as is_retryable
 from sluice.loads
 union all
 select
-  job_id, environment_id, 'export', status, requested_at, request_id, origin, origin_name, null, null,
+  'export', export_id, job_id, environment_id, 'export', status, requested_at, started_at, ended_at,
+  null, rows_written, rows_expected, failure_code, failure_message,
+  request_id, origin, origin_name, null, null,
   status in ('queued', 'processing'), false
 from sluice.exports
 union all
 select
-  job_id, environment_id, 'delete_' || entity, status, accepted_at, request_id, origin, origin_name, null, null,
+  'deletion', deletion_id, job_id, environment_id, 'delete_' || entity, status, accepted_at, started_at, ended_at,
+  lane_position, ids_deleted + ids_not_found, ids_requested, failure_code, failure_message,
+  request_id, origin, origin_name, null, null,
   false, false
 from sluice.deletions;
+comment on column sluice.background_jobs.lane_position is 'Loads and deletions run in this order; null for exports, which have no lane.';
 comment on column sluice.background_jobs.is_retryable is 'As far as its own row says: a deletion that came after it may forbid it.';
 
 create table sluice.idempotency_keys (

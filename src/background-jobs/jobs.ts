@@ -18,6 +18,7 @@ import type { Database } from '../postgres/database.ts';
 import { hasQueueRoom, type JobFilter, pageJobIds } from '../postgres/stores/background-jobs.ts';
 import { readDeletions } from '../postgres/stores/deletions.ts';
 import { readExports } from '../postgres/stores/exports.ts';
+import { type Backlog, readBacklog } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
 import {
   type Failure,
@@ -28,8 +29,7 @@ import {
   readLanes,
   readRetries,
   readRunningExports,
-} from '../postgres/stores/lanes.ts';
-import { type Backlog, readBacklog } from '../postgres/stores/overview.ts';
+} from '../postgres/stores/overview.ts';
 import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { describeNeeds, type Need } from '../domain/need.ts';
-import { readNeeds } from '../postgres/stores/needs.ts';
+import { readNeeds } from '../postgres/stores/health.ts';
 import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
 
 /** The needs of one environment. */

@@ -9,7 +9,8 @@ import { formatBytes, formatCount, formatDuration, plural } from '../domain/word
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
-import type { LaneOverview } from '../postgres/stores/lanes.ts';
+import type { Unfinished } from '../postgres/stores/health.ts';
+import type { LaneOverview } from '../postgres/stores/overview.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
@@ -116,10 +117,10 @@ export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): s
   const hosts = [...new Set(workers.map(({ host }) => printable(host, 60)))];
   return [
     `workers    ${workers.length === 0 ? 'none is alive' : `${workers.length} alive, on ${hosts.join(', ')}`}`,
-    `loads      ${counts(b.processingLoads, b.queuedLoads, b.oldestWaitingSeconds)}; chunks: ${formatCount(b.runningChunks)} under way, ${formatCount(b.pendingChunks)} to do`,
-    `exports    ${counts(b.processingExports, b.queuedExports, b.oldestQueuedExportSeconds)}`,
-    `deletions  ${counts(b.processingDeletions, b.queuedDeletions, b.oldestQueuedDeletionSeconds)}`,
-    `schedules  ${counts(b.runningRuns + b.waitingRuns, b.queuedRuns, b.oldestQueuedRunSeconds)}`,
+    `loads      ${counts(b.loads)}; chunks: ${formatCount(b.runningChunks)} under way, ${formatCount(b.pendingChunks)} to do`,
+    `exports    ${counts(b.exports)}`,
+    `deletions  ${counts(b.deletions)}`,
+    `schedules  ${counts({ ...b.runs, processing: b.runs.processing + b.waitingRuns })}`,
     ...disks.map((disk) => `disk       ${describeDisk(disk)}`),
     ...eventsLine(retention),
     ...section(
@@ -176,9 +177,9 @@ function eventsLine(retention: ServiceStatus['retention']): string[] {
   return [`events     ${formatCount(eventsRemoved)} removed by their retention${archived}${failing}`];
 }
 
-function counts(running: number, queued: number, oldestSeconds: number): string {
+function counts({ processing, queued, oldestSeconds }: Unfinished): string {
   const oldest = queued === 0 ? '' : `, the oldest for ${formatDuration(oldestSeconds)}`;
-  return `${formatCount(running)} running, ${formatCount(queued)} waiting${oldest}`;
+  return `${formatCount(processing)} running, ${formatCount(queued)} waiting${oldest}`;
 }
 
 function laneCells({ environment, running, waiting, oldestWaitingSeconds }: LaneOverview): string[] {
@@ -205,23 +206,17 @@ export function renderStatus(
   { workers, backlog, lanes, exports, retries, retention, failures, needs }: ServiceStatus,
   disks: readonly Disk[],
 ) {
-  const waits = [
-    backlog.oldestWaitingSeconds,
-    backlog.oldestQueuedExportSeconds,
-    backlog.oldestQueuedDeletionSeconds,
-  ];
+  const { loads, exports: ofExports, deletions, runs } = backlog;
   return {
     workers: workers.map(({ host, pid, startedAt }) => ({ host, pid, started_at: startedAt.toISOString() })),
-    loads: { queued: backlog.queuedLoads, processing: backlog.processingLoads },
+    loads: { queued: loads.queued, processing: loads.processing },
     chunks: { pending: backlog.pendingChunks, running: backlog.runningChunks },
-    exports: { queued: backlog.queuedExports, processing: backlog.processingExports },
-    deletions: { queued: backlog.queuedDeletions, processing: backlog.processingDeletions },
-    schedule_runs: {
-      queued: backlog.queuedRuns,
-      running: backlog.runningRuns,
-      waiting: backlog.waitingRuns,
-    },
-    oldest_waiting_seconds: Math.max(...waits),
+    exports: { queued: ofExports.queued, processing: ofExports.processing },
+    deletions: { queued: deletions.queued, processing: deletions.processing },
+    schedule_runs: { queued: runs.queued, running: runs.processing, waiting: backlog.waitingRuns },
+    oldest_waiting_seconds: Math.max(
+      ...[loads, ofExports, deletions].map(({ oldestSeconds }) => oldestSeconds),
+    ),
     rows_per_second: lanes.reduce((sum, { running }) => sum + (running?.rowsPerSecond ?? 0), 0),
     lanes: lanes.map(({ environment, running, waiting, oldestWaitingSeconds }) => ({
       environment,

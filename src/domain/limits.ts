@@ -228,7 +228,7 @@ export const MAX_AMENDED_ROWS = 2_000_000;
 export const MAX_EDITED_RECORDS = 1_000;
 /** Jobs that mend refused records of another, shown with it. */
 export const MAX_SHOWN_AMENDMENTS = 100;
-/** Unfinished jobs before one that waits, of each kind, that are counted. */
+/** Unfinished jobs before one that waits that are counted. */
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
 export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;

@@ -119,6 +119,22 @@ export async function checkDatabase(watch: pg.Pool): Promise<void> {
   if (rows[0]?.readOnly !== 'off') throw new Error('the database is read-only');
 }
 
+/** Runs a statement that reads figures, and gives it up after READ_TIMEOUT_MS. */
+export async function readFigures<T>(
+  pool: Pick<pg.Pool, 'query'> | pg.ClientBase,
+  text: string,
+  values: unknown[] = [],
+): Promise<T[]> {
+  return (await pool.query({ ...withTimeout(text, READ_TIMEOUT_MS), values })).rows as T[];
+}
+
+/** Reads the one row that such a statement returns. */
+export async function readFigure<T>(pool: pg.Pool | pg.ClientBase, text: string): Promise<T> {
+  const [row] = await readFigures<T>(pool, text);
+  if (row === undefined) throw new Error('a row was expected');
+  return row;
+}
+
 /** `query_timeout` is how long we wait for the answer; pg knows it, its types do not. */
 export function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;

@@ -47,16 +47,25 @@ export interface ApiKeys {
 
 export interface BackgroundJobs {
   accepted_at: Date | null;
+  done: number | null;
+  ended_at: Date | null;
   environment_id: number | null;
+  failure_code: string | null;
+  failure_message: string | null;
   filename: string | null;
+  id: number | null;
   is_cancellable: boolean | null;
   is_retryable: boolean | null;
   job_id: string | null;
+  kind: string | null;
+  lane_position: number | null;
   origin: string | null;
   origin_name: string | null;
   request_id: string | null;
   sha256: Buffer | null;
+  started_at: Date | null;
   status: string | null;
+  total: number | null;
   type: string | null;
 }
 

@@ -1,7 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
-import type { Backlog, LoadRows } from '../postgres/stores/overview.ts';
+import type { Backlog, LoadRows, SchedulesOverview, Unfinished } from '../postgres/stores/health.ts';
 import type { EventRetention } from '../postgres/stores/retention.ts';
-import type { SchedulesOverview } from '../postgres/stores/schedules.ts';
 import { createProbe } from './health.ts';
 
 /** Reads the ledger; every method throws while the database is away. */
@@ -31,6 +30,8 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 const byLabel = (label: string, values: Readonly<Record<string, number>>): Sample[] =>
   Object.entries(values).map(([name, value]) => [{ [label]: name }, value]);
 
+const byStatus = ({ queued, processing }: Unfinished): Sample[] => byLabel('status', { queued, processing });
+
 const ofBacklog: readonly Metric<Backlog>[] = [
   {
     name: 'sluice_queue_chunks',
@@ -43,13 +44,12 @@ const ofBacklog: readonly Metric<Backlog>[] = [
     name: 'sluice_loads',
     help: 'Unfinished loads by status: queued, processing.',
     labels: ['status'],
-    read: ({ queuedLoads, processingLoads }) =>
-      byLabel('status', { queued: queuedLoads, processing: processingLoads }),
+    read: ({ loads }) => byStatus(loads),
   },
   {
     name: 'sluice_oldest_waiting_seconds',
     help: 'Seconds since the longest waiting load was accepted; 0 if none waits.',
-    read: ({ oldestWaitingSeconds }) => oldestWaitingSeconds,
+    read: ({ loads }) => loads.oldestSeconds,
   },
   {
     name: 'sluice_notifications_pending',
@@ -70,8 +70,7 @@ const ofBacklog: readonly Metric<Backlog>[] = [
     name: 'sluice_exports',
     help: 'Unfinished exports by status: queued, processing.',
     labels: ['status'],
-    read: ({ queuedExports, processingExports }) =>
-      byLabel('status', { queued: queuedExports, processing: processingExports }),
+    read: ({ exports }) => byStatus(exports),
   },
   {
     name: 'sluice_running_export_rows',
@@ -86,31 +85,30 @@ const ofBacklog: readonly Metric<Backlog>[] = [
   {
     name: 'sluice_oldest_queued_export_seconds',
     help: 'Seconds since the longest waiting export was requested; 0 if none waits.',
-    read: ({ oldestQueuedExportSeconds }) => oldestQueuedExportSeconds,
+    read: ({ exports }) => exports.oldestSeconds,
   },
   {
     name: 'sluice_deletions',
     help: 'Unfinished deletions by status: queued, processing.',
     labels: ['status'],
-    read: ({ queuedDeletions, processingDeletions }) =>
-      byLabel('status', { queued: queuedDeletions, processing: processingDeletions }),
+    read: ({ deletions }) => byStatus(deletions),
   },
   {
     name: 'sluice_oldest_queued_deletion_seconds',
     help: 'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
-    read: ({ oldestQueuedDeletionSeconds }) => oldestQueuedDeletionSeconds,
+    read: ({ deletions }) => deletions.oldestSeconds,
   },
   {
     name: 'sluice_schedule_runs',
     help: 'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
     labels: ['status'],
-    read: ({ queuedRuns, runningRuns, waitingRuns }) =>
-      byLabel('status', { queued: queuedRuns, running: runningRuns, waiting: waitingRuns }),
+    read: ({ runs, waitingRuns }) =>
+      byLabel('status', { queued: runs.queued, running: runs.processing, waiting: waitingRuns }),
   },
   {
     name: 'sluice_oldest_queued_schedule_run_seconds',
     help: 'Seconds since the longest queued run was made; 0 if none is queued.',
-    read: ({ oldestQueuedRunSeconds }) => oldestQueuedRunSeconds,
+    read: ({ runs }) => runs.oldestSeconds,
   },
 ];
 

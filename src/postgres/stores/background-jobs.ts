@@ -108,19 +108,16 @@ export async function findActionable(
   return rows.flatMap((row) => row.job_id ?? []);
 }
 
-/** Reads as many entries of an index as there are unfinished jobs, and no more than count. */
+/** Tells whether the environment has fewer than `most` unfinished jobs. Reads no more entries of the indexes than that. */
 export async function hasQueueRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
-  const of = (table: 'loads' | 'exports' | 'deletions') => sql`(
-    select count(*)
+  const { rows } = await sql<{ unfinished: number }>`
+    select count(*) as unfinished
     from (
       select 1
-      from ${sql.table(table)}
+      from background_jobs
       where environment_id = ${environmentId} and status in ('queued', 'processing')
       limit ${most}
-    ) unfinished
-  )`;
-  const { rows } = await sql<{ unfinished: number }>`
-    select ${of('loads')} + ${of('exports')} + ${of('deletions')} as unfinished`.execute(db);
+    ) unfinished_jobs`.execute(db);
   return (rows[0]?.unfinished ?? 0) < most;
 }
 

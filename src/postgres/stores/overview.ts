@@ -5,172 +5,191 @@ import {
   RECOUNTED_LOADS,
   SHOWN_FAILING_TASKS,
   SHOWN_LANE_JOBS,
-  WORKER_ALIVE_SECONDS,
 } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
-import { withTimeout } from '../pool.ts';
+import { readFigures } from '../pool.ts';
 
-/** The timeouts of the answers; the server gives up by itself too (`createWatchPool`). */
-const backlogTimeoutMs = 2_000;
-const rowsTimeoutMs = 5_000;
+/* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
 
-/** The work that is to be done now. */
-export interface Backlog {
-  readonly queuedLoads: number;
-  readonly processingLoads: number;
-  readonly pendingChunks: number;
-  readonly runningChunks: number;
-  /** Since the longest waiting load was accepted; 0 if none waits. */
-  readonly oldestWaitingSeconds: number;
-  /** Notifications that are still to be delivered. */
-  readonly pendingNotifications: number;
-  /** Notifications that were given up, of those that are kept. */
-  readonly deadNotifications: number;
-  readonly queuedExports: number;
-  readonly processingExports: number;
-  /** Since the longest waiting export was requested; 0 if none waits. */
-  readonly oldestQueuedExportSeconds: number;
-  /** Written so far by the exports that run. */
-  readonly exportRows: number;
-  readonly exportBytes: number;
-  readonly queuedDeletions: number;
-  readonly processingDeletions: number;
-  /** Since the longest waiting deletion was accepted; 0 if none waits. */
-  readonly oldestQueuedDeletionSeconds: number;
-  /** Runs of schedules that nobody is at: they wait for a worker, for another run, or to be tried again. */
-  readonly queuedRuns: number;
-  readonly runningRuns: number;
-  /** Runs whose jobs are under way. */
-  readonly waitingRuns: number;
-  /** Since the longest queued run was made; 0 if none is. */
-  readonly oldestQueuedRunSeconds: number;
-  readonly liveWorkers: number;
+/** The time over which the rate of a running load is measured. */
+const rateSeconds = 30;
+/** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
+const failuresAmong = 1_000;
+const failuresShown = 5;
+const retriesShown = 5;
+
+/** The state of an environment's lane, which runs one load or deletion at a time, in the order of acceptance. */
+export interface LaneOverview {
+  readonly environment: string;
+  /** `null`: nothing runs. */
+  readonly running: LaneJob | null;
+  readonly waiting: number;
+  /** Since the longest waiting was accepted; null: none waits. */
+  readonly oldestWaitingSeconds: number | null;
 }
 
-/*
- * Costs what is unfinished, not what is kept: the loads come from loads_lane_idx, their chunks under way
- * from tasks_running_idx. Exports, deletions and runs of schedules have
- * such indexes too, notifications one per state.
- */
-const backlogStatement = `
-  with of_loads as (
-    select
-      count(*) filter (where l.status = 'queued') as "queuedLoads",
-      count(*) filter (where l.status = 'processing') as "processingLoads",
-      coalesce(sum(l.chunk_count - l.chunks_done - r.running), 0)::bigint as "pendingChunks",
-      coalesce(sum(r.running), 0)::bigint as "runningChunks",
-      coalesce(
-        extract(epoch from now() - min(l.accepted_at) filter (where l.status = 'queued')),
-        0
-      )::float8 as "oldestWaitingSeconds"
-    from loads l
-    cross join lateral (
-      select count(*) as running
-      from tasks t
-      where l.status = 'processing' and t.kind = 'chunk' and t.environment_id = l.environment_id and t.lease_until is not null
-    ) r
-    where l.status in ('queued', 'processing')
+export interface LaneJob {
+  readonly jobId: string;
+  readonly type: string;
+  /** Records of a load, ids of a deletion. */
+  readonly done: number;
+  readonly total: number;
+  /** The rate of a load over its last half minute; `null` for a deletion. */
+  readonly rowsPerSecond: number | null;
+  readonly runningSeconds: number;
+}
+
+export interface RunningExport {
+  readonly environment: string;
+  readonly jobId: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly runningSeconds: number;
+}
+
+export interface Failure {
+  readonly environment: string;
+  /** `null`: a schedule's run that failed before there was a job. */
+  readonly jobId: string | null;
+  /** `null` for all others. */
+  readonly schedule: string | null;
+  readonly type: string;
+  readonly endedAt: Date;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A job under way whose last try ran into something; it goes on trying. */
+export interface Retry {
+  readonly environment: string;
+  readonly jobId: string;
+  readonly type: string;
+  readonly lastError: string;
+}
+
+/** Lists the environments in which something runs or waits, the longest waiting first. */
+export async function readLanes(watch: pg.Pool): Promise<LaneOverview[]> {
+  type Row = Omit<LaneJob, 'jobId'> & Omit<LaneOverview, 'running'> & { readonly jobId: string | null };
+  const rows = await readFigures<Row>(watch, lanesStatement);
+  return rows.map(({ environment, waiting, oldestWaitingSeconds, jobId, ...job }) => ({
+    environment,
+    running: jobId === null ? null : { jobId, ...job },
+    waiting,
+    oldestWaitingSeconds,
+  }));
+}
+
+/* All chunks of a running load are read, some thousands at most, and none of those that wait. */
+const lanesStatement = `
+  with lane as (
+    select *, coalesce(started_at, now()) as begun_at
+    from background_jobs
+    where status in ('queued', 'processing') and lane_position is not null
   ),
-  of_exports as (
-    select
-      count(*) filter (where status = 'queued') as "queuedExports",
-      count(*) filter (where status = 'processing') as "processingExports",
-      coalesce(
-        extract(epoch from now() - min(requested_at) filter (where status = 'queued')),
-        0
-      )::float8 as "oldestQueuedExportSeconds",
-      coalesce(sum(rows_written) filter (where status = 'processing'), 0)::bigint as "exportRows",
-      coalesce(sum(bytes_written) filter (where status = 'processing'), 0)::bigint as "exportBytes"
-    from exports
-    where status in ('queued', 'processing')
+  waiting as (
+    select environment_id, count(*) as count, min(accepted_at) as oldest
+    from lane
+    where status = 'queued'
+    group by environment_id
   ),
-  of_deletions as (
-    select
-      count(*) filter (where status = 'queued') as "queuedDeletions",
-      count(*) filter (where status = 'processing') as "processingDeletions",
-      coalesce(
-        extract(epoch from now() - min(accepted_at) filter (where status = 'queued')),
-        0
-      )::float8 as "oldestQueuedDeletionSeconds"
-    from deletions
-    where status in ('queued', 'processing')
-  ),
-  of_notifications as (
-    select
-      (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
-      (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications"
-  ),
-  of_runs as (
-    select
-      count(*) filter (where status = 'queued' and lease_until is null) as "queuedRuns",
-      count(*) filter (where lease_until is not null) as "runningRuns",
-      count(*) filter (where status = 'waiting') as "waitingRuns",
-      coalesce(
-        extract(epoch from now() - min(created_at) filter (where status = 'queued' and lease_until is null)),
-        0
-      )::float8 as "oldestQueuedRunSeconds"
-    from schedule_runs
-    left join tasks on kind = 'run' and subject_id = run_id
-    where status in ('queued', 'waiting')
-  ),
-  of_workers as (
-    select count(*) as "liveWorkers"
-    from workers
-    where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s'
+  running as (
+    select distinct on (environment_id) *
+    from lane
+    where status = 'processing'
+    order by environment_id, begun_at
   )
-  select *
-  from of_loads, of_exports, of_deletions, of_notifications, of_runs, of_workers`;
-
-export async function readBacklog(watch: pg.Pool): Promise<Backlog> {
-  const { rows } = await watch.query<Backlog>(withTimeout(backlogStatement, backlogTimeoutMs));
-  return only(rows);
-}
-
-/** Rows of the loads of one entity, dry runs aside. */
-export interface LoadRows {
-  readonly entity: string;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly superseded: number;
-  readonly rejected: number;
-  readonly amended: number;
-  /** Completed loads whose counts do not add up, or that read another number of records than was received. */
-  readonly differences: number;
-}
-
-/* Reads every load that is kept, some 0.6 s for a million: ask for it seldom. */
-const rowsStatement = `
   select
-    entity,
-    coalesce(sum(rows_inserted) filter (where not dry_run), 0)::bigint as inserted,
-    coalesce(sum(rows_updated) filter (where not dry_run), 0)::bigint as updated,
-    coalesce(sum(rows_unchanged) filter (where not dry_run), 0)::bigint as unchanged,
-    coalesce(sum(rows_superseded) filter (where not dry_run), 0)::bigint as superseded,
-    coalesce(sum(rows_rejected) filter (where not dry_run), 0)::bigint as rejected,
-    coalesce(sum(rows_amended) filter (where not dry_run), 0)::bigint as amended,
-    count(*) filter (
-      where status = 'completed'
-        and (
-          rows_read <> total_rows
-          or rows_read <> rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected + rows_amended
-        )
-    ) as differences
-  from loads
-  group by entity`;
+    e.name as environment,
+    r.job_id as "jobId",
+    r.type,
+    r.done,
+    r.total,
+    extract(epoch from now() - r.begun_at)::float8 as "runningSeconds",
+    case when r.kind = 'load' then (
+      select round(
+        coalesce(sum(c.row_count), 0)
+          / greatest(least(${rateSeconds}, extract(epoch from now() - r.begun_at)), 1)
+      )::bigint
+      from load_chunks c
+      where c.load_id = r.id and c.done_at > now() - interval '${rateSeconds} s'
+    ) end as "rowsPerSecond",
+    coalesce(w.count, 0) as waiting,
+    extract(epoch from now() - w.oldest)::float8 as "oldestWaitingSeconds"
+  from environments e
+  left join running r on r.environment_id = e.environment_id
+  left join waiting w on w.environment_id = e.environment_id
+  where r.environment_id is not null or w.environment_id is not null
+  order by w.oldest nulls last, e.name`;
 
-export async function readLoadRows(watch: pg.Pool): Promise<LoadRows[]> {
-  const { rows } = await watch.query<LoadRows>(withTimeout(rowsStatement, rowsTimeoutMs));
-  return rows;
+export function readRunningExports(watch: pg.Pool): Promise<RunningExport[]> {
+  return readFigures(
+    watch,
+    `select
+      e.name as environment,
+      x.job_id as "jobId",
+      x.rows_written as rows,
+      x.bytes_written as bytes,
+      extract(epoch from now() - x.started_at)::float8 as "runningSeconds"
+    from exports x
+    join environments e using (environment_id)
+    where x.status = 'processing'
+    order by x.export_id`,
+  );
 }
 
-function only<T>(rows: readonly T[]): T {
-  const [row] = rows;
-  if (row === undefined) throw new Error('a row was expected');
-  return row;
+/** Lists the latest failures of any kind, latest first; those of a schedule's run that made jobs are those of its jobs. */
+export function readFailures(watch: pg.Pool): Promise<Failure[]> {
+  return readFigures(
+    watch,
+    `select
+      e.name as environment,
+      f.job_id as "jobId",
+      f.schedule,
+      f.type,
+      f.ended_at as "endedAt",
+      f.failure_code as code,
+      coalesce(f.failure_message, f.failure_code) as message
+    from environments e
+    cross join lateral (
+      (
+        select job_id, null as schedule, type, status, ended_at, failure_code, failure_message
+        from background_jobs
+        where environment_id = e.environment_id
+        order by job_id desc
+        limit ${failuresAmong}
+      )
+      union all
+      (
+        select null, schedule_name, 'schedule', status, ended_at, reason_code, reason
+        from schedule_runs r
+        where r.environment_id = e.environment_id and r.status = 'failed'
+          and not exists (select 1 from schedule_run_items i where i.run_id = r.run_id and i.job_id is not null)
+        order by run_id desc
+        limit ${failuresAmong}
+      )
+    ) f
+    where f.status = 'failed'
+    order by f.ended_at desc
+    limit ${failuresShown}`,
+  );
 }
 
-/* What an environment is at, for its overview. */
+export function readRetries(watch: pg.Pool): Promise<Retry[]> {
+  return readFigures(
+    watch,
+    `select distinct on (t.job_id)
+      e.name as environment,
+      t.job_id as "jobId",
+      j.type,
+      case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error as "lastError"
+    from tasks t
+    join background_jobs j using (job_id)
+    join environments e on e.environment_id = t.environment_id
+    where t.last_error is not null
+    order by t.job_id, t.part
+    limit ${retriesShown}`,
+  );
+}
 
 export interface LaneItem {
   readonly jobId: string;
@@ -229,35 +248,19 @@ export async function readEnvironmentOverview(
   environmentId: number,
 ): Promise<EnvironmentOverview> {
   const { rows } = await sql<Omit<EnvironmentOverview, 'lane'>>`
-    with jobs as (
-      select status, ended_at from loads where environment_id = ${environmentId}
-      union all
-      select status, ended_at from exports where environment_id = ${environmentId}
-      union all
-      select status, ended_at from deletions where environment_id = ${environmentId}
-    )
     select
       count(*) filter (where status = 'queued') as queued,
       count(*) filter (where status = 'processing') as processing,
       count(*) filter (where status = 'failed' and ended_at > now() - interval '24 hours') as "failedLately",
       (select ${unaccounted(environmentId)}) as unaccounted
-    from jobs`.execute(db);
+    from background_jobs
+    where environment_id = ${environmentId}`.execute(db);
   const [counts] = rows;
   if (counts === undefined) throw new Error('a row was expected');
   const { rows: lane } = await sql<LaneItem>`
-    select "jobId", type, status, filename, done, total, "acceptedAt"
-    from (
-      select
-        job_id as "jobId", type, status, filename, rows_read as done, total_rows as total, accepted_at as "acceptedAt",
-        lane_position
-      from loads
-      where environment_id = ${environmentId} and status in ('queued', 'processing')
-      union all
-      select
-        job_id, 'delete_' || entity, status, null, ids_deleted + ids_not_found, ids_requested, accepted_at, lane_position
-      from deletions
-      where environment_id = ${environmentId} and status in ('queued', 'processing')
-    ) waiting
+    select job_id as "jobId", type, status, filename, done, total, accepted_at as "acceptedAt"
+    from background_jobs
+    where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
     order by status = 'processing' desc, lane_position
     limit ${SHOWN_LANE_JOBS}`.execute(db);
   return { ...counts, lane };
@@ -312,8 +315,6 @@ export async function readWork(
   const [counts = { waiting: 0, running: 0, postponed: 0 }] = rows;
   return { ...counts, failing };
 }
-
-/* What came in by the minute, of the last hour. */
 
 export type Counted = 'records' | 'refused' | 'rows';
 

@@ -3,11 +3,10 @@ import type pg from 'pg';
 import { EVENT_STORE_LOCK_MS } from '../../domain/limits.ts';
 import type { FileFolder, FileRef } from '../../files/file-store.ts';
 import { type Database, inTransaction, onConnection } from '../database.ts';
-import { withTimeout } from '../pool.ts';
+import { readFigure } from '../pool.ts';
 
 /** Spells RETN. */
 const pruningLock = 0x5245544e;
-const overviewTimeoutMs = 2_000;
 
 /** A month of `sluice.events`. */
 export interface Month {
@@ -193,11 +192,8 @@ const overview = `
   cross join archived a
   left join sluice.event_prunings p on true`;
 
-export async function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
-  const { rows } = await watch.query<EventRetention>(withTimeout(overview, overviewTimeoutMs));
-  const [row] = rows;
-  if (row === undefined) throw new Error('a row was expected');
-  return row;
+export function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
+  return readFigure(watch, overview);
 }
 
 /** Keeps exports from reading and beginning until the transaction ends: they hold this table in row share mode. */

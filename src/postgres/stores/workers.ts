@@ -5,9 +5,7 @@ import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import type { TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import { isLapsed } from '../lease.ts';
-import { withTimeout } from '../pool.ts';
-
-const timeoutMs = 3_000;
+import { readFigures } from '../pool.ts';
 
 /* Signs of life of the worker processes. */
 
@@ -30,13 +28,14 @@ export interface LiveWorker {
   readonly startedAt: Date;
 }
 
-export async function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
-  const statement = `
-    select host, pid, started_at as "startedAt"
+export function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
+  return readFigures(
+    watch,
+    `select host, pid, started_at as "startedAt"
     from workers
     where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s'
-    order by started_at, worker_id`;
-  return (await watch.query<LiveWorker>(withTimeout(statement, timeoutMs))).rows;
+    order by started_at, worker_id`,
+  );
 }
 
 export async function countLiveWorkers(db: Database): Promise<number> {
