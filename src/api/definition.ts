@@ -1,106 +1,77 @@
 import { type Static, Type } from 'typebox';
 import { dataTypes } from '../domain/data-type.ts';
 import { embedTypes } from '../domain/definitions.ts';
-import { component } from './schema.ts';
+import { choice, component, flag, object, ordinal, text } from './schema.ts';
 
-export const id = Type.Integer({
-  minimum: 1,
-  description: 'Stays as long as the item does; is not given again.',
-});
+const id = ordinal('ID of the item. Never reused.');
+const title = text('Display name.');
 
-export const title = Type.String({ description: 'What people call it.' });
-
-const surveyModule = Type.Object(
+const surveyModule = object(
   {
     id,
-    order: Type.Integer({ minimum: 1, description: 'Its place in the survey.' }),
-    type: Type.String({ description: 'How it is answered, in words of the operator.' }),
-    question: Type.String({ description: 'What is asked.' }),
+    order: ordinal('Position in the survey.'),
+    type: text('Kind of question, as the operator named it.'),
+    question: text('The question.'),
   },
-  { additionalProperties: false },
+  'One question of a survey.',
 );
 
 export const surveyItem = component(
   'Survey',
-  Type.Object(
+  object(
     {
       id,
       title,
-      platform: Type.String({ description: 'Where it is shown, in words of the operator.' }),
-      modules: Type.Array(surveyModule, { description: 'By their order.' }),
+      platform: text('Where the survey is shown, as the operator named it.'),
+      modules: Type.Array(surveyModule, { description: 'The questions, in order.' }),
     },
+    'A survey and its questions.',
     {
-      additionalProperties: false,
-      description: 'A survey and what it asks.',
-      examples: [
-        {
-          id: 1,
-          title: 'Quarterly NPS',
-          platform: 'web',
-          modules: [{ id: 1, order: 1, type: 'nps', question: 'How likely are you to recommend us?' }],
-        },
-      ],
+      id: 1,
+      title: 'Quarterly NPS',
+      platform: 'web',
+      modules: [{ id: 1, order: 1, type: 'nps', question: 'How likely are you to recommend us?' }],
     },
   ),
 );
-export type Survey = Static<typeof surveyItem.schema>;
 
 export const embedItem = component(
   'Embed',
-  Type.Object(
-    { id, title, type: Type.Enum([...embedTypes], { type: 'string', description: 'Which of them it is.' }) },
-    {
-      additionalProperties: false,
-      description: 'A banner or a card.',
-      examples: [{ id: 2, title: 'Upgrade to Business', type: 'banner' }],
-    },
-  ),
+  object({ id, title, type: choice(embedTypes, 'Kind of embed.') }, 'A banner or a card.', {
+    id: 2,
+    title: 'Upgrade to Business',
+    type: 'banner',
+  }),
 );
-export type Embed = Static<typeof embedItem.schema>;
 
 export const titledItem = component(
   'TitledItem',
-  Type.Object(
-    { id, title, type: Type.String({ description: 'What it is, in words of the operator.' }) },
-    {
-      additionalProperties: false,
-      description: 'A flow, a banner or a spotlight.',
-      examples: [{ id: 4, title: 'Welcome tour', type: 'flow' }],
-    },
+  object(
+    { id, title, type: text('Kind of item, as the operator named it.') },
+    'A flow, a banner or a spotlight.',
+    { id: 4, title: 'Welcome tour', type: 'flow' },
   ),
 );
-export type TitledItem = Static<typeof titledItem.schema>;
 
 export const propertyItem = component(
   'Property',
-  Type.Object(
+  object(
     {
       id,
-      type: Type.Enum(['user_property', 'company_property', 'event_property'], {
-        type: 'string',
-        description: 'Whose property it is.',
-      }),
-      key: Type.String({ description: 'Its name in `metadata`.' }),
-      display_name: Type.String({ description: 'Made from the key.' }),
-      data_type: Type.Enum([...dataTypes], {
-        type: 'string',
-        description: 'What its values are. `string` also stands for values of several types.',
-      }),
-      is_auto_property: Type.Boolean({ description: 'Kept by the service itself.' }),
+      type: choice(['user_property', 'company_property', 'event_property'], 'What has the property.'),
+      key: text('Name of the property in `metadata`.'),
+      display_name: text('Display name, made from the key.'),
+      data_type: choice(dataTypes, 'Type of the values. `string` also stands for values of several types.'),
+      is_auto_property: flag('True if the service itself maintains the property.'),
     },
+    'A property of users, companies or events.',
     {
-      additionalProperties: false,
-      description: 'A property that users, companies or events have.',
-      examples: [
-        {
-          id: 9,
-          type: 'user_property',
-          key: 'signup_date',
-          display_name: 'Signup Date',
-          data_type: 'date',
-          is_auto_property: false,
-        },
-      ],
+      id: 9,
+      type: 'user_property',
+      key: 'signup_date',
+      display_name: 'Signup Date',
+      data_type: 'date',
+      is_auto_property: false,
     },
   ),
 );
@@ -108,19 +79,13 @@ export type Property = Static<typeof propertyItem.schema>;
 
 export const keyedItem = component(
   'KeyedItem',
-  Type.Object(
+  object(
     {
-      display_name: Type.String({ description: 'What people call it.' }),
-      key: Type.String({ description: 'What exports are filtered by.' }),
-      data_type: Type.String({
-        description: 'What it is, in words of the operator; `event` of a tracked event.',
-      }),
+      display_name: text('Display name.'),
+      key: text('Key by which exports are filtered.'),
+      data_type: text('Kind of item, as the operator named it; `event` for a tracked event.'),
     },
-    {
-      additionalProperties: false,
-      description: 'Something that is known by a key.',
-      examples: [{ display_name: 'Report Exported', key: 'report_exported', data_type: 'event' }],
-    },
+    'An item that is identified by a key.',
+    { display_name: 'Report Exported', key: 'report_exported', data_type: 'event' },
   ),
 );
-export type KeyedItem = Static<typeof keyedItem.schema>;

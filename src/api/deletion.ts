@@ -1,121 +1,112 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { deletionOutcomes, deletionTypes } from '../domain/deletion.ts';
 import { MAX_PREVIEWED_ROWS } from '../domain/limits.ts';
-import { exampleJobUrl, failure, lastError, listItemFields, progress, queuePosition, typeOf } from './job.ts';
-import { component, count, envelope, orNull } from './schema.ts';
+import { exampleJobUrl, failure, lastError, listItemFields, progress, queuePosition } from './job.ts';
+import {
+  choice,
+  component,
+  count,
+  envelope,
+  flag,
+  object,
+  ordinal,
+  orNull,
+  text,
+  time,
+  url,
+} from './schema.ts';
 
 export const deletionJobDetail = component(
   'DeletionJobDetail',
-  Type.Object(
+  object(
     {
       ...listItemFields,
-      type: typeOf(deletionTypes),
-      completed_rows: count('Ids done so far.'),
+      type: choice(deletionTypes, 'Type of the job.'),
+      completed_rows: count('Number of IDs done so far.'),
       progress,
-      counts: Type.Object(
+      counts: object(
         {
-          requested: count('Different ids that were given.'),
-          deleted: count('Of these there was something, and it is gone.'),
-          not_found: count('Of these there was nothing.'),
+          requested: count('Number of distinct IDs in the request.'),
+          deleted: count('Number of IDs that had data, all of which is deleted.'),
+          not_found: count('Number of IDs that had no data.'),
         },
-        { additionalProperties: false, description: 'Ids. Once completed, requested = deleted + not_found.' },
+        'IDs by outcome. Once the job is completed, requested = deleted + not_found.',
       ),
-      removed: Type.Object(
+      removed: object(
         {
-          events: count('Events of the users; of companies, events from which the company was taken.'),
-          rejects: count('Refused records that held one of the ids.'),
-          files: count('Files kept of loads that were accepted before.'),
+          events: count('Events of the users; for companies, events that no longer name the company.'),
+          rejects: count('Refused records that held one of the IDs.'),
+          files: count('Stored files of loads that were accepted earlier.'),
           exports: count('Exports whose files were removed (`purge_exports`).'),
         },
-        { additionalProperties: false, description: 'What else went, so far.' },
+        'Other data removed so far.',
       ),
-      purge_exports: Type.Boolean({ description: 'Files of exports that may hold the ids are removed too.' }),
-      outcomes: Type.Object(
-        {
-          links: Type.String({
-            format: 'uri',
-            description: 'Where the outcome of each id is.',
-            examples: [`${exampleJobUrl}/outcomes`],
-          }),
-        },
-        { additionalProperties: false, description: 'What became of each id.' },
+      purge_exports: flag('True if files of exports that may hold the IDs are removed too.'),
+      outcomes: object(
+        { links: url('URL of the outcomes.', `${exampleJobUrl}/outcomes`) },
+        'The outcome of each ID.',
       ),
       failure: orNull(failure),
       last_error: lastError,
-      attempts: count('How often it was begun.'),
+      attempts: count('Number of attempts begun.'),
       queue_position: queuePosition,
     },
-    { additionalProperties: false, description: 'A deletion, as background jobs are shown.' },
+    'A deletion, shown as a background job.',
   ),
 );
 export type DeletionJobDetail = Static<typeof deletionJobDetail.schema>;
 
 export const idOutcome = component(
   'IdOutcome',
-  Type.Object(
+  object(
     {
-      id: Type.String({ description: 'As it was given; of a number, its digits.' }),
-      outcome: Type.Enum([...deletionOutcomes], {
-        type: 'string',
-        description: '`not_found`: there was neither a profile nor anything that referred to it.',
-      }),
-      events: Type.Integer({
-        minimum: 0,
-        description: 'Events of the user that were removed, or from which the company was taken.',
-      }),
-      users: Type.Integer({ minimum: 0, description: 'Users that were taken out of the company.' }),
+      id: text('The ID as given. A number is shown as its digits.'),
+      outcome: choice(
+        deletionOutcomes,
+        'Outcome. `not_found`: no profile had the ID and nothing referred to it.',
+      ),
+      events: count('Events of the user that were removed, or events that no longer name the company.'),
+      users: count('Users that were taken out of the company.'),
     },
-    {
-      additionalProperties: false,
-      description: 'What became of an id.',
-      examples: [{ id: 'u1', outcome: 'deleted', events: 3, users: 0 }],
-    },
+    'The outcome of one ID.',
+    { id: 'u1', outcome: 'deleted', events: 3, users: 0 },
   ),
 );
-export type IdOutcome = Static<typeof idOutcome.schema>;
 
 export const outcomePage = envelope('OutcomePage', idOutcome.ref, 'Outcomes, in the order of the request.', {
-  total_count: Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
+  total_count: ordinal('Number of IDs in the deletion, on all pages.'),
 });
-export type OutcomePage = Static<typeof outcomePage.schema>;
 
 export const deletionPreview = component(
   'DeletionPreview',
-  Type.Object(
+  object(
     {
-      requested: count('Ids that were given, each once.'),
+      requested: count('Number of distinct IDs in the request.'),
       profiles: count('Profiles that would be removed.'),
-      not_found: count('Ids of which there is nothing.'),
+      not_found: count('IDs that have no data.'),
       events: count(
-        `Of users: their events, which would be removed. Of companies: events that would no longer name them. ${MAX_PREVIEWED_ROWS} at most.`,
+        `For users, the events that would be removed; for companies, the events that would no longer name them. At most ${MAX_PREVIEWED_ROWS}.`,
       ),
       users: count(
-        `Of companies: users who would no longer belong to one, ${MAX_PREVIEWED_ROWS} at most; of users 0.`,
+        `For companies, the users who would lose their company, at most ${MAX_PREVIEWED_ROWS}; for users, 0.`,
       ),
-      is_complete: Type.Boolean({ description: 'No number has met its bound.' }),
+      is_complete: flag('False if a number reached its maximum and the true one may be larger.'),
       archived_until: orNull(
-        Type.String({
-          format: 'date-time',
-          description:
-            'Events of the environment before this may have been moved to archives: a deletion removes them there, and they are not counted here. Null: none have.',
-          examples: [null],
-        }),
+        time(
+          'Events before this time may have moved to archives. A deletion removes them there too, but they are not counted here. Null if none have moved.',
+        ),
+        null,
       ),
     },
+    'Data that a deletion would remove if it ran now.',
     {
-      additionalProperties: false,
-      description: 'What a deletion would meet, as things stand.',
-      examples: [
-        {
-          requested: 2,
-          profiles: 1,
-          not_found: 1,
-          events: 4120,
-          users: 0,
-          is_complete: true,
-          archived_until: null,
-        },
-      ],
+      requested: 2,
+      profiles: 1,
+      not_found: 1,
+      events: 4120,
+      users: 0,
+      is_complete: true,
+      archived_until: null,
     },
   ),
 );

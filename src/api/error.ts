@@ -1,37 +1,31 @@
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { errorCodes } from '../domain/errors.ts';
-import { component } from './schema.ts';
+import { choice, component, object, text } from './schema.ts';
 
-const errorEntry = Type.Object(
+const errorEntry = object(
   {
-    error: Type.String({ description: 'The status phrase.' }),
-    error_code: Type.Enum(Object.keys(errorCodes), { type: 'string', description: 'Stable; for programs.' }),
-    message: Type.String({ description: 'A sentence for a person.' }),
-    details: Type.String({ description: 'Where: a field, a column, a position; may be empty.' }),
+    error: text('The HTTP status phrase.'),
+    error_code: choice(Object.keys(errorCodes), 'Error code: stable, for programs.'),
+    message: text('A sentence for a person.'),
+    details: text('The field, column or position at fault. May be empty.'),
   },
-  { additionalProperties: false },
+  'One problem.',
 );
 
 export const errorRecord = component(
   'ErrorRecord',
-  Type.Object(
-    { errors: Type.Array(errorEntry, { minItems: 1, description: 'One entry per problem found.' }) },
+  object(
+    { errors: Type.Array(errorEntry, { minItems: 1, description: 'The problems found, one entry each.' }) },
+    'The body of every refusal.',
     {
-      additionalProperties: false,
-      description: 'The body of every refusal.',
-      examples: [
+      errors: [
         {
-          errors: [
-            {
-              error: 'Bad Request',
-              error_code: 'missing_field',
-              message: 'The form has no part named file',
-              details: 'file',
-            },
-          ],
+          error: 'Bad Request',
+          error_code: 'missing_field',
+          message: 'The form has no part named file',
+          details: 'file',
         },
       ],
     },
   ),
 );
-export type ErrorRecord = Static<typeof errorRecord.schema>;

@@ -1,221 +1,173 @@
 import { type Static, Type } from 'typebox';
 import { MEASURED_ROWS, PREVIEWED_ROWS } from '../domain/limits.ts';
 import { exampleJobId, failure, jobFields, lastError, listItemFields } from './job.ts';
-import { closed, component, orNull } from './schema.ts';
+import { choice, component, count, flag, object, orNull, sha256, text, time, url } from './schema.ts';
 
-/** In examples. */
-export const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
+const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
 
-export const warnings = Type.Array(
-  Type.Object(
+const warnings = Type.Array(
+  object(
     {
-      message: Type.String({
-        description: 'A sentence for a person.',
-        examples: ['There is no such field; it was ignored'],
-      }),
-      details: Type.String({ description: 'Where: the name of the field.', examples: ['form'] }),
+      message: text('A sentence for a person.', 'There is no such field; it was ignored'),
+      details: text('Name of the field.', 'form'),
     },
-    { additionalProperties: false },
+    'A part of the request that was ignored.',
   ),
-  { description: 'What of the request was ignored.', examples: [[]] },
+  { description: 'Parts of the request that were ignored.', examples: [[]] },
 );
 
-export const exportFields = {
-  app_token: Type.String({ description: 'App token of the environment.', examples: ['NX-1A2B3C4D'] }),
+const exportFields = {
+  app_token: text('App token of the environment.', 'NX-1A2B3C4D'),
   job_id: jobFields.job_id,
-  type: Type.Unsafe<'export'>({ type: 'string', const: 'export', description: 'What the job does.' }),
+  type: Type.Unsafe<'export'>({ type: 'string', const: 'export', description: 'Type of the job.' }),
   status: jobFields.status,
   progress: Type.Number({
     minimum: 0,
     maximum: 1,
-    description: 'Estimated, until it is 1.',
+    description: 'Estimated share of the work that is done; 1 once it is completed.',
     examples: [1],
   }),
   start_time: jobFields.start_time,
   end_time: jobFields.end_time,
-  rows: Type.Integer({ minimum: 0, description: 'Rows written so far.', examples: [1200] }),
-  bytes: Type.Integer({ minimum: 0, description: 'Bytes written so far.', examples: [84213] }),
-  links: Type.String({
-    format: 'uri',
-    description: 'Absolute URL of the export.',
-    examples: [`${exampleUrl}/jobs/${exampleJobId}`],
-  }),
+  rows: count('Rows written so far.', 1200),
+  bytes: count('Bytes written so far.', 84213),
+  links: url('Absolute URL of the export.', `${exampleUrl}/jobs/${exampleJobId}`),
 };
 
-export const exportItem = component(
-  'ExportItem',
-  Type.Object(exportFields, { additionalProperties: false, description: 'An export as the list shows it.' }),
-);
+export const exportItem = component('ExportItem', object(exportFields, 'An export, as lists show it.'));
 export type ExportItem = Static<typeof exportItem.schema>;
 
 export const createdExport = component(
   'CreatedExport',
-  Type.Object(
+  object(
     {
       environment_app_token: exportFields.app_token,
-      environment_name: Type.String({ description: 'Name of the environment.', examples: ['default'] }),
+      environment_name: text('Name of the environment.', 'default'),
       job_id: exportFields.job_id,
       links: exportFields.links,
       start_time: exportFields.start_time,
       warnings,
     },
-    { additionalProperties: false, description: 'An export that was accepted.' },
+    'An accepted export.',
   ),
 );
-export type CreatedExport = Static<typeof createdExport.schema>;
 
-function linkFields(filename: string) {
-  return {
-    filename: Type.String({ description: 'The name to keep it under.', examples: [filename] }),
-    url: Type.String({
-      format: 'uri',
-      description: 'Whoever has it may read the file, without a key, until it expires.',
-      examples: [`${exampleUrl}/files/${exampleJobId}/${filename}?expires=1795000000&signature=6yCkQ0Xb`],
-    }),
-    bytes: Type.Integer({ minimum: 0, description: 'Bytes as they are downloaded.', examples: [84213] }),
-    sha256: Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description: 'Of the file as it is downloaded.',
-      examples: ['3b'.repeat(32)],
-    }),
-  };
-}
-
-const presignedUrl = Type.Object(
-  {
-    ...linkFields('users.ndjson.gz'),
-    rows: Type.Integer({ minimum: 0, description: 'Rows in it.', examples: [1200] }),
-  },
-  { additionalProperties: false },
-);
-
-const manifestLink = Type.Object(linkFields('manifest.json'), {
-  additionalProperties: false,
-  description: 'What says of every file its rows, bytes and SHA-256; null as long as there are no files.',
+const linkFields = (filename: string) => ({
+  filename: text('Name of the file.', filename),
+  url: url(
+    'Download link. Anyone who has it can read the file without a key until it expires.',
+    `${exampleUrl}/files/${exampleJobId}/${filename}?expires=1795000000&signature=6yCkQ0Xb`,
+  ),
+  bytes: count('Size of the download in bytes.', 84213),
+  sha256: sha256('SHA-256 of the download.', '3b'.repeat(32)),
 });
+
+const presignedUrl = object({ ...linkFields('users.ndjson.gz'), rows: count('Rows in the file.', 1200) });
+
+const manifestLink = object(
+  linkFields('manifest.json'),
+  'The manifest: rows, bytes and SHA-256 of every file. Null until there are files.',
+);
 
 export const exportJob = component(
   'ExportJob',
-  Type.Object(
+  object(
     {
       ...exportFields,
-      snapshot_time: orNull(
-        Type.String({
-          format: 'date-time',
-          description: 'All files show the data as it was then.',
-          examples: ['2026-11-20T11:58:59.601Z'],
-        }),
-      ),
+      snapshot_time: orNull(time('The moment whose data all files show.', '2026-11-20T11:58:59.601Z')),
       presigned_urls: Type.Array(presignedUrl, {
-        description:
-          'The files of data, once it is completed and while they are kept; new links at every request.',
+        description: 'The data files, from completion until they expire. Every request creates new links.',
       }),
       manifest: orNull(manifestLink),
-      files_expired: Type.Boolean({ description: 'The files are no longer kept.' }),
+      files_expired: flag('True once the files are no longer kept.'),
       warnings,
       failure: orNull(failure),
     },
-    { additionalProperties: false, description: 'An export.' },
+    'An export.',
   ),
 );
 export type ExportJob = Static<typeof exportJob.schema>;
 
 export const exportJobDetail = component(
   'ExportJobDetail',
-  Type.Object(
+  object(
     {
       ...listItemFields,
       type: exportFields.type,
-      completed_rows: Type.Integer({ minimum: 0, description: 'Rows written so far.' }),
+      completed_rows: count('Rows written so far.'),
       progress: exportFields.progress,
       warnings,
       failure: orNull(failure),
       last_error: lastError,
-      attempts: Type.Integer({ minimum: 0, description: 'How often it was begun.' }),
-      rows_per_second: orNull(Type.Integer({ minimum: 0, description: 'While it ran; null if it has not.' })),
+      attempts: count('Number of attempts begun.'),
+      rows_per_second: orNull(count('Average speed. Null if the job has not run.')),
     },
-    { additionalProperties: false, description: 'An export, as background jobs are shown.' },
+    'An export, shown as a background job.',
   ),
 );
-export type ExportJobDetail = Static<typeof exportJobDetail.schema>;
 
-const rows = Type.Integer({ minimum: 0, description: 'Rows, as of this moment.' });
+const rows = count('Number of rows at this moment.');
 
-const isExact = Type.Boolean({
-  description:
-    'They were counted. False: counting takes too long and they are estimated, or some of them are in archives.',
-});
+const isExact = flag(
+  'True if the rows were counted. False if they are estimated, because counting takes too long, or if some are in archives.',
+);
 
-const bytes = Type.Integer({
-  minimum: 0,
-  description: `As the files will be stored; an estimate from the first ${MEASURED_ROWS} rows.`,
-});
+const bytes = count(`Estimated size of the stored files, from the first ${MEASURED_ROWS} rows.`);
 
-const previewedFile = Type.Object(
+const previewedFile = object(
   {
-    dataset: Type.Enum(['users', 'companies', 'events', 'stream'], {
-      type: 'string',
-      description: 'What the rows are.',
-    }),
+    dataset: choice(['users', 'companies', 'events', 'stream'], 'Kind of rows.'),
     rows,
     is_exact: isExact,
     bytes,
-    header: orNull(
-      Type.String({ description: 'Of CSV: the line that names the columns; else null.', examples: [null] }),
-    ),
+    header: orNull(text('For CSV, the header line; otherwise null.'), null),
     first_rows: Type.Array(Type.String(), {
       maxItems: PREVIEWED_ROWS,
       description:
-        'As they will stand in the file; of Parquet and Avro as NDJSON. Long ones are cut, with an ellipsis. Of events those that are not in archives.',
+        'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Archived events are left out.',
     }),
   },
-  closed,
+  'A file of the export.',
 );
 
 export const exportPreview = component(
   'ExportPreview',
-  Type.Object(
+  object(
     {
       rows,
       is_exact: isExact,
       bytes,
       from: orNull(
-        Type.String({
-          format: 'date-time',
-          description: 'Where the range begins, included; null: the beginning.',
-          examples: ['2026-11-16T00:00:00.000000Z'],
-        }),
+        time(
+          'Inclusive start of the range. Null for the beginning of the data.',
+          '2026-11-16T00:00:00.000000Z',
+        ),
       ),
-      to: Type.String({ format: 'date-time', description: 'Where the range ends, excluded.' }),
-      files: Type.Array(previewedFile, { description: 'One for each kind of rows.' }),
+      to: time('Exclusive end of the range.'),
+      files: Type.Array(previewedFile, { description: 'One entry for each kind of rows.' }),
       warnings,
     },
+    'Size and first rows of an export.',
     {
-      ...closed,
-      description: 'What an export would hold.',
-      examples: [
+      rows: 2,
+      is_exact: true,
+      bytes: 312,
+      from: '2026-11-16T00:00:00.000000Z',
+      to: '2026-11-23T00:00:00.000000Z',
+      files: [
         {
+          dataset: 'users',
           rows: 2,
           is_exact: true,
           bytes: 312,
-          from: '2026-11-16T00:00:00.000000Z',
-          to: '2026-11-23T00:00:00.000000Z',
-          files: [
-            {
-              dataset: 'users',
-              rows: 2,
-              is_exact: true,
-              bytes: 312,
-              header: 'user_id,company_id,plan,first_seen_at,last_seen_at',
-              first_rows: [
-                'u1,acme,pro,2026-11-01T08:00:00.000000Z,2026-11-20T12:34:56.123456Z',
-                'u2,,free,2026-11-02T09:00:00.000000Z,2026-11-20T12:34:56.123456Z',
-              ],
-            },
+          header: 'user_id,company_id,plan,first_seen_at,last_seen_at',
+          first_rows: [
+            'u1,acme,pro,2026-11-01T08:00:00.000000Z,2026-11-20T12:34:56.123456Z',
+            'u2,,free,2026-11-02T09:00:00.000000Z,2026-11-20T12:34:56.123456Z',
           ],
-          warnings: [],
         },
       ],
+      warnings: [],
     },
   ),
 );

@@ -1,115 +1,83 @@
 import { type Static, Type } from 'typebox';
-import { closed, component, orNull } from './schema.ts';
+import { choice, component, count, flag, object, orNull, reasonFields, text, time, uuid } from './schema.ts';
 
 const exampleTime = '2026-11-20T12:00:41.120Z';
 
-const time = (description: string) =>
-  Type.String({ format: 'date-time', description, examples: [exampleTime] });
+const file_id = uuid('ID of the file in the ledger of the inbox.');
+const name = text('Path below the folder of the environment, as the file was dropped.');
+const size = count('Size in bytes.');
+const job_id = orNull(uuid('The job of the file. Null if there is none.'));
 
-export const name = Type.String({ description: 'As it was dropped, below the folder of the environment.' });
+export const takenAgain = object({ file_id, name }, 'The file.');
 
-const size = Type.Integer({ minimum: 0, description: 'Bytes.' });
+const waiting = object({ name, size, modified_at: time('When the file was last written to.', exampleTime) });
 
-export const fileId = Type.String({ format: 'uuid', description: 'Its id in the ledger of the inbox.' });
+const taken = object({
+  file_id,
+  name,
+  size,
+  state: choice(
+    ['claimed', 'loading', 'refused'],
+    '`claimed`: not received yet. `loading`: its load is accepted. `refused`: there will be no load.',
+  ),
+  claimed_at: time('When a worker took the file.', exampleTime),
+  job_id,
+});
 
-const jobId = orNull(Type.String({ format: 'uuid', description: 'Its job; null: there is none.' }));
-
-const reason = Type.Object(
-  {
-    error_code: Type.String({ description: 'Stable; for programs.' }),
-    message: Type.String({ description: 'A sentence for a person.' }),
-    details: Type.String({ description: 'Where; may be empty.' }),
-  },
-  closed,
-);
+const concluded = object({
+  file_id,
+  name,
+  size,
+  outcome: choice(['done', 'failed'], 'The folder that the file lies in now.'),
+  path: text('Path below the folder of the environment. The receipt lies beside the file.'),
+  job_id,
+  is_duplicate: flag('True if the job loaded the same bytes before.'),
+  rejected: count('Refused records of the job that have not been mended.'),
+  reasons: Type.Array(object({ ...reasonFields, details: text('The place at fault. May be empty.') }), {
+    description: 'Why the file was not loaded, or not completely.',
+  }),
+  concluded_at: time('When the file was moved there.', exampleTime),
+});
 
 export const inboxRecord = component(
   'Inbox',
-  Type.Object(
+  object(
     {
-      is_watched: Type.Boolean({
-        description: 'INBOX_DIR is set for this server, and workers have watched it.',
+      is_watched: flag('True if INBOX_DIR is set for this server and workers have watched it.'),
+      waiting: count('Number of files in the folders, complete or not.'),
+      files: Type.Array(waiting, { description: 'The first 200 waiting files, oldest first.' }),
+      taken: Type.Array(taken, {
+        description:
+          'Files that were taken and are not yet in done or failed, in order of arrival; at most 200.',
       }),
-      waiting: Type.Integer({ minimum: 0, description: 'Files that lie in the folders, complete or not.' }),
-      files: Type.Array(
-        Type.Object({ name, size, modified_at: time('When it was written to last.') }, closed),
-        { description: 'The first 200 of them, the oldest first.' },
-      ),
-      taken: Type.Array(
-        Type.Object(
-          {
-            file_id: fileId,
-            name,
-            size,
-            state: Type.Enum(['claimed', 'loading', 'refused'], {
-              type: 'string',
-              description: 'Not received yet, its load is accepted, or there will be none.',
-            }),
-            claimed_at: time('When it was taken.'),
-            job_id: jobId,
-          },
-          closed,
-        ),
-        {
-          description:
-            'Those that were taken and are not in done or failed yet, in order of arrival; 200 at most.',
-        },
-      ),
-      ignored: Type.Array(Type.Object({ name, why: Type.String({ description: 'A sentence.' }) }, closed), {
+      ignored: Type.Array(object({ name, why: text('The reason, as a sentence.') }), {
         description: 'Files that are left where they are.',
       }),
       held: Type.Array(Type.String(), {
-        description: 'Folders whose mapping.yaml is wrong; what lies there waits.',
+        description: 'Folders whose mapping.yaml is wrong. Their files wait.',
       }),
-      recent: Type.Array(
-        Type.Object(
-          {
-            file_id: fileId,
-            name,
-            size,
-            outcome: Type.Enum(['done', 'failed'], { type: 'string', description: 'Where it lies now.' }),
-            path: Type.String({
-              description: 'Its place below the folder of the environment; the receipt is beside it.',
-            }),
-            job_id: jobId,
-            is_duplicate: Type.Boolean({ description: 'The job loaded the same bytes before.' }),
-            rejected: Type.Integer({
-              minimum: 0,
-              description: 'Records that its job refused and that have not been mended.',
-            }),
-            reasons: Type.Array(reason, { description: 'Why it was not loaded, or not as a whole.' }),
-            concluded_at: time('When it was moved there.'),
-          },
-          closed,
-        ),
-        { description: 'What became of the last ones, the newest first.' },
-      ),
+      recent: Type.Array(concluded, { description: 'Outcomes of the last files, newest first.' }),
     },
+    'The folder of the environment that is watched for files.',
     {
-      ...closed,
-      description: 'The folder of the environment that is watched for files.',
-      examples: [
+      is_watched: true,
+      waiting: 1,
+      files: [{ name: 'users.csv', size: 85, modified_at: exampleTime }],
+      taken: [],
+      ignored: [],
+      held: [],
+      recent: [
         {
-          is_watched: true,
-          waiting: 1,
-          files: [{ name: 'users.csv', size: 85, modified_at: exampleTime }],
-          taken: [],
-          ignored: [],
-          held: [],
-          recent: [
-            {
-              file_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-              name: 'users-1.csv',
-              size: 85,
-              outcome: 'done',
-              path: 'done/2026-11-20/users-1.csv',
-              job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-              is_duplicate: false,
-              rejected: 0,
-              reasons: [],
-              concluded_at: exampleTime,
-            },
-          ],
+          file_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
+          name: 'users-1.csv',
+          size: 85,
+          outcome: 'done',
+          path: 'done/2026-11-20/users-1.csv',
+          job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
+          is_duplicate: false,
+          rejected: 0,
+          reasons: [],
+          concluded_at: exampleTime,
         },
       ],
     },

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { type DataType, dataTypes } from '../domain/data-type.ts';
-import { type LoadEntity, recordKinds } from '../domain/entity.ts';
+import { dataTypes } from '../domain/data-type.ts';
+import { recordKinds } from '../domain/entity.ts';
 import {
   INSPECTED_RECORDS,
   SHOWN_FREQUENT,
@@ -8,48 +8,56 @@ import {
   SHOWN_SAMPLES,
   SNIFF_BYTES,
 } from '../domain/limits.ts';
-import { type Preset, presets } from '../domain/load.ts';
-import { rejectCodes } from '../domain/reject.ts';
-import { readAs } from './read-as.ts';
+import { presets } from '../domain/load.ts';
+import { readAs, rejectsByCode } from './load.ts';
 import { reject } from './reject.ts';
-import { component, count, orNull, record } from './schema.ts';
+import {
+  choice,
+  choiceOrNull,
+  component,
+  count,
+  flag,
+  object,
+  ordinal,
+  orNull,
+  reasonFields,
+  record,
+  sha256,
+  text,
+  time,
+  uuid,
+} from './schema.ts';
 
-const column = Type.Object(
+const column = object(
   {
-    name: Type.String({ description: 'As the file has it.', examples: ['Customer No'] }),
-    becomes: orNull(
-      Type.String({
-        description: '`user_id`, `metadata.plan` and so on; null: it is passed over.',
-        examples: ['user_id'],
-      }),
+    name: text('Name of the column in the file.', 'Customer No'),
+    becomes: orNull(text('`user_id`, `metadata.plan` and so on. Null if the column is skipped.', 'user_id')),
+    reason: text('Reason for this choice.', 'its name looks like that of a user_id'),
+    type: choiceOrNull(
+      [...dataTypes, 'array', 'object', 'mixed'],
+      'Type of the values. `mixed`: several types. Null if there are none.',
+      'string',
     ),
-    reason: Type.String({ description: 'Why.', examples: ['its name looks like that of a user_id'] }),
-    type: Type.Unsafe<DataType | 'array' | 'object' | 'mixed' | null>({
-      type: ['string', 'null'],
-      enum: [...dataTypes, 'array', 'object', 'mixed', null],
-      description: 'Of its values; `mixed`: of several types; null: it has none.',
-      examples: ['string'],
-    }),
     filled: count('Records that have a value.'),
-    distinct: count('Values that differ.'),
+    distinct: count('Distinct values.'),
     samples: Type.Array(Type.Unknown(), {
       maxItems: SHOWN_SAMPLES,
       description: 'The first values.',
       examples: [['17', '18']],
     }),
     frequent: Type.Array(
-      Type.Object(
-        { value: Type.Unknown({ description: 'The value.' }), count: count('Records that have it.') },
-        { additionalProperties: false },
-      ),
+      object({
+        value: Type.Unknown({ description: 'The value.' }),
+        count: count('Records that have the value.'),
+      }),
       {
         maxItems: SHOWN_FREQUENT,
-        description: 'The values that come most often, the most frequent first.',
+        description: 'The most frequent values, most frequent first.',
         examples: [[{ value: '17', count: 1 }]],
       },
     ),
   },
-  { additionalProperties: false, description: 'A column, or a key that records have.' },
+  'A column of the file, or a key of its records.',
 );
 
 const example = {
@@ -118,103 +126,75 @@ const example = {
 
 export const inspection = component(
   'Inspection',
-  Type.Object(
+  object(
     {
-      upload_id: Type.String({
-        format: 'uuid',
-        description: 'Names the file in `POST /v1/imports`, and in another inspection.',
-      }),
-      expires_at: Type.String({ format: 'date-time', description: 'Until when it is kept.' }),
-      filename: orNull(Type.String({ description: 'As it was sent; null: without a name.' })),
-      file_size: count('Bytes as received.'),
-      sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the bytes as received.' }),
+      upload_id: uuid('ID that names the file in `POST /v1/imports` and in further inspections.'),
+      expires_at: time('Until when the file is kept.'),
+      filename: orNull(text('Name of the file as sent. Null if it has none.')),
+      file_size: count('Size in bytes as received.'),
+      sha256: sha256('SHA-256 of the received bytes.'),
       read_as: Type.Union([readAs, Type.Null()], {
-        description: 'How the file is written; null if it could not be read.',
+        description: 'How the file is read. Null if it cannot be read.',
       }),
-      head: Type.String({
-        description: `The beginning of the text as it was decoded, ${SNIFF_BYTES} bytes of UTF-8 at most: of a workbook its sheet as CSV, of JSON that is no NDJSON the records as such.`,
-      }),
-      entity: Type.Unsafe<LoadEntity | null>({
-        type: ['string', 'null'],
-        enum: ['users', 'companies', 'auto', null],
-        description: 'What the records are; `auto`: each says it; null: nothing says it.',
-      }),
-      records: count(`Records that were inspected: at most ${INSPECTED_RECORDS}, fewer in a wide file.`),
-      whole_file: Type.Boolean({ description: 'All records of the file were looked at.' }),
-      columns: Type.Array(column, { description: 'In the order of the file.' }),
-      column_names: Type.Unsafe<string[] | null>({
-        type: ['array', 'null'],
-        items: { type: 'string' },
-        description:
-          'The names of the columns, where a record of the file names them: `column_names` of a mapping that is to be offered for such files.',
-      }),
+      head: text(
+        `The beginning of the decoded text, at most ${SNIFF_BYTES} bytes of UTF-8. A workbook is shown as the CSV of its sheet; JSON other than NDJSON as its records.`,
+      ),
+      entity: choiceOrNull(
+        ['users', 'companies', 'auto'],
+        'Kind of records. `auto`: each record tells. Null if it is not known.',
+      ),
+      records: count(`Number of inspected records: at most ${INSPECTED_RECORDS}, fewer in a wide file.`),
+      whole_file: flag('True if all records of the file were inspected.'),
+      columns: Type.Array(column, { description: 'The columns, in the order of the file.' }),
+      column_names: orNull(
+        Type.Array(Type.String(), {
+          description:
+            'Names of the columns, if a record of the file names them. They are the `column_names` of a mapping for such files.',
+        }),
+      ),
       map: record<string>({
         additionalProperties: Type.String(),
         description:
-          'What `map` may be given as: what was given, and where an id is missing, or a mapping is saved for files with this header, a proposal.',
+          'A value for `map`: the one that was given, or a proposal if an ID column is missing or a mapping is saved for files with this header.',
       }),
-      preset: Type.Unsafe<Preset | null>({
-        type: ['string', 'null'],
-        enum: [...presets, null],
-        description:
-          'The preset that was given, or that is proposed because the file is an export of another product.',
-      }),
-      mapping: orNull(
-        Type.String({
-          description: 'The saved mapping that was named, or is proposed.',
-          examples: ['customers'],
-        }),
+      preset: choiceOrNull(
+        presets,
+        'The preset that was given, or one that is proposed because the file is an export of another product.',
       ),
+      mapping: orNull(text('The saved mapping that was named or is proposed.', 'customers')),
       saved_mappings: Type.Array(Type.String(), {
-        description: 'The mappings that are saved for files with this header, that used last first.',
+        description: 'Mappings saved for files with this header, last used first.',
         examples: [['customers']],
       }),
       problem: Type.Union(
-        [
-          Type.Object(
-            {
-              error_code: Type.String({ description: 'Stable; for programs.' }),
-              message: Type.String({ description: 'A sentence for a person.' }),
-              details: Type.String({ description: 'Where.' }),
-            },
-            { additionalProperties: false, description: 'What is wrong.' },
-          ),
-          Type.Null(),
-        ],
-        { description: 'Why the file cannot be loaded with these options; null: it can.' },
+        [object({ ...reasonFields, details: text('The place at fault.') }, 'The problem.'), Type.Null()],
+        { description: 'Why the file cannot be loaded with these options. Null if it can.' },
       ),
-      rejects: Type.Object(
+      rejects: object(
         {
-          count: count('How many of the records would be refused.'),
-          by_code: Type.Object(
-            {},
-            {
-              propertyNames: { enum: [...rejectCodes] },
-              additionalProperties: Type.Integer({ minimum: 1 }),
-              description: 'How many of each code.',
-            },
-          ),
+          count: count('Number of records that would be refused.'),
+          by_code: rejectsByCode('Refused records by code.'),
           items: Type.Array(reject.ref, { maxItems: SHOWN_RECORDS, description: 'The first of them.' }),
         },
-        { additionalProperties: false, description: 'The records that would be refused.' },
+        'Records that would be refused.',
       ),
       rows: Type.Array(
         Type.Object(
           {
-            row: Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' }),
-            event_type: Type.Enum([...recordKinds], { type: 'string', description: 'What the record is.' }),
+            row: ordinal('Position among the data records of the file.'),
+            event_type: choice(recordKinds, 'Kind of record.'),
             metadata: record({ additionalProperties: true, description: 'Properties; a null removes one.' }),
           },
-          { additionalProperties: true, description: 'With its ids, and an event with its name and time.' },
+          {
+            additionalProperties: true,
+            description: 'A record with its IDs; an event also has its name and time.',
+          },
         ),
         { maxItems: SHOWN_RECORDS, description: 'The first records as they would be stored.' },
       ),
     },
-    {
-      additionalProperties: false,
-      description: 'What a file holds, and what would become of it.',
-      examples: [example],
-    },
+    'Content of a file, and the result of loading it with these options.',
+    example,
   ),
 );
 export type Inspection = Static<typeof inspection.schema>;

@@ -3,88 +3,59 @@ import { deletionTypes } from '../domain/deletion.ts';
 import { MAX_COUNTED_AHEAD } from '../domain/limits.ts';
 import { loadStatuses, loadTypes } from '../domain/load.ts';
 import { originKinds } from '../domain/task.ts';
-import { component, orNull, record } from './schema.ts';
+import {
+  choice,
+  component,
+  count,
+  flag,
+  object,
+  orNull,
+  reasonFields,
+  record,
+  text,
+  time,
+  url,
+  uuid,
+} from './schema.ts';
 
-export const idOptions = (what: string) => ({
-  format: 'uuid',
-  description: `Id of the ${what}, as its record has it.`,
-  examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
-});
-
-export const jobIdOptions = idOptions('job');
-
-/** In examples. */
 export const exampleJobId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
 
 export const exampleJobUrl = `https://sluice.example.com/v1/background_jobs/${exampleJobId}`;
 
 export const jobFields = {
-  job_id: Type.String({
-    format: 'uuid',
-    description: 'Version 7: ids sort by the time of acceptance.',
-    examples: [exampleJobId],
-  }),
-  type: Type.Enum([...loadTypes, 'export', ...deletionTypes] as const, {
-    type: 'string',
-    description: 'What the job does.',
-  }),
-  status: Type.Enum([...loadStatuses], {
-    type: 'string',
-    description:
-      'queued → processing → completed, failed or cancelled. A job some of whose records were refused is completed.',
-    examples: ['completed'],
-  }),
-  filename: Type.String({
-    description: 'Of a load, the name that the file came with; of other jobs, what they are about.',
-    examples: ['users.csv'],
-  }),
-  file_size: Type.Integer({
-    minimum: 0,
-    description: 'Bytes as received; of an export, written so far; of a deletion 0.',
-    examples: [85],
-  }),
-  total_rows: Type.Integer({
-    minimum: 0,
-    description: 'Data records in the file; of an export, written so far; of a deletion, ids to delete.',
-    examples: [4],
-  }),
-  start_time: Type.String({
-    format: 'date-time',
-    description: 'When the job was accepted. UTC, with milliseconds.',
-    examples: ['2026-11-20T11:58:59.562Z'],
-  }),
-  end_time: orNull(
-    Type.String({
-      format: 'date-time',
-      description: 'When the job ended; null until then.',
-      examples: ['2026-11-20T11:59:00.102Z'],
-    }),
+  job_id: uuid('ID of the job: a version 7 UUID, so that IDs sort by time of acceptance.', exampleJobId),
+  type: choice([...loadTypes, 'export', ...deletionTypes], 'Type of the job.'),
+  status: choice(
+    loadStatuses,
+    'Status: queued → processing → completed, failed or cancelled. A job that refused some of its records is completed.',
+    'completed',
   ),
-  links: Type.String({
-    format: 'uri',
-    description: 'Absolute URL of the job.',
-    examples: [exampleJobUrl],
-  }),
+  filename: text('For a load, the name of the file as sent; for other jobs, their subject.', 'users.csv'),
+  file_size: count(
+    'Size of the received file in bytes; for an export, the bytes written so far; for a deletion, 0.',
+    85,
+  ),
+  total_rows: count(
+    'Data records in the file; for an export, the rows written so far; for a deletion, the number of IDs.',
+    4,
+  ),
+  start_time: time('When the job was accepted, in UTC with milliseconds.', '2026-11-20T11:58:59.562Z'),
+  end_time: orNull(time('When the job ended. Null until then.', '2026-11-20T11:59:00.102Z')),
+  links: url('Absolute URL of the job.', exampleJobUrl),
 };
 
 export const jobRecord = component(
   'JobRecord',
-  Type.Object(jobFields, {
-    additionalProperties: false,
-    description: 'A background job.',
-    examples: [
-      {
-        job_id: exampleJobId,
-        type: 'bulk_identify_users',
-        status: 'queued',
-        filename: 'users.csv',
-        file_size: 85,
-        total_rows: 4,
-        start_time: '2026-11-20T11:58:59.562Z',
-        end_time: null,
-        links: exampleJobUrl,
-      },
-    ],
+  object(jobFields, 'A background job.', {
+    job_id: exampleJobId,
+    type: 'bulk_identify_users',
+    status: 'queued',
+    filename: 'users.csv',
+    file_size: 85,
+    total_rows: 4,
+    start_time: '2026-11-20T11:58:59.562Z',
+    end_time: null,
+    links: exampleJobUrl,
   }),
 );
 export type JobRecord = Static<typeof jobRecord.schema>;
@@ -92,44 +63,34 @@ export type JobRecord = Static<typeof jobRecord.schema>;
 export const listItemFields = {
   ...jobFields,
   processing_since: orNull(
-    Type.String({
-      format: 'date-time',
-      description:
-        'When the current work, or the last, began. For an applied plan it is the start of the loading, not of the planning. Null while the job waits.',
-      examples: ['2026-11-20T11:58:59.702Z'],
-    }),
+    time(
+      'When the current or last work began. For an applied plan, this is the start of loading, not of planning. Null while the job waits.',
+      '2026-11-20T11:58:59.702Z',
+    ),
   ),
-  elapsed_time: Type.Integer({ minimum: 0, description: 'Whole seconds from start to end, or to now.' }),
+  elapsed_time: count('Whole seconds from start to end, or from start to now.'),
 };
 
 export const failure = Type.Object(
-  {
-    error_code: Type.String({ description: 'Stable; for programs.', examples: ['too_many_rejects'] }),
-    message: Type.String({ description: 'A sentence for a person.' }),
-  },
-  { additionalProperties: false, description: 'Why the job failed; null unless it did.', examples: [null] },
+  { ...reasonFields, error_code: text('Error code: stable, for programs.', 'too_many_rejects') },
+  { additionalProperties: false, description: 'Why the job failed. Null unless it did.', examples: [null] },
 );
 
 export const jobListItem = component(
   'JobListItem',
-  Type.Object(listItemFields, {
-    additionalProperties: false,
-    description: 'A background job as the list shows it.',
-  }),
+  object(listItemFields, 'A background job, as lists show it.'),
 );
 export type JobListItem = Static<typeof jobListItem.schema>;
 
 export const queuePosition = orNull(
-  Type.Integer({
-    minimum: 0,
-    description: `Unfinished jobs before this one, counted up to ${MAX_COUNTED_AHEAD} of each kind; 0 once it runs, null once it ended.`,
-  }),
+  count(
+    `Number of unfinished jobs before this one, counting at most ${MAX_COUNTED_AHEAD} of each kind. 0 once it runs, null once it has ended.`,
+  ),
 );
 
 export const lastError = orNull(
   Type.String({
-    description:
-      'What the last try ran into, as long as the job goes on trying; null where nothing is wrong.',
+    description: 'Error of the last attempt, while the job keeps trying. Null if nothing is wrong.',
     examples: [null, 'chunk 3: canceling statement due to statement timeout'],
   }),
 );
@@ -137,94 +98,69 @@ export const lastError = orNull(
 export const progress = Type.Number({
   minimum: 0,
   maximum: 1,
-  description: 'The part that is done.',
+  description: 'Share of the work that is done.',
   examples: [1],
 });
 
-/** Each kind of job names its own types: so programs in typed languages can tell the answers apart. */
-export const typeOf = <const T extends string>(types: readonly T[]) =>
-  Type.Enum([...types], { type: 'string', description: 'What the job does.' });
-
 export const jobHistory = component(
   'JobHistory',
-  Type.Object(
+  object(
     {
       job_id: jobFields.job_id,
       request_id: orNull(
-        Type.String({
-          description: 'The `x-request-id` of the request that it came by; null if it came another way.',
-          examples: ['7f9c1a52-0c4e-4c5e-9b0d-0d8f6f0f2a11'],
-        }),
+        text(
+          '`x-request-id` of the request that started the job. Null if no request did.',
+          '7f9c1a52-0c4e-4c5e-9b0d-0d8f6f0f2a11',
+        ),
       ),
       origin: orNull(
-        Type.Object(
+        object(
           {
-            kind: Type.Enum([...originKinds], { type: 'string', description: 'Who or what started it.' }),
-            name: orNull(
-              Type.String({
-                description: 'Id of the key, name of the schedule, or place in the inbox.',
-                examples: ['q8m2x0v7c1rt'],
-              }),
-            ),
+            kind: choice(originKinds, 'Kind of origin.'),
+            name: orNull(text('ID of the key, name of the schedule, or path in the inbox.', 'q8m2x0v7c1rt')),
           },
-          { additionalProperties: false, description: 'Null: that is not known.' },
+          'What started the job. Null if it is not known.',
         ),
       ),
       parameters: record({
         additionalProperties: true,
-        description: 'What it was told to do. Of long lists the beginning is shown.',
+        description: 'Parameters of the job. Long lists are cut.',
         examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
       }),
-      parameters_cut: Type.Boolean({
-        description: 'There is more of the parameters than is shown.',
-        examples: [false],
-      }),
+      parameters_cut: flag('True if the parameters are cut.', false),
       phases: Type.Array(
-        Type.Object(
-          {
-            phase: Type.String({
-              description:
-                '`accepted`, `started`, `planned` (its plan is complete), `applied` (its loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (last chunk of a load is done), `repeats_resolved`, `snapshot` (exports only), `completed`, `failed`, `cancelled`.',
-              examples: ['accepted'],
-            }),
-            at: Type.String({ format: 'date-time', description: 'When it was reached.' }),
-          },
-          { additionalProperties: false },
-        ),
-        { description: 'The phases that it has reached, oldest first.' },
+        object({
+          phase: text(
+            '`accepted`, `started`, `planned` (the plan is complete), `applied` (loading was requested), `resumed` (later work began: the loading of a plan, or a retry), `merged` (the last chunk of a load is done), `repeats_resolved`, `snapshot` (exports only), `completed`, `failed` or `cancelled`.',
+            'accepted',
+          ),
+          at: time('When the job reached the phase.'),
+        }),
+        { description: 'The phases that the job has reached, oldest first.' },
       ),
     },
-    { additionalProperties: false, description: 'What came before a job, and how it went.' },
+    'The origin, parameters and phases of a job.',
   ),
 );
 export type JobHistory = Static<typeof jobHistory.schema>;
 
 export const bulkResult = component(
   'BulkResult',
-  Type.Object(
+  object(
     {
-      count: Type.Integer({ minimum: 0, description: 'Jobs that match and with which it can be done.' }),
-      done: Type.Integer({ minimum: 0, description: 'Of these, those with which it is done.' }),
+      count: count('Number of matching jobs that the action applies to.'),
+      done: count('Number of jobs that the action was applied to.'),
       refused: Type.Array(
-        Type.Object(
-          {
-            job_id: Type.String(jobIdOptions),
-            error_code: Type.String({
-              description: 'Stable; for programs.',
-              examples: ['job_not_cancellable'],
-            }),
-            message: Type.String({ description: 'A sentence for a person.' }),
-          },
-          { additionalProperties: false },
-        ),
-        { description: 'The others: something else was done with them meanwhile.' },
+        object({
+          job_id: uuid('ID of the job.', exampleJobId),
+          ...reasonFields,
+          error_code: text('Error code: stable, for programs.', 'job_not_cancellable'),
+        }),
+        { description: 'The other jobs, which changed in the meantime.' },
       ),
     },
-    {
-      additionalProperties: false,
-      description: 'What became of jobs that were cancelled or retried together.',
-      examples: [{ count: 12, done: 12, refused: [] }],
-    },
+    'The result of cancelling or retrying jobs by a filter.',
+    { count: 12, done: 12, refused: [] },
   ),
 );
 export type BulkResult = Static<typeof bulkResult.schema>;

@@ -1,8 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../domain/entity.ts';
-import { MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS } from '../domain/limits.ts';
-import { loadTypes, type OnDrift, onDriftChoices } from '../domain/load.ts';
+import { MAX_COUNTED_REJECTS, MAX_READ_AS_COLUMNS, MAX_SHOWN_AMENDMENTS } from '../domain/limits.ts';
+import { loadTypes, onDriftChoices } from '../domain/load.ts';
 import { rejectCodes } from '../domain/reject.ts';
+import { sourceFormats } from '../domain/source.ts';
 import {
   exampleJobId,
   exampleJobUrl,
@@ -12,28 +13,39 @@ import {
   listItemFields,
   progress,
   queuePosition,
-  typeOf,
 } from './job.ts';
-import { readAs } from './read-as.ts';
-import { closed, component, count, envelope, orNull } from './schema.ts';
+import {
+  choice,
+  choiceOrNull,
+  closed,
+  component,
+  count,
+  envelope,
+  flag,
+  object,
+  ordinal,
+  orNull,
+  sha256,
+  text,
+  time,
+  url,
+  uuid,
+} from './schema.ts';
 
-export const tally = component(
+const tally = component(
   'Tally',
-  Type.Object(
+  object(
     {
       read: count('Records read.'),
-      inserted: count('Records whose key was not there before.'),
-      updated: count('Records that changed what was stored.'),
-      unchanged: count('Records that brought nothing new.'),
-      superseded: count('A later record of the same file has the same key.'),
-      rejected: count('Records that were refused, and have not been mended since.'),
-      amended: count('Records that were refused, and were mended since by other jobs.'),
+      inserted: count('Records whose key was new.'),
+      updated: count('Records that changed stored data.'),
+      unchanged: count('Records that changed nothing.'),
+      superseded: count('Records that a later record of the same file with the same key replaced.'),
+      rejected: count('Refused records that have not been mended.'),
+      amended: count('Refused records that other jobs have mended.'),
     },
-    {
-      additionalProperties: false,
-      description: 'read = inserted + updated + unchanged + superseded + rejected + amended.',
-      examples: [{ read: 4, inserted: 2, updated: 1, unchanged: 0, superseded: 0, rejected: 1, amended: 0 }],
-    },
+    'Records by outcome: read = inserted + updated + unchanged + superseded + rejected + amended.',
+    { read: 4, inserted: 2, updated: 1, unchanged: 0, superseded: 0, rejected: 1, amended: 0 },
   ),
 );
 export type Tally = Static<typeof tally.schema>;
@@ -47,85 +59,95 @@ const tallyByKind = Type.Object(
     unknown: tally.ref,
   },
   {
-    additionalProperties: false,
+    ...closed,
     description:
-      'The counts by kind of record; they add up to `counts`. `unknown`: refused before its kind could be told. Null if no record has an `event_type`.',
+      'The counts by kind of record; they add up to `counts`. `unknown` counts records that were refused before their kind was known. Null if no record has an `event_type`.',
     examples: [null],
   },
 );
 
-const rejects = Type.Object(
+/** How many records have each reject code. */
+export const rejectsByCode = (description: string, ...examples: object[]) =>
+  Type.Object(
+    {},
+    {
+      propertyNames: { enum: [...rejectCodes] },
+      additionalProperties: Type.Integer({ minimum: 1 }),
+      description,
+      ...(examples.length > 0 && { examples }),
+    },
+  );
+
+const csvReadAs = object(
   {
-    count: count('How many there are.'),
-    by_code: Type.Object(
-      {},
-      {
-        propertyNames: { enum: [...rejectCodes] },
-        additionalProperties: Type.Integer({ minimum: 1 }),
-        description: `How many of each code, most frequent first. Of more than ${MAX_COUNTED_REJECTS} refused records those that stand first are counted.`,
-        examples: [{ missing_id: 1 }],
-      },
+    delimiter: text('Delimiter of the cells. `blanks` stands for any number of spaces and tabs.', ';'),
+    quote: text('Quote character. Empty if there is none.', '"'),
+    escape: text(
+      'Character that escapes a quote: the quote itself, doubled, or a backslash. Empty if there is none.',
+      '"',
     ),
-    links: Type.String({
-      format: 'uri',
-      description: 'Where the refused records are.',
-      examples: [`${exampleJobUrl}/rejects`],
+    comment: text('Prefix of comment lines. Empty if there are none.', ''),
+    nulls: Type.Array(Type.String(), {
+      description: 'Unquoted cells that mean the same as an empty one.',
+      examples: [[]],
     }),
+    ragged: choice(['refuse', 'pad'], 'Treatment of records with fewer or more cells than the header.'),
+    header_line: orNull(ordinal('Line on which the header starts. Null if there is no header.', 3)),
+    columns: Type.Array(Type.String(), {
+      maxItems: MAX_READ_AS_COLUMNS,
+      description: `Names of the first ${MAX_READ_AS_COLUMNS} columns, as \`map\` can name them. An inspection lists all columns.`,
+      examples: [['user_id', 'name', 'plan']],
+    }),
+    column_count: ordinal('Number of columns in the file.', 3),
   },
-  { additionalProperties: false, description: 'The refused records of the job.' },
+  'Dialect of the CSV. Null for other formats.',
 );
 
-const amendment = Type.Object(
+export const readAs = object(
   {
-    job_id: jobFields.job_id,
-    status: jobFields.status,
-    total_rows: count('Records in its file.'),
-    links: jobFields.links,
+    format: choice(sourceFormats, 'Format of the file.', 'csv'),
+    encoding: orNull(text('Encoding of the text. Null if the file is not text.', 'windows-1252')),
+    csv: orNull(csvReadAs),
+    sheet: orNull(text('Sheet of the workbook. Null for other files.'), null),
+    member: orNull(text('File in the ZIP archive. Null for other files.'), null),
+    notes: Type.Array(Type.String(), {
+      description: 'Remarks for a person, one sentence each.',
+      examples: [['Lines 1 to 2 stand before the header and were passed over.']],
+    }),
   },
-  { additionalProperties: false },
+  'How the file was read: the given options and what was detected.',
 );
 
 export const valueFields = {
-  appear: count('Values that are set where there is none.'),
-  change: count('Values in whose place another comes.'),
+  appear: count('Values that are added.'),
+  change: count('Values that are replaced.'),
   go: count('Values that are removed.'),
-  change_type: count('Of those that change, those that become another type of JSON.'),
+  change_type: count('Replaced values whose JSON type changes.'),
 };
 
 const counted = (description: string) =>
-  Type.Object(
-    { new: count('That are not there.'), changed: count('That are there and would change.') },
-    { ...closed, description },
+  object(
+    {
+      new: count('Profiles that do not exist yet.'),
+      changed: count('Profiles that exist and would change.'),
+    },
+    description,
   );
 
-/** `tally` and `byKind`: how counts are shown. */
+/** The fields of a plan, where counts are shown as `tally` and `byKind` say. */
 export function planFieldsOf<T extends TSchema, K extends TSchema>(tally: T, byKind: K) {
-  const date = (description: string, example: string) =>
-    Type.String({ format: 'date-time', description, examples: [example] });
   return {
-    planned_at: date('When the plan was begun. UTC, with milliseconds.', '2026-11-20T11:58:59.562Z'),
-    applied_at: orNull(date('When it was last asked to be applied.', '2026-11-20T12:10:00.000Z')),
-    on_drift: Type.Unsafe<OnDrift | null>({
-      type: ['string', 'null'],
-      enum: [...onDriftChoices, null],
-      description: 'What it was applied with; null until then.',
-      examples: [null],
-    }),
+    planned_at: time('When planning began, in UTC with milliseconds.', '2026-11-20T11:58:59.562Z'),
+    applied_at: orNull(time('When applying the plan was last requested.', '2026-11-20T12:10:00.000Z')),
+    on_drift: choiceOrNull(onDriftChoices, 'The choice with which it was applied. Null until then.', null),
     counts: tally,
     counts_by_kind: byKind,
-    profiles: Type.Object(
+    profiles: object(
       { users: counted('Users.'), companies: counted('Companies.') },
-      {
-        ...closed,
-        description: 'Profiles that would be written, also those that other records name or describe.',
-      },
+      'Profiles that would be written, including those that records only refer to.',
     ),
-    values: Type.Object(valueFields, { ...closed, description: 'Values of properties, of all profiles.' }),
-    links: Type.String({
-      format: 'uri',
-      description: 'Where the plan is in full.',
-      examples: [`${exampleJobUrl}/plan`],
-    }),
+    values: object(valueFields, 'Property values, over all profiles.'),
+    links: url('URL of the complete plan.', `${exampleJobUrl}/plan`),
   };
 }
 
@@ -134,130 +156,106 @@ type PlanFields = ReturnType<typeof planFieldsOf<TSchema, TSchema>>;
 export function planOf<T extends PlanFields>(fields: T) {
   return Type.Object(fields, {
     ...closed,
-    description: 'What the load would do, or was to do; null if there is no plan, or none yet.',
+    description: 'The planned changes. Null if there is no plan, or none yet.',
     examples: [null],
   });
 }
 
-export const entityField = Type.Enum([...entities], {
-  type: 'string',
-  description: 'Of what kind of profile.',
-});
+export const entityField = choice(entities, 'Kind of profile.');
 
-/** What every plan has. */
 export const planFields = planFieldsOf(tally.ref, orNull(tallyByKind));
 
 export const jobDetail = component(
   'JobDetail',
-  Type.Object(
+  object(
     {
       ...listItemFields,
-      type: typeOf(loadTypes),
+      type: choice(loadTypes, 'Type of the job.'),
       completed_rows: count('Records read so far.'),
       progress,
       counts: tally.ref,
       counts_by_kind: orNull(tallyByKind),
-      rejects,
+      rejects: object(
+        {
+          count: count('Number of refused records.'),
+          by_code: rejectsByCode(
+            `Refused records by code, most frequent first. If more than ${MAX_COUNTED_REJECTS} were refused, only the first of the file are counted.`,
+            { missing_id: 1 },
+          ),
+          links: url('URL of the refused records.', `${exampleJobUrl}/rejects`),
+        },
+        'The refused records of the job.',
+      ),
       failure: orNull(failure),
       last_error: lastError,
-      attempts: Type.Integer({ minimum: 1, description: 'How often the job was begun; a retry adds one.' }),
-      rows_per_second: orNull(count('Since `processing_since`; null if it has not begun.')),
+      attempts: ordinal('Number of times the job was begun. A retry adds one.'),
+      rows_per_second: orNull(
+        count('Average speed since `processing_since`. Null if the job has not begun.'),
+      ),
       queue_position: queuePosition,
-      sha256: Type.String({
-        pattern: '^[0-9a-f]{64}$',
-        description: 'Of the bytes as received.',
-        examples: ['3b'.repeat(32)],
-      }),
-      duplicate_of: orNull(
-        Type.String({
-          format: 'uuid',
-          description: 'The job that loaded the same bytes before.',
-          examples: [null],
+      sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
+      duplicate_of: orNull(uuid('The earlier job that loaded the same bytes.'), null),
+      amends: orNull(uuid('The job whose refused records this job mends.'), null),
+      amendments: Type.Array(
+        object({
+          job_id: jobFields.job_id,
+          status: jobFields.status,
+          total_rows: count('Records in its file.'),
+          links: jobFields.links,
         }),
+        {
+          maxItems: MAX_SHOWN_AMENDMENTS,
+          description: 'Jobs that mend refused records of this job, latest first.',
+          examples: [[]],
+        },
       ),
-      amends: orNull(
-        Type.String({
-          format: 'uuid',
-          description: 'The job whose refused records this one mends.',
-          examples: [null],
-        }),
+      dry_run: flag(
+        'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
       ),
-      amendments: Type.Array(amendment, {
-        maxItems: MAX_SHOWN_AMENDMENTS,
-        description: 'Jobs that mend refused records of this one, latest first.',
-        examples: [[]],
-      }),
-      dry_run: Type.Boolean({
-        description:
-          'Everything was checked and nothing written; so it is with a plan that is not applied yet.',
-      }),
       plan: orNull(planOf(planFields)),
       read_as: orNull(readAs),
     },
-    { additionalProperties: false, description: 'Everything there is to know of a background job.' },
+    'A background job that loads a file.',
   ),
 );
 export type JobDetail = Static<typeof jobDetail.schema>;
 
-const time = (description: string, example: string) =>
-  orNull(Type.String({ format: 'date-time', description, examples: [example] }));
-
 export const loadChunk = component(
   'LoadChunk',
-  Type.Object(
+  object(
     {
-      chunk: count('Its number in the file, from 0.'),
-      state: Type.Enum(['waiting', 'running', 'done'], {
-        type: 'string',
-        description: '`running`: a worker has it.',
-        examples: ['done'],
-      }),
-      attempt: count('The number of the attempt that did it or does it; 0: none was begun.'),
-      losses: count('Workers that vanished with it.'),
-      worker: orNull(
-        Type.String({
-          description: 'Host and process id of the worker; null while it waits.',
-          examples: ['loader-1 4711'],
-        }),
-      ),
-      start_time: time('When that worker took it.', '2026-11-20T11:58:59.600Z'),
-      end_time: time('When its rows were committed.', '2026-11-20T11:59:00.020Z'),
-      ms: orNull(Type.Integer({ minimum: 0, description: 'Between the two.', examples: [420] })),
-      rows: count('Records in it.'),
-      bytes: count('Of the stored file.'),
-      rejected: orNull(
-        Type.Integer({ minimum: 0, description: 'Records of it that were refused; null until it is done.' }),
-      ),
-      last_error: orNull(
-        Type.String({
-          description: 'What its last try ran into; null where nothing is wrong.',
-          examples: [null],
-        }),
-      ),
+      chunk: count('Number of the chunk in the file, from 0.'),
+      state: choice(['waiting', 'running', 'done'], 'State. `running`: a worker has the chunk.', 'done'),
+      attempt: count('Number of the current or last attempt; 0 if none has begun.'),
+      losses: count('Number of workers that vanished while they had the chunk.'),
+      worker: orNull(text('Host and process ID of the worker. Null while the chunk waits.', 'loader-1 4711')),
+      start_time: orNull(time('When the worker took the chunk.', '2026-11-20T11:58:59.600Z')),
+      end_time: orNull(time('When its rows were committed.', '2026-11-20T11:59:00.020Z')),
+      ms: orNull(count('Milliseconds between start and end.', 420)),
+      rows: count('Records in the chunk.'),
+      bytes: count('Bytes of the stored file.'),
+      rejected: orNull(count('Refused records of the chunk. Null until it is done.')),
+      last_error: orNull(text('Error of the last attempt. Null if nothing is wrong.'), null),
     },
-    {
-      additionalProperties: false,
-      description: 'A part of a load: unit of work, of retries and of parallelism.',
-    },
+    'A chunk of a load: the unit of work, of retries and of parallelism.',
   ),
 );
 export type LoadChunk = Static<typeof loadChunk.schema>;
 
 export const chunkPage = envelope('LoadChunkPage', loadChunk.ref, 'A page of chunks.', {
-  total_count: Type.Integer({ minimum: 0, description: 'Chunks of the load, on all pages.' }),
+  total_count: count('Number of chunks of the load, on all pages.'),
 });
-export type LoadChunkPage = Static<typeof chunkPage.schema>;
 
 /** `POST /v1/imports` shows two of the numbers as strings. */
 export const importRecord = component(
   'ImportRecord',
-  Type.Object(
+  object(
     {
       ...jobFields,
       file_size: Type.String({
         pattern: '^[0-9]+$',
         description:
-          'Bytes as received, as a string of digits. In jobs, uploads and inspections it is a number.',
+          'Size of the received file in bytes, as a string of digits. In jobs, uploads and inspections it is a number.',
         examples: ['116'],
       }),
       total_rows: Type.String({
@@ -266,23 +264,17 @@ export const importRecord = component(
         examples: ['4'],
       }),
     },
+    'The background job of an import.',
     {
-      additionalProperties: false,
-      description: 'The background job of an import.',
-      examples: [
-        {
-          job_id: exampleJobId,
-          type: 'import',
-          status: 'queued',
-          filename: 'users.csv',
-          file_size: '116',
-          total_rows: '4',
-          start_time: '2026-11-20T11:58:59.562Z',
-          end_time: null,
-          links: exampleJobUrl,
-        },
-      ],
+      job_id: exampleJobId,
+      type: 'import',
+      status: 'queued',
+      filename: 'users.csv',
+      file_size: '116',
+      total_rows: '4',
+      start_time: '2026-11-20T11:58:59.562Z',
+      end_time: null,
+      links: exampleJobUrl,
     },
   ),
 );
-export type ImportRecord = Static<typeof importRecord.schema>;

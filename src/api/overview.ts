@@ -3,180 +3,142 @@ import { SHOWN_FAILING_TASKS, SHOWN_LANE_JOBS } from '../domain/limits.ts';
 import { loadStatuses } from '../domain/load.ts';
 import { type NeedKind, needKinds } from '../domain/need.ts';
 import { jobFields } from './job.ts';
-import { closed, component, count, orNull } from './schema.ts';
+import { choice, component, count, flag, object, ordinal, orNull, text, time, uuid } from './schema.ts';
 
-const part = (name: string) => Type.Enum(['ok', 'away'], { type: 'string', description: `The ${name}.` });
+const part = (description: string) => choice(['ok', 'away'], description);
 
-const finding = Type.Object(
-  {
-    check: Type.String({ description: 'What was looked at.', examples: ['disk'] }),
-    status: Type.Enum(['ok', 'warning', 'failed'], {
-      type: 'string',
-      description:
-        '`warning`: it works, and somebody should know. `failed`: it does not, or will not for long.',
+const finding = object({
+  check: text('Name of the check.', 'disk'),
+  status: choice(
+    ['ok', 'warning', 'failed'],
+    '`warning`: it works, but needs attention. `failed`: it does not work, or will soon stop working.',
+  ),
+  found: text('The result, as a sentence.', '84 GB free of 120 GB'),
+  advice: orNull(text('Recommended action. Null if there is none.'), null),
+});
+
+const minute = object({
+  minute: time('Start of the minute.'),
+  records: count('Single records and batch items that were committed.'),
+  refused: count('Single records and batch items that were refused. A batch refused as a whole counts once.'),
+  rows: count('Records of files whose chunks were committed.'),
+});
+
+const laneItem = object({
+  position: count('Position in the lane. 0 is running.'),
+  job_id: jobFields.job_id,
+  type: jobFields.type,
+  status: choice(loadStatuses, '`queued` or `processing`.'),
+  filename: orNull(text('For a load, the name of its file.', 'users.csv')),
+  done: count('Records read so far; for a deletion, IDs done so far.'),
+  total: count('Total number of records or IDs.'),
+  start_time: jobFields.start_time,
+});
+
+const failingTask = object({
+  task: text('Kind of task.', 'chunk'),
+  job_id: orNull(uuid('The job. Null if the task belongs to none.')),
+  part: count('Number of the chunk.'),
+  failures: count('Failures since the task last made progress.'),
+  losses: count('Workers that vanished with the task since then.'),
+  last_error: orNull(text('Error of the last attempt.')),
+  next_try_at: orNull(time('Time of the next attempt. Null while one is under way.')),
+});
+
+const queueState = object({
+  lives_in: choice(['postgres', 'redis'], 'Where the queue is stored.'),
+  is_known: flag('False if the queue does not answer.'),
+  queues: Type.Array(
+    object({
+      name: text('Name of the queue.', 'sluice'),
+      waiting: count('Notices that no worker has taken yet.'),
+      active: count('Notices that a worker has taken.'),
+      delayed: count('Notices that wait for a time. sluice delays none.'),
+      failed: count('Notices that failed. The queue is notified of their tasks again.'),
     }),
-    found: Type.String({ description: 'A sentence for a person.', examples: ['84 GB free of 120 GB'] }),
-    advice: orNull(Type.String({ description: 'What to do; null: nothing.', examples: [null] })),
-  },
-  closed,
-);
+    { description: 'The queues.' },
+  ),
+});
 
-export const minute = Type.Object(
-  {
-    minute: Type.String({ format: 'date-time', description: 'Its beginning.' }),
-    records: count('Single records and items of batches that were committed.'),
-    refused: count('Those that were not taken; a batch that was refused as a whole is one.'),
-    rows: count('Records of files whose chunks were committed.'),
-  },
-  closed,
-);
+const need = object({
+  kind: choice(Object.keys(needKinds) as NeedKind[], 'Kind of problem, for programs.', 'schedules_failing'),
+  status: choice(
+    ['failed', 'warning'],
+    '`failed`: something does not work. `warning`: everything works, but something is left to do.',
+  ),
+  count: ordinal('Number of records, schedules, jobs, files, deliveries or runs.'),
+  subject: orNull(text('The job or schedule, if the problem concerns exactly one.', 'crm-users')),
+  since: orNull(time('When the problem began, if known.')),
+  says: text(
+    'The problem as a sentence without a full stop.',
+    'Schedule crm-users has failed for 25 minutes: crm.example.com cannot be reached',
+  ),
+});
 
-export const laneItem = Type.Object(
-  {
-    position: count('Its place in the lane; 0 runs.'),
-    job_id: jobFields.job_id,
-    type: jobFields.type,
-    status: Type.Enum([...loadStatuses], { type: 'string', description: '`queued` or `processing`.' }),
-    filename: orNull(Type.String({ description: 'Of a load.', examples: ['users.csv'] })),
-    done: count('Records read so far; of a deletion, ids done.'),
-    total: count('Of them all.'),
-    start_time: jobFields.start_time,
-  },
-  closed,
-);
-
-const failingTask = Type.Object(
-  {
-    task: Type.String({ description: 'What is to be done.', examples: ['chunk'] }),
-    job_id: orNull(Type.String({ format: 'uuid', description: 'For which job; null: for none.' })),
-    part: count('The number of a chunk.'),
-    failures: count('How often it failed since it last got on.'),
-    losses: count('Workers that vanished with it since.'),
-    last_error: orNull(Type.String({ description: 'What the last try ran into.' })),
-    next_try_at: orNull(
-      Type.String({ format: 'date-time', description: 'When it is tried again; null: it is under way.' }),
-    ),
-  },
-  closed,
-);
-
-export const queueState = Type.Object(
-  {
-    lives_in: Type.Enum(['postgres', 'redis'], { type: 'string', description: 'Where the queue lives.' }),
-    is_known: Type.Boolean({ description: 'False: the queue does not answer.' }),
-    queues: Type.Array(
-      Type.Object(
-        {
-          name: Type.String({ description: 'Its name.', examples: ['sluice'] }),
-          waiting: count('Notices that nobody has taken yet.'),
-          active: count('Those that a worker has taken.'),
-          delayed: count('Those that wait for their time. sluice delays none.'),
-          failed: count('Those that failed. They leave no trace: the task is notified of again.'),
-        },
-        closed,
-      ),
-      { description: 'Each queue.' },
-    ),
-  },
-  closed,
-);
-
-const need = Type.Object(
-  {
-    kind: Type.Enum(Object.keys(needKinds) as NeedKind[], {
-      type: 'string',
-      description: 'The kind of problem, for programs.',
-      examples: ['schedules_failing'],
-    }),
-    status: Type.Enum(['failed', 'warning'], {
-      type: 'string',
-      description:
-        '`failed`: something does not work. `warning`: everything works, but something is left to do.',
-    }),
-    count: Type.Integer({
-      minimum: 1,
-      description: 'Number of records, schedules, jobs, files, deliveries or runs.',
-    }),
-    subject: orNull(
-      Type.String({
-        description: 'The job or schedule, if the problem concerns exactly one.',
-        examples: ['crm-users'],
-      }),
-    ),
-    since: orNull(Type.String({ format: 'date-time', description: 'When the problem began, if known.' })),
-    says: Type.String({
-      description: 'The problem as a sentence without a full stop.',
-      examples: ['Schedule crm-users has failed for 25 minutes: crm.example.com cannot be reached'],
-    }),
-  },
-  closed,
-);
-
-export const work = Type.Object(
+const work = object(
   {
     waiting: count('Tasks that a worker may take.'),
     running: count('Tasks that a worker has taken.'),
-    postponed: count('Tasks that are tried again later.'),
+    postponed: count('Tasks that will be tried again later.'),
     failing: Type.Array(failingTask, {
-      description: `Those that failed or lost their worker since they last got on; the first ${SHOWN_FAILING_TASKS}.`,
+      description: `Tasks that failed or lost their worker since they last made progress: the first ${SHOWN_FAILING_TASKS}.`,
     }),
   },
-  { ...closed, description: 'Background work of the environment: what is to be done, by the ledger.' },
+  'Background tasks of the environment, from the ledger.',
 );
 
 export const overview = component(
   'Overview',
-  Type.Object(
+  object(
     {
-      server: Type.String({
-        description: 'Host and process id of the server that answers.',
-        examples: ['sluice-1 4711'],
-      }),
-      health: Type.Object(
+      server: text('Host and process ID of the server that answers.', 'sluice-1 4711'),
+      health: object(
         {
-          status: Type.Enum(['ready', 'degraded', 'not_ready'], {
-            type: 'string',
-            description: 'As `/health/ready`.',
-          }),
-          parts: Type.Object(
-            { database: part('database'), queue: part('queue'), storage: part('storage') },
-            { ...closed, description: 'What the service stands on.' },
+          status: choice(['ready', 'degraded', 'not_ready'], 'Status, as in `/health/ready`.'),
+          parts: object(
+            {
+              database: part('The database.'),
+              queue: part('The queue.'),
+              storage: part('The file storage.'),
+            },
+            'The parts that the service depends on.',
           ),
         },
-        { ...closed, description: 'Whether it is ready.' },
+        'Health of the service.',
       ),
-      findings: Type.Object(
+      findings: object(
         {
-          warnings: count('Checks that found something somebody should know.'),
-          failed: count('Checks that found something broken.'),
+          warnings: count('Number of checks with a warning.'),
+          failed: count('Number of checks that failed.'),
           items: Type.Array(finding, {
-            description: `What they found, for keys of the environment \`default\` and for who signed in with ADMIN_KEY; to others the server is none of their business.`,
+            description:
+              'Results of the checks. Shown to keys of the environment `default` and to administrators; empty for others.',
           }),
-          is_known: Type.Boolean({ description: 'False: the checks have not ended yet; ask again.' }),
+          is_known: flag('False until the first checks have ended; ask again.'),
         },
-        { ...closed, description: 'What `sluice doctor` finds on this server, at most five minutes ago.' },
+        'Results of `sluice doctor` on this server, at most five minutes old.',
       ),
       needs: Type.Array(need, {
         description:
-          'What needs attention, failures first; `sluice status` shows the same. Empty if nothing does.',
+          'Problems that need attention, failures first, as in `sluice status`. Empty if there are none.',
       }),
       minutes: Type.Array(minute, { description: 'The last hour by the minute, oldest first.' }),
-      queued: count('Jobs that wait.'),
-      processing: count('Jobs that run.'),
-      failed_24h: count('Jobs that failed in the last 24 hours.'),
+      queued: count('Number of queued jobs.'),
+      processing: count('Number of running jobs.'),
+      failed_24h: count('Number of jobs that failed in the last 24 hours.'),
       unaccounted: count(
-        'Records that the ledger lost or counted twice, of all loads that are kept: read against their outcomes, completed loads also against what was received, the newest 200 also against their chunks. Must be 0.',
+        'Records that the ledger lost or counted twice, over all loads that are kept. Records read are compared with their outcomes; in completed loads also with the records received; in the newest 200 loads also with their chunks. Must be 0.',
       ),
       work,
       queue: Type.Union([queueState, Type.Null()], {
         description:
-          'The queue of the server, which only says that work is due. Null for other environments than `default`, but for administrators.',
+          'The queue of the server, which only announces that work is due. Null in environments other than `default`, except for administrators.',
       }),
       lane: Type.Array(laneItem, {
-        description: `Loads and deletions in the order in which they take effect; the first ${SHOWN_LANE_JOBS}.`,
+        description: `Loads and deletions in the order in which they take effect: the first ${SHOWN_LANE_JOBS}.`,
       }),
     },
-    { ...closed, description: 'What an environment is at.' },
+    'The state of an environment.',
   ),
 );
 export type Overview = Static<typeof overview.schema>;

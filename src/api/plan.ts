@@ -9,67 +9,54 @@ import { onDriftChoices } from '../domain/load.ts';
 import { worded } from '../validation.ts';
 import { jobFields } from './job.ts';
 import { entityField, planFields, valueFields } from './load.ts';
-import { closed, component, orNull, record } from './schema.ts';
+import { component, count, flag, object, orNull, record, text } from './schema.ts';
 
-const plannedProperty = Type.Object(
-  {
-    entity: entityField,
-    name: Type.String({ description: 'Name of the property.', examples: ['plan'] }),
-    ...valueFields,
-    is_new: Type.Boolean({ description: 'The environment has no property of this name yet.' }),
-  },
-  closed,
-);
+const plannedProperty = object({
+  entity: entityField,
+  name: text('Name of the property.', 'plan'),
+  ...valueFields,
+  is_new: flag('True if the environment has no property of this name yet.'),
+});
 
-const someOf = (description: string, example: object) =>
+const properties = (description: string, example: object) =>
   record({ additionalProperties: true, description, examples: [example] });
 
-const company = (description: string) => orNull(Type.String({ description, examples: ['acme'] }));
-
-const sampledRow = Type.Object(
-  {
-    entity: entityField,
-    id: Type.String({ description: 'Id of the profile.', examples: ['u1'] }),
-    before: someOf('Of the properties that differ, those that are there.', { plan: 'free' }),
-    after: someOf('Of the properties that differ, those that would be there.', { plan: 'pro' }),
-    company_before: company('The company of the user; null: none.'),
-    company_after: company('The company that the user would have; null: none.'),
-    more_properties: Type.Integer({
-      minimum: 0,
-      description: `Properties that differ beyond ${MAX_SAMPLE_PROPERTIES}, which are not shown.`,
-      examples: [0],
-    }),
-  },
-  closed,
-);
+const sampledRow = object({
+  entity: entityField,
+  id: text('ID of the profile.', 'u1'),
+  before: properties('Current values of the properties that change.', { plan: 'free' }),
+  after: properties('Planned values of the properties that change.', { plan: 'pro' }),
+  company_before: orNull(text('Current company of the user. Null if there is none.', 'acme')),
+  company_after: orNull(text('Planned company of the user. Null if there is none.', 'acme')),
+  more_properties: count(
+    `Number of changing properties beyond ${MAX_SAMPLE_PROPERTIES}, which are not shown.`,
+    0,
+  ),
+});
 
 export const plan = component(
   'Plan',
-  Type.Object(
+  object(
     {
       job_id: jobFields.job_id,
       ...planFields,
       properties: Type.Array(plannedProperty, {
         maxItems: MAX_PLAN_PROPERTIES,
-        description: 'By property, those with the most changes first.',
+        description: 'Changes by property, those with the most changes first.',
       }),
-      more_properties: Type.Integer({
-        minimum: 0,
-        description: `Properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`,
-        examples: [0],
-      }),
+      more_properties: count(`Number of properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`, 0),
       sample: Type.Array(sampledRow, {
         maxItems: PLAN_SAMPLE_ROWS,
-        description: `Some rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut, as text with an ellipsis. None once the rows have expired.`,
+        description: `Some of the rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut and shown as text that ends with an ellipsis. Empty once the rows have expired.`,
       }),
     },
-    { ...closed, description: 'What a load would do.' },
+    'The changes that a load would make.',
   ),
 );
 export type Plan = Static<typeof plan.schema>;
 
 export const applyBody = worded(
-  Type.Object(
+  object(
     {
       on_drift: Type.Optional(
         worded(
@@ -77,13 +64,13 @@ export const applyBody = worded(
             type: 'string',
             default: 'refuse',
             description:
-              'What happens if profiles have changed since the plan: the job fails with `plan_drifted` and nothing is written, or it is loaded all the same.',
+              'What to do if profiles have changed since the plan: fail the job with `plan_drifted` and write nothing, or load all the same.',
           }),
           'on_drift must be refuse or proceed',
         ),
       ),
     },
-    { additionalProperties: false, description: 'How it is applied.' },
+    'Options of applying a plan.',
   ),
   { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that applying a plan asks for` },
 );

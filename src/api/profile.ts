@@ -1,48 +1,36 @@
 import { type Static, Type } from 'typebox';
-import { component, envelope, orNull } from './schema.ts';
+import { component, envelope, object, orNull, text, time } from './schema.ts';
 
-const instant = (description: string) =>
-  Type.String({ format: 'date-time', description, examples: ['2026-11-20T12:34:56.123456Z'] });
+const exampleTimes = {
+  first_seen_at: '2026-11-01T08:00:00.000000Z',
+  last_seen_at: '2026-11-20T12:34:56.123456Z',
+  updated_at: '2026-11-19T17:20:11.004211Z',
+};
 
 const profileFields = {
   metadata: Type.Object(
     {},
-    {
-      additionalProperties: true,
-      description: 'The properties, with the type and every digit that they are stored with.',
-    },
+    { additionalProperties: true, description: 'Properties, with the type and every digit as stored.' },
   ),
-  first_seen_at: instant('When the profile was made.'),
-  last_seen_at: instant('The last identify or load that named it.'),
-  updated_at: instant('When it last changed.'),
+  first_seen_at: time('When the profile was created.', exampleTimes.first_seen_at),
+  last_seen_at: time('When an identify call or a load last named it.', exampleTimes.last_seen_at),
+  updated_at: time('When it last changed.', exampleTimes.updated_at),
 };
 
 export const userProfile = component(
   'UserProfile',
-  Type.Object(
+  object(
     {
-      user_id: Type.String({ description: 'The id, as it was sent.', examples: ['u1'] }),
-      company_id: orNull(
-        Type.String({
-          description: 'The company that the user belongs to now; null: none.',
-          examples: ['acme'],
-        }),
-      ),
+      user_id: text('ID of the user, as sent.', 'u1'),
+      company_id: orNull(text('Current company of the user. Null if there is none.', 'acme')),
       ...profileFields,
     },
+    'A stored user.',
     {
-      additionalProperties: false,
-      description: 'A user as it is stored.',
-      examples: [
-        {
-          user_id: 'u1',
-          company_id: 'acme',
-          metadata: { name: 'Ada Lovelace', plan: 'pro', logins: 7 },
-          first_seen_at: '2026-11-01T08:00:00.000000Z',
-          last_seen_at: '2026-11-20T12:34:56.123456Z',
-          updated_at: '2026-11-19T17:20:11.004211Z',
-        },
-      ],
+      user_id: 'u1',
+      company_id: 'acme',
+      metadata: { name: 'Ada Lovelace', plan: 'pro', logins: 7 },
+      ...exampleTimes,
     },
   ),
 );
@@ -50,30 +38,13 @@ export type UserProfile = Static<typeof userProfile.schema>;
 
 export const companyProfile = component(
   'CompanyProfile',
-  Type.Object(
-    {
-      company_id: Type.String({ description: 'The id, as it was sent.', examples: ['acme'] }),
-      ...profileFields,
-    },
-    {
-      additionalProperties: false,
-      description: 'A company as it is stored.',
-      examples: [
-        {
-          company_id: 'acme',
-          metadata: { name: 'Acme', size: 120 },
-          first_seen_at: '2026-11-01T08:00:00.000000Z',
-          last_seen_at: '2026-11-20T12:34:56.123456Z',
-          updated_at: '2026-11-19T17:20:11.004211Z',
-        },
-      ],
-    },
-  ),
+  object({ company_id: text('ID of the company, as sent.', 'acme'), ...profileFields }, 'A stored company.', {
+    company_id: 'acme',
+    metadata: { name: 'Acme', size: 120 },
+    ...exampleTimes,
+  }),
 );
-export type CompanyProfile = Static<typeof companyProfile.schema>;
 
-export const userPage = envelope('UserPage', userProfile.ref, 'Users, by id.');
-export type UserPage = Static<typeof userPage.schema>;
+export const userPage = envelope('UserPage', userProfile.ref, 'Users, sorted by ID.');
 
-export const companyPage = envelope('CompanyPage', companyProfile.ref, 'Companies, by id.');
-export type CompanyPage = Static<typeof companyPage.schema>;
+export const companyPage = envelope('CompanyPage', companyProfile.ref, 'Companies, sorted by ID.');

@@ -1,31 +1,25 @@
 import { type Static, Type } from 'typebox';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../domain/limits.ts';
 import { runStatuses } from '../domain/task.ts';
-import { closed, component, orNull } from './schema.ts';
+import { choice, component, count, flag, object, orNull, text, time, uuid } from './schema.ts';
 
 const exampleTime = '2026-11-20T02:00:00.000Z';
 
-const time = (description: string) =>
-  Type.String({ format: 'date-time', description, examples: [exampleTime] });
+const at = (description: string) => time(description, exampleTime);
 
 const runFields = {
-  due_at: time('The due time that it stands for.'),
-  status: Type.Enum([...runStatuses], {
-    type: 'string',
-    description: 'queued → running → waiting for its jobs → ended.',
-  }),
-  cause: Type.Enum(['due', 'made_up', 'asked'], {
-    type: 'string',
-    description: 'The clock, a due time that was missed, or a person.',
-  }),
-  missed: Type.Integer({ minimum: 0, description: 'Due times before it that it stands for too.' }),
-  started_at: orNull(time('When it was begun.')),
-  ended_at: orNull(time('When it ended.')),
-  error_code: orNull(Type.String({ description: 'Why it failed or was skipped.', examples: [null] })),
-  message: orNull(Type.String({ description: 'The same for a person.', examples: [null] })),
-  last_error: orNull(
-    Type.String({ description: 'What the last attempt ran into, should another follow.', examples: [null] }),
+  due_at: at('The due time of the run.'),
+  status: choice(runStatuses, 'Status: queued → running → waiting for its jobs → ended.'),
+  cause: choice(
+    ['due', 'made_up', 'asked'],
+    '`due`: the clock. `made_up`: a due time that was missed. `asked`: a person.',
   ),
+  missed: count('Number of earlier due times that the run stands for too.'),
+  started_at: orNull(at('When the run began.')),
+  ended_at: orNull(at('When the run ended.')),
+  error_code: orNull(text('Why the run failed or was skipped.'), null),
+  message: orNull(text('The same, as a sentence.'), null),
+  last_error: orNull(text('Error of the last attempt, if another follows.'), null),
 };
 
 const runExample = {
@@ -40,58 +34,45 @@ const runExample = {
   last_error: null,
 };
 
-const shortRun = Type.Object(runFields, closed);
-
 export const scheduleItem = component(
   'Schedule',
-  Type.Object(
+  object(
     {
-      schedule: Type.String({ description: 'Its name in the file.', examples: ['nightly-users'] }),
-      kind: Type.Enum(['load', 'export'], { type: 'string', description: 'What a run does.' }),
-      what: Type.String({ description: 'Where it loads from, or what it exports; without secrets.' }),
-      cron: Type.String({ description: 'When it is due.', examples: ['0 2 * * *'] }),
-      time_zone: Type.String({ description: 'Whose clock that is.', examples: ['Europe/Berlin'] }),
-      enabled: Type.Boolean({ description: 'As the file says.' }),
-      paused_at: orNull(time('Since when it is paused; null: it is not.')),
-      missed: Type.Enum(['run_once', 'run_all', 'skip'], {
-        type: 'string',
-        description: 'What becomes of due times for which nobody was there.',
-      }),
-      overlap: Type.Enum(['skip', 'wait'], {
-        type: 'string',
-        description: 'What becomes of one that is due before the run before has ended.',
-      }),
-      next_due: orNull(time('When it is due next; null: it is disabled or paused.')),
-      due_times: Type.Array(time('A due time.'), {
+      schedule: text('Name of the schedule in the file.', 'nightly-users'),
+      kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
+      what: text('Source of a load or content of an export, without secrets.'),
+      cron: text('Cron expression.', '0 2 * * *'),
+      time_zone: text('Time zone of the cron expression.', 'Europe/Berlin'),
+      enabled: flag('True if the file enables the schedule.'),
+      paused_at: orNull(at('When it was paused. Null if it is not paused.')),
+      missed: choice(['run_once', 'run_all', 'skip'], 'Treatment of due times that were missed.'),
+      overlap: choice(['skip', 'wait'], 'Treatment of a run that is due before the previous one has ended.'),
+      next_due: orNull(at('Next due time. Null if the schedule is disabled or paused.')),
+      due_times: Type.Array(at('A due time.'), {
         maxItems: MAX_SHOWN_DUE_TIMES,
-        description: `Those of the ${SHOWN_DUE_DAYS} days to come.`,
+        description: `Due times of the next ${SHOWN_DUE_DAYS} days.`,
       }),
-      due_times_are_all: Type.Boolean({ description: 'There are no more of them in these days.' }),
-      runs: Type.Array(shortRun, {
+      due_times_are_all: flag('True if these are all due times of those days.'),
+      runs: Type.Array(object(runFields), {
         maxItems: SHOWN_RUNS,
-        description: `The latest ${SHOWN_RUNS}, latest due time first.`,
+        description: `The latest ${SHOWN_RUNS} runs, latest due time first.`,
       }),
     },
+    'A schedule, with its due times and latest runs.',
     {
-      ...closed,
-      description: 'A schedule of the file, and how it fares.',
-      examples: [
-        {
-          schedule: 'nightly-users',
-          kind: 'load',
-          what: 'files /data/users-*.csv',
-          cron: '0 2 * * *',
-          time_zone: 'UTC',
-          enabled: true,
-          paused_at: null,
-          missed: 'run_once',
-          overlap: 'skip',
-          next_due: '2026-11-21T02:00:00.000Z',
-          due_times: ['2026-11-21T02:00:00.000Z'],
-          due_times_are_all: true,
-          runs: [runExample],
-        },
-      ],
+      schedule: 'nightly-users',
+      kind: 'load',
+      what: 'files /data/users-*.csv',
+      cron: '0 2 * * *',
+      time_zone: 'UTC',
+      enabled: true,
+      paused_at: null,
+      missed: 'run_once',
+      overlap: 'skip',
+      next_due: '2026-11-21T02:00:00.000Z',
+      due_times: ['2026-11-21T02:00:00.000Z'],
+      due_times_are_all: true,
+      runs: [runExample],
     },
   ),
 );
@@ -99,73 +80,62 @@ export type Schedule = Static<typeof scheduleItem.schema>;
 
 export const scheduleList = component(
   'ScheduleList',
-  Type.Object(
+  object(
     {
-      is_configured: Type.Boolean({ description: 'SCHEDULES_FILE is set for this server.' }),
+      is_configured: flag('True if SCHEDULES_FILE is set for this server.'),
       problems: Type.Array(Type.String(), {
-        description: 'What is wrong with the file, with lines; workers go on with what it said before.',
+        description:
+          'Errors in the file, with line numbers. Until they are fixed, workers use its last correct version.',
       }),
-      data: Type.Array(scheduleItem.ref, { description: 'In the order of the file.' }),
+      data: Type.Array(scheduleItem.ref, { description: 'The schedules, in the order of the file.' }),
     },
-    { ...closed, description: 'The schedules of the environment.' },
+    'The schedules of the environment.',
   ),
 );
 export type ScheduleList = Static<typeof scheduleList.schema>;
 
 export const scheduleRun = component(
   'ScheduleRun',
-  Type.Object(
+  object(
     {
-      schedule: Type.String({ description: 'Its name.' }),
-      environment: Type.String({ description: 'Name of the environment.' }),
+      schedule: text('Name of the schedule.'),
+      environment: text('Name of the environment.'),
       ...runFields,
-      attempts: Type.Integer({ minimum: 0, description: 'How often it was begun.' }),
-      range_from: orNull(time('Of an export with a range: where it began.')),
-      range_to: orNull(time('Where it ended.')),
-      delivered_to: orNull(
-        Type.String({ description: 'The folder that its files were copied to.', examples: [null] }),
-      ),
+      attempts: count('Number of attempts begun.'),
+      range_from: orNull(at('Start of the range, for an export that has one.')),
+      range_to: orNull(at('End of the range, for an export that has one.')),
+      delivered_to: orNull(text('Folder that the files were copied to.'), null),
       items: Type.Array(
-        Type.Object(
-          {
-            item: Type.String({ description: 'A file, an object, an address; or `export`.' }),
-            job_id: orNull(Type.String({ format: 'uuid', description: 'Its job; null: it was refused.' })),
-            is_new: Type.Boolean({
-              description: 'False: the same bytes had been loaded before, by this job.',
-            }),
-            error_code: orNull(Type.String({ description: 'Why it was refused.', examples: [null] })),
-            message: orNull(Type.String({ description: 'The same for a person.', examples: [null] })),
-          },
-          closed,
-        ),
-        { maxItems: MAX_TOLD_ITEMS, description: 'What it took, each with its job.' },
+        object({
+          item: text('A file, an object or an address; or `export`.'),
+          job_id: orNull(uuid('The job. Null if the item was refused.')),
+          is_new: flag('False if this job had already loaded the same bytes.'),
+          error_code: orNull(text('Why the item was refused.'), null),
+          message: orNull(text('The same, as a sentence.'), null),
+        }),
+        { maxItems: MAX_TOLD_ITEMS, description: 'Items of the run, each with its job.' },
       ),
-      item_count: Type.Integer({ minimum: 0, description: 'Items that it took, shown or not.' }),
+      item_count: count('Number of items, including those that are not shown.'),
     },
+    'A run of a schedule.',
     {
-      ...closed,
-      description: 'A run of a schedule.',
-      examples: [
+      schedule: 'nightly-users',
+      environment: 'default',
+      ...runExample,
+      attempts: 1,
+      range_from: null,
+      range_to: null,
+      delivered_to: null,
+      items: [
         {
-          schedule: 'nightly-users',
-          environment: 'default',
-          ...runExample,
-          attempts: 1,
-          range_from: null,
-          range_to: null,
-          delivered_to: null,
-          items: [
-            {
-              item: '/data/users-1.csv',
-              job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-              is_new: true,
-              error_code: null,
-              message: null,
-            },
-          ],
-          item_count: 1,
+          item: '/data/users-1.csv',
+          job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
+          is_new: true,
+          error_code: null,
+          message: null,
         },
       ],
+      item_count: 1,
     },
   ),
 );

@@ -1,6 +1,6 @@
 /*
- * The records that callers see, each declared once: what a request brings, what an answer holds, and an example. The
- * schemas of the routes, the OpenAPI document and, by `import type`, the console's types derive from them. Begin with `job.ts`.
+ * The records that callers see, each declared once: what a request brings, what an answer holds, and an example. The schemas of the
+ * routes, the OpenAPI document and, by `import type`, the console's types derive from them. Start reading at `job.ts`.
  */
 import { type Static, type TObjectOptions, type TProperties, type TSchema, Type } from 'typebox';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../domain/limits.ts';
@@ -10,7 +10,7 @@ const declared: TSchema[] = [];
 /** The records that the document names. A file of `src/api` declares its own when it is first imported. */
 export const components: readonly TSchema[] = declared;
 
-/** Declares a record that the document names: it stands there once, under components, and other schemas refer to it by `ref`. */
+/** Declares a record that the document names. It stands there once, under components; other schemas refer to it by `ref`. */
 export function component<T extends TSchema>(name: string, schema: T) {
   const named = { ...schema, $id: name };
   declared.push(named);
@@ -19,17 +19,75 @@ export function component<T extends TSchema>(name: string, schema: T) {
 
 export const closed = { additionalProperties: false } as const;
 
+const described = (description: string | undefined, examples: readonly unknown[]) => ({
+  ...(description !== undefined && { description }),
+  ...(examples.length > 0 && { examples: [...examples] }),
+});
+
+/** An object that has these members and no others. */
+export const object = <P extends TProperties>(members: P, description?: string, ...examples: unknown[]) =>
+  Type.Object(members, { ...closed, ...described(description, examples) });
+
 /** An object with members of any name, whose values have the type `V`. */
 export function record<V = unknown>(options: TObjectOptions) {
   return Type.Unsafe<Readonly<Record<string, V>>>(Type.Object({}, options));
 }
 
-export const count = (description: string) => Type.Integer({ minimum: 0, description });
+export const text = (description: string, ...examples: string[]) =>
+  Type.String(described(description, examples));
 
-/** What is of one type, or null, in the form that tools show best: a list of types. */
-export function orNull<T extends TSchema & { readonly type: string }>(schema: T) {
-  return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] });
+export const time = (description: string, ...examples: string[]) =>
+  Type.String({ format: 'date-time', ...described(description, examples) });
+
+export const uuid = (description: string, ...examples: string[]) =>
+  Type.String({ format: 'uuid', ...described(description, examples) });
+
+export const url = (description: string, example: string) =>
+  Type.String({ format: 'uri', ...described(description, [example]) });
+
+export const sha256 = (description: string, ...examples: string[]) =>
+  Type.String({ pattern: '^[0-9a-f]{64}$', ...described(description, examples) });
+
+/** A whole number that is not negative. */
+export const count = (description: string, ...examples: number[]) =>
+  Type.Integer({ minimum: 0, ...described(description, examples) });
+
+/** A whole number from 1 on. */
+export const ordinal = (description: string, ...examples: number[]) =>
+  Type.Integer({ minimum: 1, ...described(description, examples) });
+
+export const flag = (description: string, ...examples: boolean[]) =>
+  Type.Boolean(described(description, examples));
+
+export const choice = <const T extends string>(
+  choices: readonly T[],
+  description: string,
+  ...examples: T[]
+) => Type.Enum([...choices], { type: 'string', ...described(description, examples) });
+
+/** One of the choices, or null. */
+export const choiceOrNull = <const T extends string>(
+  choices: readonly T[],
+  description: string,
+  ...examples: (T | null)[]
+) =>
+  Type.Unsafe<T | null>({
+    type: ['string', 'null'],
+    enum: [...choices, null],
+    ...described(description, examples),
+  });
+
+/** Takes the schema's type or null, in the form that tools show best: a list of types. */
+export function orNull<T extends TSchema & { readonly type: string }>(schema: T, ...examples: null[]) {
+  const all = { ...schema, type: [schema.type, 'null'], ...(examples.length > 0 && { examples }) };
+  return Type.Unsafe<Static<T> | null>(all);
 }
+
+/** Why a record, a file or a job was refused. */
+export const reasonFields = {
+  error_code: text('Error code: stable, for programs.'),
+  message: text('A sentence for a person.'),
+};
 
 /** An example of a body, as the document has it. */
 export interface Example {
@@ -37,39 +95,30 @@ export interface Example {
   readonly value: unknown;
 }
 
-/** A body of one media type. `x-examples` is what @fastify/swagger makes the examples of the media type from. */
+/** A body of one media type. @fastify/swagger makes the examples of the media type from `x-examples`. */
 export function withExamples(schema: TSchema, examples: Readonly<Record<string, Example>>) {
   return { schema: { ...schema, 'x-examples': examples } };
 }
 
-/** The envelope of a list. `more`: what its metadata has besides. */
+/** The envelope of a list. `more` holds further members of its metadata. */
 export function envelope<T extends TSchema, M extends TProperties = Record<never, TSchema>>(
   name: string,
   item: T,
   description: string,
   more = {} as M,
 ) {
-  const after = orNull(
-    Type.String({
-      description:
-        'The `cursor` of the next page; null on the last. A page may be short, or empty, and have a next one.',
-      examples: ['MTAw'],
-    }),
+  const after = text(
+    'Cursor of the next page. Null on the last page. A page may be short or empty and still have a next one.',
+    'MTAw',
   );
   const before = Type.Null({ description: 'Always null: lists are read forwards.' });
-  const metadata = Type.Object(
-    {
-      cursor: Type.Object({ after, before }, { ...closed, description: 'What leads to the next page.' }),
-      limit: Type.Integer({
-        minimum: 1,
-        maximum: MAX_PAGE_SIZE,
-        description: 'Items on a page, at most.',
-        examples: [DEFAULT_PAGE_SIZE],
-      }),
-      ...more,
-    },
-    { ...closed, description: 'Of the page.' },
-  );
+  const limit = Type.Integer({
+    minimum: 1,
+    maximum: MAX_PAGE_SIZE,
+    ...described('Maximum number of items on a page.', [DEFAULT_PAGE_SIZE]),
+  });
+  const cursor = object({ after: orNull(after), before }, 'Cursors of the neighbouring pages.');
+  const metadata = object({ cursor, limit, ...more }, 'Facts about the page.');
   const data = Type.Array(item, { description: 'The items of the page.' });
-  return component(name, Type.Object({ data, metadata }, { ...closed, description }));
+  return component(name, object({ data, metadata }, description));
 }

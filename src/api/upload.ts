@@ -1,39 +1,25 @@
 import { type Static, Type } from 'typebox';
 import { exampleJobId } from './job.ts';
-import { component, orNull } from './schema.ts';
+import { component, count, object, ordinal, orNull, sha256, text, time, uuid } from './schema.ts';
 
 export const exampleUploadId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c02';
 
-export const uploadFields = {
-  upload_id: Type.String({
-    format: 'uuid',
-    description: 'Names the file in `POST /v1/imports/inspect` and `POST /v1/imports`.',
-    examples: [exampleUploadId],
-  }),
-  filename: orNull(Type.String({ description: 'As it was said; null: without a name.' })),
-  content_type: orNull(Type.String({ description: 'As it was said; null: nothing was.' })),
-  file_size: Type.Integer({ minimum: 1, description: 'Bytes of the whole file.' }),
-  received_bytes: Type.Integer({
-    minimum: 0,
-    description: 'Of these, the bytes that have come: where the next request begins.',
-  }),
-  sha256: orNull(
-    Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description: 'Of the file; null before it has come whole.',
-    }),
+const uploadFields = {
+  upload_id: uuid(
+    'ID that names the file in `POST /v1/imports/inspect` and `POST /v1/imports`.',
+    exampleUploadId,
   ),
-  file_of: orNull(
-    Type.String({ format: 'uuid', description: 'The job whose stored file it is; null: it was sent.' }),
-  ),
-  created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
-  expires_at: Type.String({
-    format: 'date-time',
-    description: 'Until when it is kept: a day after the last of its bytes came.',
-  }),
+  filename: orNull(text('Name of the file as given. Null if none was given.')),
+  content_type: orNull(text('Media type as given. Null if none was given.')),
+  file_size: ordinal('Size of the complete file in bytes.'),
+  received_bytes: count('Bytes received so far: the offset of the next request.'),
+  sha256: orNull(sha256('SHA-256 of the file. Null until it is complete.')),
+  file_of: orNull(uuid('The job whose stored file this is. Null if the file was sent.')),
+  created_at: time('When the upload was created.'),
+  expires_at: time('Until when the upload is kept: one day after the last bytes came.'),
 };
 
-export const exampleUpload = {
+const exampleUpload = {
   upload_id: exampleUploadId,
   filename: 'users.csv',
   content_type: 'text/csv',
@@ -47,17 +33,20 @@ export const exampleUpload = {
 
 export const uploadRecord = component(
   'Upload',
-  Type.Object(uploadFields, {
-    additionalProperties: false,
-    description: 'A file that is kept as it was sent, or as much of it as has come.',
-    examples: [exampleUpload],
-  }),
+  object(uploadFields, 'A file that is kept as sent, or the part of it that has come.', exampleUpload),
 );
 export type Upload = Static<typeof uploadRecord.schema>;
 
+const exampleOptions = {
+  entity: 'users',
+  map: { 'Customer No': 'user_id' },
+  format: 'csv',
+  encoding: 'utf-8',
+};
+
 export const uploadOfLoad = component(
   'UploadOfLoad',
-  Type.Object(
+  object(
     {
       ...uploadFields,
       options: Type.Object(
@@ -65,32 +54,19 @@ export const uploadOfLoad = component(
         {
           additionalProperties: true,
           description:
-            'The options with which `POST /v1/imports` reads the file as the job did: it is kept unpacked and in UTF-8, tables as CSV and all else as NDJSON.',
-          examples: [
-            { entity: 'users', map: { 'Customer No': 'user_id' }, format: 'csv', encoding: 'utf-8' },
-          ],
+            'The options with which `POST /v1/imports` reads the file as the job did. The file is kept unpacked and in UTF-8, tables as CSV and everything else as NDJSON.',
+          examples: [exampleOptions],
         },
       ),
     },
+    'The file of a load, as an upload.',
     {
-      additionalProperties: false,
-      description: 'The file of a load, as an upload.',
-      examples: [
-        {
-          ...exampleUpload,
-          content_type: null,
-          received_bytes: 1048576,
-          sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
-          file_of: exampleJobId,
-          options: {
-            entity: 'users',
-            map: { 'Customer No': 'user_id' },
-            format: 'csv',
-            encoding: 'utf-8',
-          },
-        },
-      ],
+      ...exampleUpload,
+      content_type: null,
+      received_bytes: 1048576,
+      sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
+      file_of: exampleJobId,
+      options: exampleOptions,
     },
   ),
 );
-export type UploadOfLoad = Static<typeof uploadOfLoad.schema>;

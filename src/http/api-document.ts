@@ -1,6 +1,15 @@
+import { createHash } from 'node:crypto';
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { stringify } from 'yaml';
+import type { System } from '../context.ts';
 import { readPackage } from '../package-root.ts';
-import { answerHeaders } from './schemas/answers.ts';
-import { exampleOf } from './schemas/example.ts';
+import { answerHeaders, responseName } from './answers.ts';
+import { exampleOf } from './example.ts';
+import { baseUrl } from './page.ts';
+import { undocumented } from './plugins/validation.ts';
+import { namesTag } from './request-headers.ts';
 
 export interface ApiDocument {
   readonly openapi: string;
@@ -58,39 +67,37 @@ export interface Header {
   readonly schema?: object;
 }
 
-/** Of a key: the scopes that it must have. */
 type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
 
 const info = {
   title: 'sluice',
   description: `Loads users, companies and events into Postgres: single records, arrays and files of any size.
 
-- Every answer carries \`x-request-id\`. Refusals carry the error record, with every problem found; its codes are in docs/errors.md.
-- A trailing slash, and slashes that are doubled, are accepted on every path. \`HEAD\` answers as \`GET\`, without the body. A method that a path does not have is 405 with \`Allow\`, an unknown path 404, also without a key.
-- Lists refuse parameters that they do not know, except those that begin with \`_\`, which some clients add so that no cache answers.
+- Every answer carries \`x-request-id\`. Refusals carry the error record with every problem found; docs/errors.md lists its codes.
+- A trailing slash and doubled slashes are accepted in every path. \`HEAD\` answers like \`GET\`, without the body. A method that a path does not support returns 405 with \`Allow\`; an unknown path returns 404, even without a key.
+- Lists refuse unknown parameters, except those that begin with \`_\`, which some clients add to bypass caches.
 - Times are ISO 8601 in UTC.`,
   contact: { name: 'The operator of this service' },
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
 const tags = [
-  { name: 'ingestion', description: 'Single records, answered when they are committed.' },
-  { name: 'loads', description: 'Files and arrays of any size, loaded by a background job.' },
-  { name: 'mappings', description: 'How files are loaded, kept under a name.' },
-  { name: 'deletions', description: 'Taking out what is stored of a user or company.' },
-  { name: 'exports', description: 'Files of users, companies and events, written by a background job.' },
-  { name: 'jobs', description: 'What became of them.' },
-  { name: 'schedules', description: 'Loads and exports by the clock.' },
-  { name: 'notifications', description: 'Who is notified of the ends of jobs, and what was sent.' },
-  { name: 'reading', description: 'What is stored of users and companies, as it is at this moment.' },
-  { name: 'lookups', description: 'What exports can be filtered by.' },
-  { name: 'keys', description: 'Whether a key is good.' },
-  { name: 'operations', description: 'For those who run the service.' },
+  { name: 'ingestion', description: 'Single records and batches. Answers are sent once they are committed.' },
+  { name: 'loads', description: 'Files and arrays of any size, loaded by background jobs.' },
+  { name: 'mappings', description: 'Saved options for loading files.' },
+  { name: 'deletions', description: 'Deletion of the stored data of users or companies.' },
+  { name: 'exports', description: 'Files of users, companies and events, written by background jobs.' },
+  { name: 'jobs', description: 'Background jobs: progress, results and refused records.' },
+  { name: 'schedules', description: 'Loads and exports that run on a schedule, and the inbox.' },
+  { name: 'notifications', description: 'Subscriptions to the ends of jobs, and deliveries.' },
+  { name: 'reading', description: 'Stored users, companies, events and segments.' },
+  { name: 'lookups', description: 'Items by which exports can be filtered.' },
+  { name: 'keys', description: 'API keys and sessions.' },
+  { name: 'operations', description: 'Health, metrics and settings, for operators.' },
   { name: 'documentation', description: 'This document.' },
 ];
 
-/** What the document says besides the routes. */
-export function documentFrame() {
+function documentFrame() {
   return {
     openapi: '3.1.0',
     info: { ...info, version: readPackage().version },
@@ -102,12 +109,12 @@ export function documentFrame() {
           in: 'header',
           name: 'Authorization',
           description:
-            '`Token <API_KEY>`: the word Token, a blank, and a key that `sluice keys create` made. `Bearer <API_KEY>`, the key alone, and `Basic` with the key as user name are accepted too. An operation says which scope the key must have.',
+            '`Token <API_KEY>`: the word Token, a space, and a key made with `sluice keys create`. `Bearer <API_KEY>`, the key alone, and `Basic` with the key as user name are accepted too. Each operation names the scope that the key needs.',
         },
         metricsToken: {
           type: 'http',
           scheme: 'bearer',
-          description: 'Where METRICS_TOKEN is set: its value.',
+          description: 'The value of METRICS_TOKEN, if it is set.',
         },
       },
     },
@@ -115,14 +122,14 @@ export function documentFrame() {
 }
 
 /** The names of answers that stand under components, by `responseKey`. */
-export type ResponseNames = ReadonlyMap<string, string>;
+type ResponseNames = ReadonlyMap<string, string>;
 
-export function responseKey(operationId: string, status: string): string {
+function responseKey(operationId: string, status: string): string {
   return `${operationId} ${status}`;
 }
 
-/** Puts in what all operations share, and everything in an order that does not depend on that of the routes. */
-export function finishDocument(document: ApiDocument, names: ResponseNames): ApiDocument {
+/** Adds what all operations share, and sorts everything, so that the order of the routes does not matter. */
+function finishDocument(document: ApiDocument, names: ResponseNames): ApiDocument {
   const { openapi, info, tags, components } = document;
   const shared: Record<string, Answer> = {};
   const finish = ({ operationId = '', responses, ...operation }: Operation): Operation => {
@@ -150,7 +157,7 @@ export function finishDocument(document: ApiDocument, names: ResponseNames): Api
   };
 }
 
-/** Schemas of routes only name their headers, and give examples of what is not JSON. */
+/** Describes the headers that the schema of a route only names, and adds an example where there is none. */
 function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schemas']): Answer {
   const { description, headers = {}, content, ...rest } = answer;
   const named = ['x-request-id', ...Object.keys(headers)];
@@ -160,7 +167,7 @@ function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schema
   return { ...finished, content: mapEntries(content, (type, media) => withExample(type, media, schemas)) };
 }
 
-/** Moves the examples of a route to where they belong, as the plugin does for requests only; of JSON there is always one. */
+/** Moves the examples of a route to where they belong, as the plugin does for requests only. JSON always has one. */
 function withExample(
   type: string,
   { schema: described }: MediaType,
@@ -189,4 +196,135 @@ function mapEntries<A, B>(
 
 function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Marks the place of the server's address in the text. The address depends on the request. */
+const addressMark = 'sluice-server-address';
+
+const formats = {
+  json: { type: 'application/json; charset=utf-8', render: JSON.stringify, mark: `"${addressMark}"` },
+  yaml: {
+    type: 'application/yaml; charset=utf-8',
+    render: (value: unknown) => stringify(value),
+    mark: addressMark,
+  },
+} as const;
+
+interface Rendered {
+  readonly before: string;
+  readonly after: string;
+  readonly digest: string;
+}
+
+/** The OpenAPI document of an app as text. It is made once: anybody may ask for it, and YAML takes as long as a hundred records. */
+export class DocumentText {
+  readonly #app: FastifyInstance;
+  readonly #rendered = new Map<keyof typeof formats, Rendered>();
+
+  /** The app must be ready when it is first sent. */
+  constructor(app: FastifyInstance) {
+    this.#app = app;
+  }
+
+  /** Answers with the document, or with 304 to a caller who has it. */
+  send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    format: keyof typeof formats,
+    address: string,
+  ): FastifyReply {
+    const { before, after, digest } = this.#render(format);
+    const hash = createHash('sha256').update(`${digest} ${address}`).digest('hex');
+    const etag = `"${hash}"`;
+    reply.header('etag', etag).header('cache-control', 'no-cache');
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    // A text in JSON is one in YAML too.
+    return reply.type(formats[format].type).send(`${before}${JSON.stringify(address)}${after}`);
+  }
+
+  #render(format: keyof typeof formats): Rendered {
+    const known = this.#rendered.get(format);
+    if (known !== undefined) return known;
+    const { render, mark } = formats[format];
+    const text = render({ ...this.#app.swagger(), servers: [{ url: addressMark }] });
+    const [before = '', after = ''] = text.split(mark);
+    const digest = createHash('sha256').update(text).digest('hex');
+    const rendered = { before, after, digest };
+    this.#rendered.set(format, rendered);
+    return rendered;
+  }
+}
+
+/** Collects the schemas of the routes that are registered after it into one document: `app.swagger()`, once the app is ready. */
+export function addApiDocument(app: FastifyInstance, components: readonly object[]): void {
+  const names = new Map<string, string>();
+  for (const component of components) app.addSchema(component);
+  app.register(swagger, {
+    openapi: documentFrame() as object,
+    convertConstToEnum: false,
+    refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
+    // A route names its scope once, for the hook that checks it. The document says it in words: OpenAPI 3.1 lets roles stand with any
+    // scheme, but programs that read it know them from OAuth only.
+    transform: ({ schema, url, route }) => {
+      const scope = route.config?.scope;
+      const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];
+      const answers = Object.entries((schema?.response ?? {}) as Record<string, { [responseName]?: string }>);
+      for (const [status, { [responseName]: name }] of answers) {
+        if (name !== undefined) names.set(responseKey(schema?.operationId ?? '', status), name);
+      }
+      const { querystring, description = '', ...described } = schema ?? {};
+      const needs = scope === undefined || scope === 'any' ? '' : ` Required scope: \`${scope}\`.`;
+      const isHidden = (querystring as { [undocumented]?: true } | undefined)?.[undocumented] === true;
+      return {
+        url,
+        schema: {
+          ...described,
+          description: description + needs,
+          ...(!isHidden && { querystring }),
+          security,
+        },
+      };
+    },
+    transformObject: (found) => {
+      if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');
+      return finishDocument(found.openapiObject as unknown as ApiDocument, names) as object;
+    },
+  });
+}
+
+/**
+ * Everything comes from here. The plugin's own policy would have browsers ask for the scripts over https, which a server on plain http
+ * does not answer. Only styles may be inline: the page sets some while it runs.
+ */
+const contentSecurityPolicy = {
+  'default-src': "'self'",
+  'img-src': "'self' data:",
+  'style-src': "'self' 'unsafe-inline'",
+  'object-src': "'none'",
+  'base-uri': "'none'",
+  'frame-ancestors': "'none'",
+};
+
+/** The paths below `/docs` at which the page and others find the document. */
+const documentPaths: Readonly<Record<string, 'json' | 'yaml'>> = {
+  '/docs/json': 'json',
+  '/docs/yaml': 'yaml',
+};
+
+/** Adds the document as a page for people at `/docs`, with its scripts and styles from the package. */
+export function addApiDocs(app: FastifyInstance, { config }: System, document: DocumentText): void {
+  app.register(swaggerUi, {
+    routePrefix: '/docs',
+    theme: { title: 'sluice' },
+    uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
+    staticCSP: contentSecurityPolicy,
+    uiHooks: {
+      // The package would make the text anew for every request.
+      preHandler: (request, reply, done) => {
+        const format = documentPaths[request.routeOptions.url ?? ''];
+        if (format === undefined) done();
+        else document.send(request, reply, format, baseUrl(request, config.publicUrl));
+      },
+    },
+  });
 }

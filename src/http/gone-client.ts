@@ -3,11 +3,11 @@ import type { FastifyReply } from 'fastify';
 import { type InputError, Interrupted, inputError } from '../domain/errors.ts';
 
 /*
- * Clients that leave before they are answered. Fastify goes on with the request of one that left while its key was looked up, and what
- * has closed by then says so to nobody: each of these looks before it listens.
+ * Clients may leave before they are answered. Fastify goes on with a request whose client left while its key was looked up, and a
+ * connection that has closed emits no event: so each function here looks before it listens.
  */
 
-/** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */
+/** Aborts when the connection ends before the whole body has come. */
 export function watchClient(raw: IncomingMessage): AbortSignal {
   const gone = new AbortController();
   const onClose = (): void => {
@@ -19,8 +19,8 @@ export function watchClient(raw: IncomingMessage): AbortSignal {
 }
 
 /**
- * Calls `fn` once, when the client has its answer or is gone; at once if it is gone already. The response alone would not do: one that
- * waits behind another on its connection never closes, when that does.
+ * Calls `fn` once, when the client has its answer or is gone; at once if it is gone already. Listening to the response alone is not
+ * enough: a response that waits behind another on its connection never closes when the connection does.
  */
 export function onceClosed({ raw: response, request }: FastifyReply, fn: () => void): void {
   const { socket } = request.raw;
@@ -37,7 +37,14 @@ export function onceClosed({ raw: response, request }: FastifyReply, fn: () => v
   socket.on('close', end);
 }
 
-/** Nobody reads this; but it is no failure of ours, and must not be counted as one. */
+/** Aborts when the client has its answer or is gone. */
+export function abortWhenClosed(reply: FastifyReply): AbortController {
+  const gone = new AbortController();
+  onceClosed(reply, () => gone.abort(wentAway()));
+  return gone;
+}
+
+/** The refusal that ends the work for a client that left. Nobody reads it, but it must not count as a failure of ours. */
 export function wentAway(): InputError {
   return inputError('upload_too_slow', 'The client went away before it was answered');
 }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
-import type { ServerState } from './app.ts';
+import type { ServerState } from './plugins/load-shedding.ts';
 
 interface OpenConnections {
   /** From now on every answer is the last of its connection, and says so: whoever keeps connections goes elsewhere. */

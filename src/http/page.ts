@@ -1,12 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { readInstant } from '../domain/instant.ts';
-import { DEFAULT_PAGE_SIZE, MAX_ID_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_ID_BYTES, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { ruled, textProblem, worded } from '../validation.ts';
 
-/* What is answered page by page: its parameters, and the cursors that lead to the next page, which are opaque to callers. */
+/* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
 
-/** How many items are on a page, at most. */
 export function limitParameter(maximum: number, description: string) {
   const limit = Type.Integer({ minimum: 1, maximum, default: DEFAULT_PAGE_SIZE, description });
   return Type.Optional(worded(limit, `limit is a whole number from 1 to ${maximum}`));
@@ -18,43 +17,45 @@ export function cursorParameter(read: (text: string) => unknown, message: string
   return Type.Optional(worded(cursor, { says: { code: 'invalid_cursor', message } }));
 }
 
-const parameters = (
-  read: (text: string) => unknown,
-  limit = 'Items on a page, at most; of refused records as many as fit into a megabyte.',
-) => ({
+const parameters = (read: (text: string) => unknown, limit: string) => ({
   limit: limitParameter(MAX_PAGE_SIZE, limit),
   cursor: cursorParameter(
     read,
     'A cursor is taken, unchanged, from the page before',
-    'Where the page begins, unchanged from the page before (`Link`).',
+    'Cursor from the previous page (`Link`), unchanged.',
   ),
 });
 
-/** Of a list of jobs or deliveries: the cursor is the id at which a page ended. */
-export const jobPage = parameters(readJobCursor);
-/** Of a list of rows: the cursor is the position at which a page ended. */
-export const rowPage = parameters(readRowCursor);
+const mostItems = 'Maximum number of items on a page.';
+const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-const asManyAsFit = 'Items on a page, at most, and as many as fit into a megabyte.';
-/** Of a list of profiles: the cursor is the id up to which they have been searched. */
+/** Pages of jobs or deliveries. The cursor is the ID at which a page ended. */
+export const jobPage = parameters(readJobCursor, mostItems);
+/** Pages of rows. The cursor is the position at which a page ended. */
+export const rowPage = parameters(readRowCursor, asManyAsFit);
+/** Pages of profiles or mappings. The cursor is the ID up to which they have been searched. */
 export const keyPage = parameters(readKeyCursor, asManyAsFit);
-/** Of a list of events: the cursor is the event at which a page ended. */
+/** Pages of events. The cursor is the event at which a page ended. */
 export const eventPage = parameters(readEventCursor, asManyAsFit);
+
+/** The memory that a page may take until its caller has read it. */
+export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-export function writeJobCursor(jobId: string): string {
-  return Buffer.from(jobId).toString('base64url');
-}
+const encode = (text: string): string => Buffer.from(text).toString('base64url');
+const decode = (cursor: string): string => Buffer.from(cursor, 'base64url').toString('utf8');
 
-/** Null for what is no cursor; so do the others. */
+export const writeJobCursor = encode;
+
+/** Returns `null` for a text that is no cursor, as the other readers do. */
 export function readJobCursor(cursor: string): string | null {
   const jobId = decode(cursor);
   return uuid.test(jobId) ? jobId : null;
 }
 
 export function writeRowCursor(row: number): string {
-  return Buffer.from(String(row)).toString('base64url');
+  return encode(String(row));
 }
 
 export function readRowCursor(cursor: string): number | null {
@@ -63,42 +64,37 @@ export function readRowCursor(cursor: string): number | null {
 }
 
 export function writeKeyCursor(key: string): string {
-  return Buffer.from(`id:${key}`).toString('base64url');
+  return encode(`id:${key}`);
 }
 
 export function readKeyCursor(cursor: string): string | null {
-  const [, key] = /^id:(.+)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const [, key] = /^id:(.+)$/s.exec(decode(cursor)) ?? [];
   if (key === undefined || textProblem(key, MAX_ID_BYTES) !== null) return null;
   return writeKeyCursor(key) === cursor ? key : null;
 }
 
-/** Where an event stands: its instant, and its id. */
 interface EventPlace {
   readonly at: string;
   readonly id: string;
 }
 
 export function writeEventCursor({ at, id }: EventPlace): string {
-  return Buffer.from(`${at} ${id}`).toString('base64url');
+  return encode(`${at} ${id}`);
 }
 
 export function readEventCursor(cursor: string): EventPlace | null {
-  const [, at = '', id = ''] = /^(\S+) (.+)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const [, at = '', id = ''] = /^(\S+) (.+)$/s.exec(decode(cursor)) ?? [];
   if (readInstant(at)?.text !== at || textProblem(id, MAX_ID_BYTES) !== null) return null;
   return writeEventCursor({ at, id }) === cursor ? { at, id } : null;
-}
-
-function decode(cursor: string): string {
-  return Buffer.from(cursor, 'base64url').toString('latin1');
 }
 
 /** A name or address and perhaps a port: nothing that could end a header, a path or a URL's authority. */
 const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
 /**
- * Where links point to, without a slash at the end: PUBLIC_URL, else the host the caller asked for, else, if that is
- * not a plain one, the address the request came in at. Who makes X-Forwarded-Proto up changes the links of the own
- * answer, as who makes the host up does.
+ * Returns where links point to, without a slash at the end: PUBLIC_URL, else the host that the caller asked for, else, if that is not
+ * a plain one, the address that the request came in at. A caller who forges X-Forwarded-Proto or the host changes only the links of
+ * its own answer.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;
@@ -109,35 +105,39 @@ export function baseUrl(request: FastifyRequest, publicUrl: string | null): stri
   return `http://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
 
-/** Whether the request reached a proxy in front of us over TLS, as that says. */
+/** Tells whether a proxy in front of us says that the request reached it over TLS. */
 export function isForwardedTls({ headers }: FastifyRequest): boolean {
   return headers['x-forwarded-proto'] === 'https';
 }
 
-/** The value of a `Link` header that leads to the next page of the same listing. */
-export function nextLink(request: FastifyRequest, base: string, cursor: string): string {
-  // What follows two slashes would be a host.
-  const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
-  url.searchParams.set('cursor', cursor);
-  return `<${base}${url.pathname}${url.search}>; rel="next"`;
+/** A request that is answered with a page. */
+interface PageCall {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  base(): string;
 }
 
-/** Answers with items that are JSON already: what is parsed and written again may lose digits. */
-export function sendEnvelope(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  publicUrl: string | null,
-  page: {
-    readonly items: readonly string[];
-    readonly next: string | null;
-    readonly limit: number;
-    readonly more?: object;
-  },
-): FastifyReply {
-  const { items, next, limit, more } = page;
-  if (next !== null) reply.header('link', nextLink(request, baseUrl(request, publicUrl), next));
+/** Sets the `Link` header that leads to the next page of the same list, if there is one. */
+export function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
+  if (cursor === null) return;
+  // The text after two slashes would be taken for a host.
+  const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
+  url.searchParams.set('cursor', cursor);
+  reply.header('link', `<${base()}${url.pathname}${url.search}>; rel="next"`);
+}
+
+interface Page {
+  /** Items as JSON: parsing and writing them again could lose digits. */
+  readonly items: readonly string[];
+  readonly next: string | null;
+  readonly limit: number;
+  readonly more?: object;
+}
+
+export function sendEnvelope(call: PageCall, { items, next, limit, more }: Page): FastifyReply {
+  linkNext(call, next);
   const metadata = { cursor: { after: next, before: null }, limit, ...more };
-  return sendJson(reply, `{"data":[${items.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
+  return sendJson(call.reply, `{"data":[${items.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
 }
 
 export function sendJson(reply: FastifyReply, json: string): FastifyReply {

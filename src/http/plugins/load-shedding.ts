@@ -5,17 +5,25 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
+/** What the server tells the app. */
+export interface ServerState {
+  /** The server is about to stop. */
+  closing: boolean;
+  /** Tells whether a connection exceeds the bound. */
+  isBeyond?: (socket: Socket) => boolean;
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Answered however loaded the process is: those who watch it must see why it refuses the others. */
+    /** Answers however loaded the process is: those who watch it must see why it refuses others. */
     alwaysServed?: true;
   }
 }
 
-/** Of what V8 may use: beyond it the process spends its time on collecting, and then ends. */
+/** The share of the heap beyond which the process spends its time on collecting garbage, and then ends. */
 const heapShare = 0.9;
 
-/** A process that has just started has loaded its code, compiled it and connected: what that took says nothing of the load. */
+/** A process that has just started has loaded and compiled its code: the delay of that says nothing about the load. */
 const startMs = 2_000;
 
 const overloaded: Explained = {
@@ -31,7 +39,7 @@ export function addLoadShedding(
   app: FastifyInstance,
   { config, log }: Pick<System, 'config' | 'log'>,
   heapLimit = getHeapStatistics().heap_size_limit,
-  state: { readonly isBeyond?: (socket: Socket) => boolean } = {},
+  state: Pick<ServerState, 'isBeyond'> = {},
 ): void {
   const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
   const maxHeap = heapLimit * heapShare;

@@ -1,132 +1,101 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
 import { deletionPreview } from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
-import type { System } from '../../context.ts';
 import { renderDeletion, requireDeletion } from '../../deletion/inspect-deletions.ts';
 import { deletionBodies, readDeletionRequest, requestDeletion } from '../../deletion/request-deletion.ts';
-import type { Entity } from '../../domain/entity.ts';
+import { type Entity, entities } from '../../domain/entity.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
-import { baseUrl } from '../page.ts';
-import { callerOrigin, environmentId } from '../plugins/auth.ts';
+import { callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
-import { refusals } from '../schemas/answers.ts';
-import type { JobRecord } from '../schemas/job-record.ts';
+import { type Route, route } from '../route.ts';
 
-const what = {
-  users:
-    'Removes the profiles of the users, their events, and what is kept of them in refused records and received files.',
-  companies:
-    'Removes the profiles of the companies, takes them from their users and from events, and removes what is kept of them in refused records and received files.',
-} as const satisfies Record<Entity, string>;
+const texts = {
+  users: {
+    deletes: 'deleteUsers',
+    previews: 'previewUserDeletion',
+    what: 'Removes the profiles of the users, their events, and their data in refused records and stored files.',
+    ids: ['u1', 'u2'],
+  },
+  companies: {
+    deletes: 'deleteCompanies',
+    previews: 'previewCompanyDeletion',
+    what: 'Removes the profiles of the companies, detaches their users and events from them, and removes their data in refused records and stored files.',
+    ids: ['acme', 'globex'],
+  },
+} as const satisfies Record<Entity, object>;
 
-const deleteProfilesSchema = (entity: Entity) =>
-  ({
-    operationId: entity === 'users' ? 'deleteUsers' : 'deleteCompanies',
+const contentOf = (entity: Entity) => ({
+  'application/json': withExamples(deletionBodies[entity], {
+    ids: { summary: 'Two of them', value: { [entity]: texts[entity].ids } },
+  }),
+});
+
+const bodyRefusals = ['invalid_json', 'missing_field', 'invalid_field', 'upload_too_slow'] as const;
+const sizeRefusals = ['payload_too_large', 'too_many_records', 'unsupported_media_type'] as const;
+
+const deleteProfiles = (entity: Entity): Route =>
+  route({
+    at: `DELETE /v1/${entity}`,
+    operationId: texts[entity].deletes,
+    tag: 'deletions',
     summary: `Delete ${entity}`,
-    description: `${what[entity]} It takes effect after all loads accepted before it, and before those accepted after: these may bring the ids back, as may single records that come later. It cannot be cancelled.`,
-    tags: ['deletions'],
-    headers: Type.Object(bodyHeaders),
-    body: {
-      content: {
-        'application/json': withExamples(deletionBodies[entity], {
-          ids: {
-            summary: 'Two of them',
-            value: { [entity]: entity === 'users' ? ['u1', 'u2'] : ['acme', 'globex'] },
-          },
-        }),
-      },
+    description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back. A deletion cannot be cancelled.`,
+    access: 'delete',
+    bodyKind: 'deletion',
+    headers: bodyHeaders,
+    content: contentOf(entity),
+    answer: {
+      status: 202,
+      description: 'The deletion is accepted and runs in the background.',
+      schema: jobRecord.ref,
     },
-    response: {
-      202: {
-        description: 'It is accepted, and runs in the background.',
-        content: { 'application/json': { schema: jobRecord.ref } },
+    refuses: [...bodyRefusals, 'idempotency_conflict', ...sizeRefusals],
+    handle:
+      (system) =>
+      async ({ request, environment, base }) => {
+        const body = bodyBytes(request);
+        const idempotency = readIdempotency(request, body);
+        const asked = readDeletionRequest(entity, body);
+        await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
+        const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
+          requestId: request.id,
+          origin: callerOrigin(request),
+        });
+        return renderDeletion(await requireDeletion(system, environment, jobId), base());
       },
-      ...refusals(
-        'invalid_json',
-        'missing_field',
-        'invalid_field',
-        'upload_too_slow',
-        'idempotency_conflict',
-        'payload_too_large',
-        'too_many_records',
-        'unsupported_media_type',
-      ),
-    },
-  }) satisfies FastifySchema;
-
-export function deleteProfilesRoute(scope: FastifyInstance, system: System, entity: Entity): void {
-  const options = { config: { scope: 'delete' }, schema: deleteProfilesSchema(entity) } as const;
-  scope.delete(`/v1/${entity}`, options, async (request, reply) => {
-    const environment = environmentId(request);
-    const body = bodyBytes(request);
-    const idempotency = readIdempotency(request, body);
-    const asked = readDeletionRequest(entity, body);
-    await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-    const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
-      requestId: request.id,
-      origin: callerOrigin(request),
-    });
-    const found = await requireDeletion(system, environment, jobId);
-    return reply
-      .code(202)
-      .send(renderDeletion(found, baseUrl(request, system.config.publicUrl)) satisfies JobRecord);
   });
-}
 
-const previewDeletionSchema = (entity: Entity) =>
-  ({
-    operationId: entity === 'users' ? 'previewUserDeletion' : 'previewCompanyDeletion',
-    summary: `Count what a deletion of ${entity} would remove`,
+const preview = (entity: Entity): Route =>
+  route({
+    at: `POST /v1/${entity}/deletion_preview`,
+    operationId: texts[entity].previews,
+    tag: 'deletions',
+    summary: `Preview a deletion of ${entity}`,
     description:
-      'Takes the body of the deletion and removes nothing. What comes or goes until the deletion runs is not in it.',
-    tags: ['deletions'],
-    body: {
-      content: {
-        'application/json': withExamples(deletionBodies[entity], {
-          ids: {
-            summary: 'Two of them',
-            value: { [entity]: entity === 'users' ? ['u1', 'u2'] : ['acme', 'globex'] },
-          },
-        }),
+      'Takes the body of a deletion and counts what it would remove now. Removes nothing. Data that comes or goes before the deletion runs is not included.',
+    access: 'delete',
+    bodyKind: 'deletion',
+    content: contentOf(entity),
+    answer: { description: 'The counts.', schema: deletionPreview.ref },
+    refuses: [...bodyRefusals, ...sizeRefusals],
+    handle:
+      ({ reader }) =>
+      async ({ request, environment }) => {
+        const { ids } = readDeletionRequest(entity, bodyBytes(request));
+        const [found, archived_until] = await Promise.all([
+          reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
+          findArchivedUntil(reader.db, environment),
+        ]);
+        const { profiles, unknown, events, users, isComplete } = found;
+        const counts = { requested: ids.length, profiles, not_found: unknown, events, users };
+        return { ...counts, is_complete: isComplete, archived_until };
       },
-    },
-    response: {
-      200: { description: 'The numbers.', content: { 'application/json': { schema: deletionPreview.ref } } },
-      ...refusals(
-        'invalid_json',
-        'missing_field',
-        'invalid_field',
-        'upload_too_slow',
-        'payload_too_large',
-        'too_many_records',
-        'unsupported_media_type',
-      ),
-    },
-  }) satisfies FastifySchema;
-
-export function previewDeletionRoute(scope: FastifyInstance, { reader }: System, entity: Entity): void {
-  const options = { config: { scope: 'delete' }, schema: previewDeletionSchema(entity) } as const;
-  scope.post(`/v1/${entity}/deletion_preview`, options, async (request, reply) => {
-    const environment = environmentId(request);
-    const { ids } = readDeletionRequest(entity, bodyBytes(request));
-    const [found, archived_until] = await Promise.all([
-      reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
-      findArchivedUntil(reader.db, environment),
-    ]);
-    const answer: Static<typeof deletionPreview.schema> = {
-      requested: ids.length,
-      profiles: found.profiles,
-      not_found: found.unknown,
-      events: found.events,
-      users: found.users,
-      is_complete: found.isComplete,
-      archived_until,
-    };
-    return reply.send(answer);
   });
-}
+
+export const deletionRoutes: readonly Route[] = entities.flatMap((entity) => [
+  deleteProfiles(entity),
+  preview(entity),
+]);

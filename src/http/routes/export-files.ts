@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
-import { type Static, type TString, Type } from 'typebox';
-import { jobIdOptions } from '../../api/job.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type TString, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
@@ -12,21 +11,22 @@ import {
   openLinkedFile,
 } from '../../export/file-links.ts';
 import { ruled, worded } from '../../validation.ts';
+import { named } from '../answers.ts';
 import { conditionHeaders, namesTag } from '../request-headers.ts';
-import { errorAnswers, named } from '../schemas/answers.ts';
+import { type Route, route } from '../route.ts';
 
 const bytes = {
-  schema: Type.String({ format: 'binary', description: 'The file, or the part of it that was asked for.' }),
+  schema: Type.String({ format: 'binary', description: 'The file, or the requested part of it.' }),
 };
 
 const manifest = {
   schema: Type.Any({
-    description: 'The manifest, or the part of it that was asked for.',
+    description: 'The manifest, or the requested part of it.',
     examples: [{ rows: { users: 1200 } }],
   }),
 };
 
-/** By the ends of the names that exports give their files. */
+/** Media types, by the extensions that exports give their files. */
 const content = {
   'application/gzip': bytes,
   'application/x-ndjson': bytes,
@@ -38,13 +38,7 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-const keyForm = /^\w{1,64}$/;
-
-const expiry = /^[1-9]\d{0,11}$/;
-
-/** Whatever is wrong with a link, the answer is the same. One that is not written as we write them is not ours. */
+/** Whatever is wrong with a link, the answer is the same. A link that is not written as we write them is not ours. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 
 const of = (form: RegExp, schema: TString) =>
@@ -54,8 +48,11 @@ const fromLink = () => Type.String({ description: 'From the link.' });
 
 const params = worded(
   Type.Object({
-    job_id: of(uuid, Type.String(jobIdOptions)),
-    // Postgres would refuse to look for U+0000.
+    job_id: of(
+      /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+      Type.String({ format: 'uuid', description: 'ID of the export.' }),
+    ),
+    // PostgreSQL would refuse to look for U+0000.
     filename: of(
       /^[^\0]*$/,
       Type.String({ description: 'Name of the file.', examples: ['users.ndjson.gz'] }),
@@ -66,80 +63,67 @@ const params = worded(
 
 const query = worded(
   Type.Object({
-    expires: of(expiry, fromLink()),
-    key: Type.Optional(of(keyForm, fromLink())),
+    expires: of(/^[1-9]\d{0,11}$/, fromLink()),
+    key: Type.Optional(of(/^\w{1,64}$/, fromLink())),
     signature: fromLink(),
   }),
   noSuchFile,
 );
 
-const downloadFileSchema = {
+const download = route({
+  at: 'GET /api/v1/analytics/exports/files/:job_id/:filename',
   operationId: 'downloadExportFile',
+  tag: 'exports',
   summary: 'Download a file of an export',
   description:
-    'What the links of an export lead to. No key is needed: it is the link that authorises, until it expires or the key that asked for it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are understood; the ETag is the SHA-256 of the file.',
-  tags: ['exports'],
+    'Serves the links of an export. No key is required: the link itself authorises, until it expires or the key that requested it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are supported; the ETag is the SHA-256 of the file.',
+  access: 'open',
   security: [],
   params,
-  querystring: query,
-  headers: Type.Object({
+  query,
+  headers: {
     Range: Type.Optional(
-      Type.String({
-        description: 'The part that is wanted: one range of bytes.',
-        examples: ['bytes=1048576-'],
-      }),
+      Type.String({ description: 'The requested part: one range of bytes.', examples: ['bytes=1048576-'] }),
     ),
     'If-Range': Type.Optional(
       Type.String({
-        description: 'The ETag of the file that the part belongs to; of another file all is sent.',
+        description: 'ETag of the file that the part belongs to. If the file is another, all of it is sent.',
       }),
     ),
     ...conditionHeaders,
-  }),
-  response: {
-    200: { description: 'The file.', headers: named(...fileHeaders), content },
-    206: { description: 'A part of it.', headers: named(...fileHeaders, 'Content-Range'), content },
-    304: { type: 'null', description: 'The caller has it already.', headers: named('ETag') },
-    ...errorAnswers(
-      'invalid_field',
-      'not_found',
-      'route_not_found',
-      'link_expired',
-      'job_expired',
-      'range_not_satisfiable',
-      'rate_limited',
-      'internal_error',
-      'unavailable',
-    ),
   },
-} satisfies FastifySchema;
+  answer: { description: 'The file.', headers: fileHeaders, content },
+  answers: {
+    206: { description: 'A part of the file.', headers: named(...fileHeaders, 'Content-Range'), content },
+    304: { type: 'null', description: 'The caller has the file already.', headers: named('ETag') },
+  },
+  refuses: [
+    'link_expired',
+    'job_expired',
+    'range_not_satisfiable',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+  ],
+  handle:
+    (system) =>
+    async ({ request, reply, params: { job_id: jobId, filename }, query }) => {
+      const { expires, key: keyId = null, signature } = query;
+      const link = { jobId, filename, expires, keyId, signature };
+      const file = await findLinkedFile(system, link, system.config.apiKey);
+      const etag = `"${file.sha256}"`;
+      reply.header('etag', etag);
+      if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+      const range = wantedRange(request, file, etag);
+      if (range === 'unsatisfiable') {
+        reply.header('content-range', `bytes */${file.bytes}`);
+        throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
+      }
+      return sendFile(system, request, reply, file, range);
+    },
+});
 
-interface Link {
-  Params: Static<typeof params>;
-  Querystring: Static<typeof query>;
-}
-
-/** Names no scope: it is the link that authorises, as long as the key is valid that it was given to. */
-export function downloadExportFile(app: FastifyInstance, system: System): void {
-  const path = '/api/v1/analytics/exports/files/:job_id/:filename';
-  app.get<Link>(path, { schema: downloadFileSchema }, async (request, reply) => {
-    const { job_id: jobId, filename } = request.params;
-    const { expires, key: keyId = null, signature } = request.query;
-    const link = { jobId, filename, expires, keyId, signature };
-    const file = await findLinkedFile(system, link, system.config.apiKey);
-    const etag = `"${file.sha256}"`;
-    reply.header('etag', etag);
-    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-    const range = wantedRange(request, file, etag);
-    if (range === 'unsatisfiable') {
-      reply.header('content-range', `bytes */${file.bytes}`);
-      throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
-    }
-    return sendFile(system, request, reply, file, range);
-  });
-}
-
-/** A range of another version of the file is none: the caller gets all of this one. */
+/** A range of another version of the file does not count: the caller gets all of this one. */
 function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
   const condition = headers['if-range'];
   return condition === undefined || condition === etag ? readByteRange(headers.range, file.bytes) : null;
@@ -154,7 +138,7 @@ async function sendFile(
 ): Promise<FastifyReply> {
   const { start, end } = range ?? { start: 0, end: file.bytes };
   const isEmpty = request.method === 'HEAD' || start === end;
-  // A stream is what Fastify leaves the length of to us.
+  // For a stream, Fastify leaves the length to us.
   const body = isEmpty ? Readable.from([]) : await openLinkedFile(system, file, { start, end });
   if (range !== null) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.bytes}`);
   return reply
@@ -165,11 +149,6 @@ async function sendFile(
     .send(body);
 }
 
-/*
- * By hand and not by range-parser, which refuses what RFC 9110 wants answered: a suffix longer than the file, which is the whole
- * file, and a range that ends before it begins, which is none.
- */
-
 /** The bytes [start, end). */
 interface ByteRange {
   readonly start: number;
@@ -177,20 +156,21 @@ interface ByteRange {
 }
 
 /**
- * What a `Range` header asks for of `bytes` bytes: one part; null: the whole, also where it asks for several parts or cannot be
- * read, which a server may ignore; `unsatisfiable`: nothing that is there.
+ * Reads a `Range` header for a file of `bytes` bytes. Returns `null` for the whole file, also if the header names several parts or
+ * cannot be read, which a server may ignore. By hand and not by range-parser, which refuses what RFC 9110 wants answered: a suffix
+ * longer than the file, which is the whole file, and a range that ends before it begins, which is none.
  */
 function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');
   const [, first = '', last = ''] = match ?? [];
   if (first === '' && last === '') return null;
-  if (first === '') return lastBytes(Number(last), bytes);
+  if (first === '') {
+    if (Number(last) === 0 || bytes === 0) return 'unsatisfiable';
+    return { start: Math.max(0, bytes - Number(last)), end: bytes };
+  }
   const [start, end] = [Number(first), last === '' ? bytes : Math.min(Number(last) + 1, bytes)];
   if (last !== '' && Number(last) < start) return null;
   return start < bytes ? { start, end } : 'unsatisfiable';
 }
 
-function lastBytes(count: number, bytes: number): ByteRange | 'unsatisfiable' {
-  if (count === 0 || bytes === 0) return 'unsatisfiable';
-  return { start: Math.max(0, bytes - count), end: bytes };
-}
+export const exportFileRoutes: readonly Route[] = [download];

@@ -1,10 +1,8 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { createdExport, exportItem, exportJob, exportPreview } from '../../api/export.ts';
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
-import type { System } from '../../context.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, PREVIEWED_ROWS } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, PREVIEWED_ROWS } from '../../domain/limits.ts';
 import { cancelExport } from '../../export/end-export.ts';
 import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
 import {
@@ -17,236 +15,181 @@ import { previewExport } from '../../export/preview-export.ts';
 import { exportRequest } from '../../export/read-request.ts';
 import { requestExport } from '../../export/request-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
-import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
-import { callerEnvironment, callerKeyId, callerOrigin, environmentId } from '../plugins/auth.ts';
+import { jobPage, linkNext, pageBytes, readJobCursor, writeJobCursor } from '../page.ts';
+import { jobParameters, readSeveral, statusParameter } from '../parameters.ts';
+import { callerEnvironment, callerKeyId, callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { actionHeaders, bodyHeaders, idempotencyKeyOf, readIdempotency } from '../request-headers.ts';
-import { jobRefusals, named, readSeveral, refusals } from '../schemas/answers.ts';
-import { type ExportItem, jobIdOf, jobParameters, statusParameter } from '../schemas/job-record.ts';
+import { type Route, route } from '../route.ts';
 
-type CreatedExport = Static<typeof createdExport.schema>;
+const path = '/api/v1/analytics/exports';
 
-const createExportSchema = {
+const requestRefusals = [
+  'invalid_json',
+  'invalid_field',
+  'invalid_date',
+  'invalid_range',
+  'unknown_segment',
+  'unknown_event_type',
+  'upload_too_slow',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const;
+
+const create = route({
+  at: `POST ${path}`,
   operationId: 'createExport',
-  summary: 'Start an export',
+  tag: 'exports',
+  summary: 'Create an export',
   description:
-    'Writes users, companies and events, as they are at one moment, into files to download. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
-  tags: ['exports'],
-  headers: Type.Object(bodyHeaders),
-  body: {
-    content: {
-      'application/json': withExamples(exportRequest, {
-        everything: { summary: 'Everything there is', value: {} },
-        events: {
-          summary: 'One kind of event of a week, as CSV, and a message when it is done',
-          value: {
-            from: '2026-11-16',
-            to: '2026-11-22',
-            event_type: ['track'],
-            exclusions: 'user:test-*',
-            emails: ['ada@example.com'],
-            format: 'csv',
-          },
+    'Writes users, companies and events, as they are at one moment, to files that can be downloaded. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
+  access: 'export',
+  bodyKind: 'json',
+  headers: bodyHeaders,
+  content: {
+    'application/json': withExamples(exportRequest, {
+      everything: { summary: 'All data', value: {} },
+      events: {
+        summary: 'One kind of event in a week as CSV, with an e-mail at the end',
+        value: {
+          from: '2026-11-16',
+          to: '2026-11-22',
+          event_type: ['track'],
+          exclusions: 'user:test-*',
+          emails: ['ada@example.com'],
+          format: 'csv',
         },
-      }),
-    },
+      },
+    }),
   },
-  response: {
-    201: {
-      description: 'It is accepted, and runs in the background.',
-      content: { 'application/json': { schema: createdExport.ref } },
-    },
-    ...refusals(
-      'invalid_json',
-      'invalid_field',
-      'invalid_date',
-      'invalid_range',
-      'unknown_segment',
-      'unknown_event_type',
-      'upload_too_slow',
-      'idempotency_conflict',
-      'payload_too_large',
-      'unsupported_media_type',
-    ),
+  answer: {
+    status: 201,
+    description: 'The export is accepted and runs in the background.',
+    schema: createdExport.ref,
   },
-} satisfies FastifySchema;
+  refuses: [...requestRefusals, 'idempotency_conflict'],
+  handle:
+    (system) =>
+    async ({ request, environment, base }) => {
+      const body = bodyBytes(request);
+      const idempotency = readIdempotency(request, body);
+      await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
+      const jobId = await requestExport(system, environment, readJsonObject(body), idempotency, {
+        requestId: request.id,
+        origin: callerOrigin(request),
+      });
+      const found = await requireExport(system, environment, jobId);
+      return renderCreated(found, callerEnvironment(request), base());
+    },
+});
 
-export function createExport(scope: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'export' }, schema: createExportSchema } as const;
-  scope.post('/api/v1/analytics/exports', options, async (request, reply) => {
-    const environment = callerEnvironment(request);
-    const { environmentId } = environment;
-    const body = bodyBytes(request);
-    const idempotency = readIdempotency(request, body);
-    await requireQueueRoom(system.db, environmentId, idempotency?.key ?? null, system.config.maxQueuedJobs);
-    const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency, {
-      requestId: request.id,
-      origin: callerOrigin(request),
-    });
-    const found = await requireExport(system, environmentId, jobId);
-    return reply
-      .code(201)
-      .send(
-        renderCreated(found, environment, baseUrl(request, system.config.publicUrl)) satisfies CreatedExport,
-      );
-  });
-}
-
-const previewExportSchema = {
+const preview = route({
+  at: `POST ${path}/preview`,
   operationId: 'previewExport',
-  summary: 'Count what an export would hold',
-  description: `Takes the body of an export and starts none: how many rows it would have, about how large its files would be, and the first ${PREVIEWED_ROWS} rows of each, of one moment. What cannot be read within some seconds is 503; the export itself takes as long as it takes.`,
-  tags: ['exports'],
-  body: {
-    content: {
-      'application/json': withExamples(exportRequest, {
-        users: { summary: 'All users as CSV', value: { event_type: ['users'], format: 'csv' } },
-      }),
+  tag: 'exports',
+  summary: 'Preview an export',
+  description: `Takes the body of an export and starts none. Returns the number of rows, an estimate of the file sizes, and the first ${PREVIEWED_ROWS} rows of each file, all of one moment. Returns 503 if that takes more than some seconds; the export itself has no such limit.`,
+  access: 'export',
+  config: pageBytes,
+  bodyKind: 'json',
+  content: {
+    'application/json': withExamples(exportRequest, {
+      users: { summary: 'All users as CSV', value: { event_type: ['users'], format: 'csv' } },
+    }),
+  },
+  answer: { description: 'The preview.', schema: exportPreview.ref },
+  refuses: requestRefusals,
+  handle:
+    (system) =>
+    async ({ request, environment }) => {
+      const body = readJsonObject(bodyBytes(request));
+      const { files, request: asked, warnings } = await previewExport(system, environment, body);
+      return {
+        rows: files.reduce((sum, file) => sum + file.rows, 0),
+        is_exact: files.every((file) => file.isExact),
+        bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+        from: asked.from,
+        to: asked.to,
+        files: files.map(({ isExact, firstRows, dataset, rows, bytes, header }) => ({
+          ...{ dataset, rows, is_exact: isExact, bytes, header, first_rows: firstRows },
+        })),
+        warnings,
+      };
     },
-  },
-  response: {
-    200: { description: 'The preview.', content: { 'application/json': { schema: exportPreview.ref } } },
-    ...refusals(
-      'invalid_json',
-      'invalid_field',
-      'invalid_date',
-      'invalid_range',
-      'unknown_segment',
-      'unknown_event_type',
-      'upload_too_slow',
-      'payload_too_large',
-      'unsupported_media_type',
-    ),
-  },
-} satisfies FastifySchema;
+});
 
-export function previewExportRoute(scope: FastifyInstance, system: System): void {
-  const options = {
-    config: { scope: 'export', answerBytes: MAX_PAGE_BYTES },
-    schema: previewExportSchema,
-  } as const;
-  scope.post('/api/v1/analytics/exports/preview', options, async (request, reply) => {
-    const body = readJsonObject(bodyBytes(request));
-    const found = await previewExport(system, environmentId(request), body);
-    const files = found.files.map((file) => ({
-      dataset: file.dataset,
-      rows: file.rows,
-      is_exact: file.isExact,
-      bytes: file.bytes,
-      header: file.header,
-      first_rows: [...file.firstRows],
-    }));
-    const answer: Static<typeof exportPreview.schema> = {
-      rows: files.reduce((sum, file) => sum + file.rows, 0),
-      is_exact: files.every((file) => file.is_exact),
-      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
-      from: found.request.from,
-      to: found.request.to,
-      files,
-      warnings: [...found.warnings],
-    };
-    return reply.send(answer);
-  });
-}
-
-const query = listQuery({ ...jobPage, status: statusParameter('Only exports in this state.') });
-
-const listExportsSchema = {
+const list = route({
+  at: `GET ${path}/jobs`,
   operationId: 'listExports',
+  tag: 'exports',
   summary: 'List exports',
   description:
-    'The exports of the environment, newest first. The body is a bare array: the next page is in `Link`. Other parameters are refused.',
-  tags: ['exports'],
-  querystring: query,
-  response: {
-    200: {
-      description: 'A page of exports.',
-      headers: named('X-Total-Count', 'Link'),
-      content: { 'application/json': { schema: Type.Array(exportItem.ref) } },
-    },
-    ...refusals('invalid_field', 'invalid_cursor'),
+    'Lists the exports of the environment, newest first. The body is a bare array; the next page is in `Link`. Unknown parameters are refused.',
+  access: 'export',
+  config: pageBytes,
+  query: listQuery({ ...jobPage, status: statusParameter('Only return exports in this state.') }),
+  answer: {
+    description: 'A page of exports.',
+    headers: ['X-Total-Count', 'Link'],
+    schema: Type.Array(exportItem.ref),
   },
-} satisfies FastifySchema;
-
-/** Newest first; a bare array, its continuation in the headers. */
-export function listExportsRoute(app: FastifyInstance, system: System): void {
-  const options = {
-    config: { scope: 'export', answerBytes: MAX_PAGE_BYTES },
-    schema: listExportsSchema,
-  } as const;
-  app.get<{ Querystring: Static<typeof query> }>(
-    '/api/v1/analytics/exports/jobs',
-    options,
-    async (request, reply) => {
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = request.query;
-      const environment = callerEnvironment(request);
+  refuses: ['invalid_cursor'],
+  handle:
+    ({ reader }) =>
+    async (call) => {
+      const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = call.query;
       const filter = { statuses: readSeveral(status) };
       const after = readJobCursor(cursor);
-      const page = await pageExports(system.reader.db, environment.environmentId, filter, { limit, after });
-      const base = baseUrl(request, system.config.publicUrl);
-      reply.header('x-total-count', String(page.total));
-      if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
-      return reply.send(page.exports.map((each): ExportItem => renderExportItem(each, environment, base)));
+      const page = await pageExports(reader.db, call.environment, filter, { limit, after });
+      call.reply.header('x-total-count', String(page.total));
+      linkNext(call, page.next === null ? null : writeJobCursor(page.next));
+      const [environment, base] = [callerEnvironment(call.request), call.base()];
+      return page.exports.map((each) => renderExportItem(each, environment, base));
     },
-  );
-}
+});
 
-type ExportJob = Static<typeof exportJob.schema>;
-
-const showExportSchema = {
+/** The answer opens the data, so it takes the scope of exports. */
+const show = route({
+  at: `GET ${path}/jobs/:job_id`,
   operationId: 'showExport',
+  tag: 'exports',
   summary: 'Show an export',
-  description: 'How far it is and, once it is completed, links to its files: new ones at every request.',
-  tags: ['exports'],
+  description:
+    'Returns the progress of the export and, once it is completed, links to its files. Every request creates new links.',
+  access: 'export',
   params: jobParameters,
-  response: {
-    200: { description: 'The export.', content: { 'application/json': { schema: exportJob.ref } } },
-    ...jobRefusals(),
-  },
-} satisfies FastifySchema;
+  answer: { description: 'The export.', schema: exportJob.ref },
+  handle:
+    (system) =>
+    async ({ request, params, environment, base }) => {
+      const { linkTtlHours, apiKey } = system.config;
+      const found = await requireExport(system.reader, environment, params.job_id.toLowerCase());
+      const expireAt = linksExpireAt(system.files, linkTtlHours);
+      const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
+      return renderExport(found, callerEnvironment(request), links, base());
+    },
+});
 
-/** Its answer opens the data, so it wants the scope that exports want. */
-export function showExport(app: FastifyInstance, system: System): void {
-  const { config } = system;
-  const options = { config: { scope: 'export' }, schema: showExportSchema } as const;
-  app.get('/api/v1/analytics/exports/jobs/:job_id', options, async (request, reply) => {
-    const jobId = jobIdOf(request);
-    const environment = callerEnvironment(request);
-    const found = await requireExport(system.reader, environment.environmentId, jobId);
-    const base = baseUrl(request, config.publicUrl);
-    const expireAt = linksExpireAt(system.files, config.linkTtlHours);
-    const { apiKey } = config;
-    const links = await fileLinks({ ...system, apiKey }, found, base, expireAt, callerKeyId(request));
-    return reply.send(renderExport(found, environment, links, base) satisfies ExportJob);
-  });
-}
-
-const cancelExportSchema = {
+const cancel = route({
+  at: `POST ${path}/jobs/:job_id/cancel`,
   operationId: 'cancelExport',
+  tag: 'exports',
   summary: 'Cancel an export',
-  description: 'Stops an export that has not ended. What it has written is removed.',
-  tags: ['exports'],
+  description: 'Stops an export that has not ended, and removes what it has written.',
+  access: 'export',
   params: jobParameters,
-  headers: Type.Object(actionHeaders),
-  response: {
-    202: { description: 'It is cancelled.', content: { 'application/json': { schema: exportItem.ref } } },
-    ...jobRefusals('job_not_cancellable', 'idempotency_conflict'),
-  },
-} satisfies FastifySchema;
+  headers: actionHeaders,
+  answer: { status: 202, description: 'The export is cancelled.', schema: exportItem.ref },
+  refuses: ['job_not_cancellable', 'idempotency_conflict'],
+  handle:
+    (system) =>
+    async ({ request, params, environment, base }) => {
+      const jobId = params.job_id.toLowerCase();
+      await cancelExport(system, environment, jobId, idempotencyKeyOf(request));
+      const found = await requireExport(system, environment, jobId);
+      return renderExportItem(found, callerEnvironment(request), base());
+    },
+});
 
-export function cancelExportRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'export' }, schema: cancelExportSchema } as const;
-  app.post('/api/v1/analytics/exports/jobs/:job_id/cancel', options, async (request, reply) => {
-    const jobId = jobIdOf(request);
-    const environment = callerEnvironment(request);
-    const idempotencyKey = idempotencyKeyOf(request);
-    await cancelExport(system, environment.environmentId, jobId, idempotencyKey);
-    const found = await requireExport(system, environment.environmentId, jobId);
-    return reply
-      .code(202)
-      .send(
-        renderExportItem(found, environment, baseUrl(request, system.config.publicUrl)) satisfies ExportItem,
-      );
-  });
-}
+export const exportRoutes: readonly Route[] = [create, preview, list, show, cancel];

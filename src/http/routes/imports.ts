@@ -1,25 +1,22 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { inspection } from '../../api/inspection.ts';
 import { jobRecord } from '../../api/job.ts';
 import { importRecord } from '../../api/load.ts';
 import type { System } from '../../context.ts';
-import type { Mapped } from '../../domain/column-map.ts';
-import type { Entity } from '../../domain/entity.ts';
+import { type Entity, entities } from '../../domain/entity.ts';
 import { errorCodes, InputError } from '../../domain/errors.ts';
+import type { Mapped } from '../../domain/column-map.ts';
 import { convertingStore } from '../../load/accept-load.ts';
 import { inspectFile } from '../../load/inspect/inspect-file.ts';
-import { type renderFound, renderOffer, renderUnreadable } from '../../load/inspect/render-inspection.ts';
+import { renderOffer, renderUnreadable } from '../../load/inspect/render-inspection.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { findOffered, inspectAndOffer, type OfferedInspection } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
-import { baseUrl } from '../page.ts';
-import { environmentId } from '../plugins/auth.ts';
+import { abortWhenClosed } from '../gone-client.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { refusals } from '../schemas/answers.ts';
-import type { JobRecord } from '../schemas/job-record.ts';
+import { type Route, route } from '../route.ts';
 import {
   anyBody,
   archiveBody,
@@ -30,7 +27,6 @@ import {
   ndjsonBody,
   packedBody,
   tsvBody,
-  uploadAnswers,
   usersBody,
   workbookBody,
 } from '../upload/bodies.ts';
@@ -39,83 +35,31 @@ import { keepFile, receiveUpload } from '../upload/receive-upload.ts';
 import { keptLimits, storeKept, type UploadKind } from '../upload/upload.ts';
 
 /** Media types of a body that is the file of an import itself. */
-const importMediaTypes = {
-  csv: ['text/csv', 'text/tab-separated-values'],
-  ndjson: ['application/x-ndjson', 'application/ndjson', 'application/jsonl', 'application/x-jsonlines'],
-  json: ['application/json'],
-  packed: ['application/gzip', 'application/x-gzip'],
-  columnar: [
-    'application/vnd.apache.parquet',
-    'application/x-parquet',
-    'application/avro',
-    'application/vnd.apache.avro',
-  ],
-  workbook: ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
-  archive: ['application/zip'],
-  /** The content tells. */
-  any: ['application/octet-stream'],
-} as const;
-
-type ImportRecord = Static<typeof importRecord.schema>;
-
-const entities = ['users', 'companies', 'auto'] as const;
-
-const bodies = {
-  csv: csvBody,
-  ndjson: ndjsonBody,
-  packed: packedBody,
-  columnar: columnarBody,
-  workbook: workbookBody,
-  archive: archiveBody,
-  any: anyBody,
+const rawBodies: Readonly<Record<string, { readonly schema: TSchema }>> = {
+  'text/csv': csvBody,
+  'text/tab-separated-values': tsvBody,
+  'application/x-ndjson': ndjsonBody,
+  'application/ndjson': ndjsonBody,
+  'application/jsonl': ndjsonBody,
+  'application/x-jsonlines': ndjsonBody,
+  'application/gzip': packedBody,
+  'application/x-gzip': packedBody,
+  'application/vnd.apache.parquet': columnarBody,
+  'application/x-parquet': columnarBody,
+  'application/avro': columnarBody,
+  'application/vnd.apache.avro': columnarBody,
+  'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet': workbookBody,
+  'application/zip': archiveBody,
+  'application/octet-stream': anyBody,
 };
 
-/**
- * JSON is taken too, and left out here: generators make the type of a call from `application/json` wherever it is among the types
- * of a body, and have no call then that sends a file.
- */
-const rawBodies = Object.entries(bodies).flatMap(([kind, body]) =>
-  importMediaTypes[kind as keyof typeof bodies].map((mediaType) => [mediaType, body] as const),
-);
-
-/** Of an import, and of an inspection. */
-const importHeaders = Type.Object({
-  ...bodyHeaders,
-  'Content-Disposition': Type.Optional(
-    Type.String({
-      description: 'Names a file that is the body itself.',
-      examples: ['attachment; filename="users.csv"'],
-    }),
-  ),
-});
-
-const importParameters = optionFields({ ...uploadOptions(entities), ...importOptions });
-
-const importBody = {
-  content: {
-    'multipart/form-data': formBody(entities),
-    ...Object.fromEntries(rawBodies),
-    'text/tab-separated-values': tsvBody,
-  },
-};
-
-const createImportSchema = {
-  operationId: 'createImport',
-  summary: 'Import a file',
-  description:
-    'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is taken too, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Records that are refused do not fail the job; it reports them.',
-  tags: ['loads'],
-  headers: importHeaders,
-  querystring: importParameters,
-  body: importBody,
-  response: uploadAnswers(200, importRecord.ref, 'not_found', 'upload_incomplete'),
-} satisfies FastifySchema;
+const importEntities = ['users', 'companies', 'auto'] as const;
 
 export const importKind: UploadKind = {
   entity: null,
-  readOptions: optionsReader(entities, true),
-  mediaTypes: Object.values(importMediaTypes).flat(),
-  // A file that was saved by a spreadsheet, among others.
+  readOptions: optionsReader(importEntities, true),
+  mediaTypes: [...Object.keys(rawBodies), 'application/json'],
+  // What spreadsheets and other programs send for the same.
   otherMediaTypes: [
     'application/csv',
     'text/x-csv',
@@ -133,81 +77,103 @@ export const importKind: UploadKind = {
   named: { option: 'upload_id', store: storeKept },
 };
 
-/** A file of users or companies, in a form or as the body itself. */
-export function createImport(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: createImportSchema } as const;
-  app.post('/v1/imports', options, async (request, reply) => {
-    const load = await receiveUpload(system, request, 'import', importKind);
-    const job = renderLoad(load, baseUrl(request, system.config.publicUrl));
-    // The interface shows these two numbers as strings here, and here alone.
-    const answer: ImportRecord = {
-      ...job,
-      file_size: String(job.file_size),
-      total_rows: String(job.total_rows),
-    };
-    return reply.send(answer);
-  });
-}
-
-type Inspected = Static<typeof inspection.schema>;
-
-const inspectImportSchema = {
-  operationId: 'inspectImport',
-  summary: 'Inspect a file before it is loaded',
-  description: `Keeps the file for a day, looks at its beginning with the code that loads files, and loads nothing. Takes what \`POST /v1/imports\` takes; that one loads the file by its \`upload_id\`, with other options if need be.`,
-  tags: ['loads'],
-  headers: importHeaders,
-  querystring: importParameters,
-  body: importBody,
-  response: {
-    200: {
-      description: 'What the file holds. The file is kept.',
-      content: { 'application/json': { schema: inspection.ref } },
-    },
-    ...refusals(
-      'invalid_field',
-      'missing_field',
-      'empty_file',
-      'not_found',
-      'upload_too_slow',
-      'upload_incomplete',
-      'payload_too_large',
-      'unsupported_media_type',
+/** An import and an inspection take the same. */
+const takesFile = {
+  tag: 'loads',
+  access: 'import',
+  bodyKind: 'form',
+  headers: {
+    ...bodyHeaders,
+    'Content-Disposition': Type.Optional(
+      Type.String({
+        description: 'Name of a file that is the body itself.',
+        examples: ['attachment; filename="users.csv"'],
+      }),
     ),
   },
-} satisfies FastifySchema;
+  query: optionFields({ ...uploadOptions(importEntities), ...importOptions }),
+  // JSON is taken too, and left out here: generators derive the type of a call from `application/json` wherever a body has it, and
+  // would then have no call that sends a file.
+  content: { 'multipart/form-data': formBody(importEntities), ...rawBodies },
+} as const;
 
-/** What a file holds, and what would become of it. */
-export function inspectImport(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: inspectImportSchema } as const;
-  app.post('/v1/imports/inspect', options, async (request, reply) => {
-    const { kept, options: given } = await keepFile(system, request, importKind);
-    const found = await inspect(system, environmentId(request), kept, given);
-    const { uploadId, filename, fileSize, sha256, expiresAt } = kept;
-    const about = {
-      upload_id: uploadId,
-      expires_at: expiresAt.toISOString(),
-      filename,
-      file_size: fileSize,
-      sha256,
-    };
-    if (found instanceof InputError) {
-      return reply.send({ ...about, ...renderUnreadable(found, given.mapping) } satisfies Inspected);
-    }
-    const rest = { ...about, ...renderOffer(found) } satisfies Omit<Inspected, Written>;
-    const json = [Buffer.from(`${JSON.stringify(rest).slice(0, -1)},`), found.found.json.subarray(1)];
-    return reply.type('application/json; charset=utf-8').send(Buffer.concat(json));
-  });
-}
+const uploadRefusals = [
+  'invalid_json',
+  'missing_field',
+  'empty_file',
+  'unrecognised_columns',
+  'unsupported_format',
+  'upload_too_slow',
+  'idempotency_conflict',
+  'duplicate_file',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const;
 
-/** The members of the answer that are written where the file is read. */
-type Written = keyof ReturnType<typeof renderFound>;
+const isAccepted = 'The file was received completely and is stored; the job that loads it is queued.';
+
+const createImport = route({
+  ...takesFile,
+  at: 'POST /v1/imports',
+  operationId: 'createImport',
+  summary: 'Import a file',
+  description:
+    'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is accepted, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Refused records do not fail the job; the job reports them.',
+  answer: { description: isAccepted, schema: importRecord.ref },
+  refuses: [...uploadRefusals, 'not_found', 'upload_incomplete'],
+  handle:
+    (system) =>
+    async ({ request, base }) => {
+      const job = renderLoad(await receiveUpload(system, request, 'import', importKind), base());
+      // The interface shows these two numbers as strings here, and nowhere else.
+      return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
+    },
+});
+
+const inspectImport = route({
+  ...takesFile,
+  at: 'POST /v1/imports/inspect',
+  operationId: 'inspectImport',
+  summary: 'Inspect a file before it is loaded',
+  description:
+    'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
+  answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
+  refuses: [
+    'missing_field',
+    'empty_file',
+    'not_found',
+    'upload_too_slow',
+    'upload_incomplete',
+    'payload_too_large',
+    'unsupported_media_type',
+  ],
+  handle:
+    (system) =>
+    async ({ request, reply, environment }) => {
+      const { kept, options: given } = await keepFile(system, request, importKind);
+      const { signal } = abortWhenClosed(reply);
+      const found = await inspect(system, environment, kept, given, signal);
+      const about = {
+        upload_id: kept.uploadId,
+        expires_at: kept.expiresAt.toISOString(),
+        filename: kept.filename,
+        file_size: kept.fileSize,
+        sha256: kept.sha256,
+      };
+      if (found instanceof InputError) return { ...about, ...renderUnreadable(found, given.mapping) };
+      // The other members were written where the file was read.
+      const rest = JSON.stringify({ ...about, ...renderOffer(found) });
+      const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.found.json.subarray(1)]);
+      return reply.type('application/json; charset=utf-8').send(json);
+    },
+});
 
 async function inspect(
   system: System,
   environment: number,
   kept: WholeUpload,
   { load, format, filename, mapping }: UploadOptions,
+  signal: AbortSignal,
 ): Promise<OfferedInspection<RenderedInspection> | InputError> {
   const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
   const limits = keptLimits(system, kept);
@@ -216,7 +182,6 @@ async function inspect(
     try {
       const { chunkBytes } = system.config;
       const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
-      const { signal } = new AbortController();
       const options = { ...asked, map, mapSays };
       const store = convertingStore(system, environment);
       const lookAt = lookIn(system.sandboxes, environment);
@@ -230,37 +195,24 @@ async function inspect(
     const asked = { ...load, format: format ?? null };
     return await inspectAndOffer(look, asked, mapping, find);
   } catch (error) {
-    // It is kept all the same: other options may read it. Unless it was removed meanwhile.
-    if (error instanceof InputError && error.status !== errorCodes.not_found) return error;
+    // The file is kept all the same: other options may read it. Unless it was removed meanwhile, or nobody waits for the answer.
+    if (error instanceof InputError && error.status !== errorCodes.not_found && !signal.aborted) return error;
     throw error;
   }
 }
 
-const bulkIdentifySchema = {
-  users: describe('users', 'bulkIdentifyUsers', usersBody, 'user_id,name\nu1,Ada Lovelace\n'),
-  companies: describe(
-    'companies',
-    'bulkIdentifyCompanies',
-    companiesBody,
-    'company_id,name\nacme,Acme GmbH\n',
-  ),
-} satisfies Record<Entity, FastifySchema>;
-
-function describe(entity: Entity, operationId: string, body: object, exampleFile: string): FastifySchema {
-  return {
-    operationId,
-    summary: `Identify ${entity} in bulk`,
-    description: `Starts a job that loads an array of ${entity} of any length, or a file of them in a form. Items that are refused do not fail the job; it reports them.`,
-    tags: ['loads'],
-    headers: Type.Object(bodyHeaders),
-    querystring: optionFields(uploadOptions([entity])),
-    body: { content: { 'application/json': body, 'multipart/form-data': formBody([entity], exampleFile) } },
-    response: uploadAnswers(202, jobRecord.ref),
-  };
-}
+const bulk = {
+  users: { operationId: 'bulkIdentifyUsers', body: usersBody, example: 'user_id,name\nu1,Ada Lovelace\n' },
+  companies: {
+    operationId: 'bulkIdentifyCompanies',
+    body: companiesBody,
+    example: 'company_id,name\nacme,Acme GmbH\n',
+  },
+} as const satisfies Record<Entity, object>;
 
 /** `{"users":[…]}` or `{"companies":[…]}` of any length, or a file of one of them in a form. */
-export function bulkIdentify(app: FastifyInstance, system: System, entity: Entity): void {
+function bulkIdentify(entity: Entity): Route {
+  const { operationId, body, example } = bulk[entity];
   const type = `bulk_identify_${entity}` as const;
   const kind: UploadKind = {
     entity,
@@ -269,11 +221,24 @@ export function bulkIdentify(app: FastifyInstance, system: System, entity: Entit
     otherMediaTypes: [],
     defaultFilename: `${type}.json`,
   };
-  const options = { config: { scope: 'import' }, schema: bulkIdentifySchema[entity] } as const;
-  app.post(`/v1/${entity}/bulk_identify`, options, async (request, reply) => {
-    const load = await receiveUpload(system, request, type, kind);
-    return reply
-      .code(202)
-      .send(renderLoad(load, baseUrl(request, system.config.publicUrl)) satisfies JobRecord);
+  return route({
+    at: `POST /v1/${entity}/bulk_identify`,
+    operationId,
+    tag: 'loads',
+    summary: `Identify ${entity} in bulk`,
+    description: `Starts a job that loads an array of ${entity} of any length, or a file of them in a form. Refused items do not fail the job; the job reports them.`,
+    access: 'import',
+    bodyKind: 'form',
+    headers: bodyHeaders,
+    query: optionFields(uploadOptions([entity])),
+    content: { 'application/json': body, 'multipart/form-data': formBody([entity], example) },
+    answer: { status: 202, description: isAccepted, schema: jobRecord.ref },
+    refuses: uploadRefusals,
+    handle:
+      (system) =>
+      async ({ request, base }) =>
+        renderLoad(await receiveUpload(system, request, type, kind), base()),
   });
 }
+
+export const importRoutes: readonly Route[] = [createImport, inspectImport, ...entities.map(bulkIdentify)];

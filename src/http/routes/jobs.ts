@@ -1,9 +1,8 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { deletionJobDetail, type idOutcome, outcomePage } from '../../api/deletion.ts';
+import { deletionJobDetail, outcomePage } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
 import { jobHistory, jobListItem } from '../../api/job.ts';
-import { chunkPage, jobDetail, type loadChunk } from '../../api/load.ts';
+import { chunkPage, jobDetail } from '../../api/load.ts';
 import { withExamples } from '../../api/schema.ts';
 import {
   jobTypes,
@@ -12,95 +11,92 @@ import {
   renderJobListItem,
   requireJob,
 } from '../../background-jobs/jobs.ts';
-import type { System } from '../../context.ts';
 import {
   exportOutcomes,
   listOutcomes,
   renderOutcome,
   requireDeletion,
 } from '../../deletion/inspect-deletions.ts';
-import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
 import { type JobFilter, readChunks, readJobHistory } from '../../postgres/stores/background-jobs.ts';
-import { ruled, textProblem, worded } from '../../validation.ts';
-import { addRowsOfJob, rowQuery } from '../job-rows.ts';
+import { ruled, worded } from '../../validation.ts';
+import { answerRows, rowQuery } from '../job-rows.ts';
 import {
-  baseUrl,
   jobPage,
-  nextLink,
+  linkNext,
+  pageBytes,
   readJobCursor,
   readRowCursor,
   sendEnvelope,
   writeJobCursor,
   writeRowCursor,
 } from '../page.ts';
-import { environmentId } from '../plugins/auth.ts';
+import { jobParameters, readSeveral, severalOf, statusParameter, textParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { jobRefusals, named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
-import { jobIdOf, jobParameters, statusParameter } from '../schemas/job-record.ts';
+import { type Route, route } from '../route.ts';
 
-type JobListItem = Static<typeof jobListItem.schema>;
+function acceptedAt(name: string, description: string, example: string) {
+  const message = `${name} is YYYY-MM-DD or an ISO 8601 instant`;
+  const text = Type.String({ description, examples: [example] });
+  return Type.Optional(
+    worded(
+      ruled(text, (value) => (readInstant(value) === null ? message : null)),
+      { says: { code: 'invalid_date', message } },
+    ),
+  );
+}
 
-const notSince = 'since is YYYY-MM-DD or an ISO 8601 instant';
-
-const since = Type.String({
-  description:
-    'Only jobs accepted at or after this: `YYYY-MM-DD`, or an ISO 8601 instant, UTC unless it says otherwise.',
-  examples: ['2026-11-20T12:00:00Z'],
-});
-
-const notUntil = 'until is YYYY-MM-DD or an ISO 8601 instant';
-
-/** What jobs are found by, in a query or in the filter of a request. */
+/** Filters of jobs, in a query or in the body of a request. */
 export const jobFilterFields = {
-  status: statusParameter('Only jobs in this state.'),
-  type: severalOf('type', jobTypes, 'Only jobs of this type.'),
-  since: Type.Optional(
-    worded(
-      ruled(since, (text) => (readInstant(text) === null ? notSince : null)),
-      { says: { code: 'invalid_date', message: notSince } },
-    ),
+  status: statusParameter('Only return jobs in this state.'),
+  type: severalOf('type', jobTypes, 'Only return jobs of this type.'),
+  since: acceptedAt(
+    'since',
+    'Only return jobs accepted at or after this time: `YYYY-MM-DD`, or an ISO 8601 instant, in UTC unless it has an offset.',
+    '2026-11-20T12:00:00Z',
   ),
-  until: Type.Optional(
-    worded(
-      ruled(
-        Type.String({ description: 'Only jobs accepted before this; as `since`.', examples: ['2026-11-21'] }),
-        (text) => (readInstant(text) === null ? notUntil : null),
-      ),
-      { says: { code: 'invalid_date', message: notUntil } },
-    ),
+  until: acceptedAt('until', 'Only return jobs accepted before this time; as `since`.', '2026-11-21'),
+  filename: textParameter(
+    'filename',
+    MAX_FILTER_BYTES,
+    'Only return loads whose file name contains this text, ignoring case.',
   ),
-  filename: filterText('filename', 'Only loads with this in the name of their file, in any case.'),
   sha256: Type.Optional(
     worded(
       Type.String({
         pattern: '^[0-9a-fA-F]{64}$',
-        description: 'Only loads of a file with these bytes, as received.',
+        description: 'Only return loads of a file with this SHA-256, as received.',
         examples: ['3b'.repeat(32)],
       }),
       'sha256 has 64 hexadecimal digits',
     ),
   ),
-  key: filterText('key', 'Only jobs that were started with the API key of this id.'),
-  request_id: filterText('request_id', 'Only jobs of the request with this `x-request-id`.'),
+  key: textParameter('key', MAX_FILTER_BYTES, 'Only return jobs started with the API key of this ID.'),
+  request_id: textParameter(
+    'request_id',
+    MAX_FILTER_BYTES,
+    'Only return jobs of the request with this `x-request-id`.',
+  ),
   has_rejects: Type.Optional(
     worded(
       Type.Literal('true', {
-        description: '`true`: only completed loads with refused records that have not been mended.',
+        description: '`true`: only return completed loads with refused records that have not been mended.',
       }),
       'has_rejects is true',
     ),
   ),
-  idempotency_key: filterText(
+  idempotency_key: textParameter(
     'idempotency_key',
-    'Only the job of the request with this `Idempotency-Key`, in the last 24 hours.',
+    MAX_FILTER_BYTES,
+    'Only return the job of the request with this `Idempotency-Key`, in the last 24 hours.',
   ),
 };
 
 const query = listQuery({ ...jobPage, ...jobFilterFields });
 
-/** What a request says of jobs, as the ledger is asked for it. */
-export function readJobFilter(given: JobFilterFields): JobFilter {
+/** Reads the filters of a request as the ledger is asked. */
+export function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
   return {
     types: readSeveral(type),
@@ -116,58 +112,11 @@ export function readJobFilter(given: JobFilterFields): JobFilter {
   };
 }
 
-export type JobFilterFields = Omit<Static<typeof query>, 'limit' | 'cursor'>;
-
-function filterText(name: string, description: string) {
-  const text = ruled(Type.String({ description }), (value) => {
-    const problem = textProblem(value, MAX_FILTER_BYTES);
-    return problem === null ? null : `${name} ${problem}`;
-  });
-  return Type.Optional(
-    worded(text, {
-      says: (value) => ({ message: `${name} ${textProblem(String(value), MAX_FILTER_BYTES)}` }),
-    }),
-  );
-}
-
-const listJobsSchema = {
-  operationId: 'listJobs',
-  summary: 'List background jobs',
-  description:
-    'The jobs of the environment, newest first. The body is a bare array: the next page is in `Link`. A body of the request is ignored; other parameters are refused.',
-  tags: ['jobs'],
-  querystring: query,
-  response: {
-    200: {
-      description: 'A page of jobs.',
-      headers: named('X-Total-Count', 'Link'),
-      content: { 'application/json': { schema: Type.Array(jobListItem.ref) } },
-    },
-    ...refusals('invalid_field', 'invalid_cursor', 'invalid_date'),
-  },
-} satisfies FastifySchema;
-
-/** Newest first; a bare array, its continuation in the headers. */
-export function listJobsRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'read', answerBytes: MAX_PAGE_BYTES }, schema: listJobsSchema } as const;
-  app.get<{ Querystring: Static<typeof query> }>('/v1/background_jobs', options, async (request, reply) => {
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = request.query;
-    const filter = readJobFilter(given);
-    const after = readJobCursor(cursor);
-    const page = await listJobs(system.reader, environmentId(request), filter, { limit, after });
-    const base = baseUrl(request, system.config.publicUrl);
-    reply.header('x-total-count', String(page.total));
-    if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
-    const now = new Date();
-    return reply.send(page.jobs.map((job): JobListItem => renderJobListItem(job, base, now)));
-  });
-}
-
 const instant = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** `YYYY-MM-DD` (from its beginning, in UTC) or an ISO 8601 instant, in UTC unless it says otherwise; null for what is neither. */
+/** Reads `YYYY-MM-DD` (from its beginning, in UTC) or an ISO 8601 instant, in UTC unless it has an offset; `null` for any other text. */
 function readInstant(text: string): Date | null {
-  // A plus sign that was not escaped reaches us as a blank; one before a time of day stands further left.
+  // A plus sign that was not escaped reaches us as a blank; the blank before a time of day stands further left.
   const repaired = text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;
   const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i.test(repaired.slice(10)) ? repaired : `${repaired}Z`;
   const date = new Date(repaired.length === 10 ? repaired : zoned.replace(' ', 'T'));
@@ -177,177 +126,153 @@ function readInstant(text: string): Date | null {
   return null;
 }
 
-type JobDetail = Static<typeof jobDetail.schema>;
+const list = route({
+  at: 'GET /v1/background_jobs',
+  operationId: 'listJobs',
+  tag: 'jobs',
+  summary: 'List background jobs',
+  description:
+    'Lists the jobs of the environment, newest first. The body is a bare array; the next page is in `Link`. A request body is ignored; unknown parameters are refused.',
+  access: 'read',
+  config: pageBytes,
+  query,
+  answer: {
+    description: 'A page of jobs.',
+    headers: ['X-Total-Count', 'Link'],
+    schema: Type.Array(jobListItem.ref),
+  },
+  refuses: ['invalid_cursor', 'invalid_date'],
+  handle:
+    ({ reader }) =>
+    async (call) => {
+      const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = call.query;
+      const after = readJobCursor(cursor);
+      const page = await listJobs(reader, call.environment, readJobFilter(given), { limit, after });
+      call.reply.header('x-total-count', String(page.total));
+      linkNext(call, page.next === null ? null : writeJobCursor(page.next));
+      const [base, now] = [call.base(), new Date()];
+      return page.jobs.map((job) => renderJobListItem(job, base, now));
+    },
+});
 
-type ExportJobDetail = Static<typeof exportJobDetail.schema>;
-
-type DeletionJobDetail = Static<typeof deletionJobDetail.schema>;
-
-const showJobSchema = {
+const show = route({
+  at: 'GET /v1/background_jobs/:job_id',
   operationId: 'showJob',
+  tag: 'jobs',
   summary: 'Show a background job',
-  description: 'The job with its progress, its counts and, if it failed, why.',
-  tags: ['jobs'],
+  description: 'Returns the job with its progress, its counts and, if it failed, the reason.',
+  access: 'read',
   params: jobParameters,
-  response: {
-    200: {
-      description: 'The job.',
-      content: {
-        'application/json': {
-          schema: Type.Union([jobDetail.ref, exportJobDetail.ref, deletionJobDetail.ref]),
-        },
-      },
-    },
-    ...jobRefusals(),
+  answer: {
+    description: 'The job.',
+    schema: Type.Union([jobDetail.ref, exportJobDetail.ref, deletionJobDetail.ref]),
   },
-} satisfies FastifySchema;
+  handle:
+    ({ reader }) =>
+    async ({ params, environment, base }) => {
+      const job = await requireJob(reader, environment, params.job_id.toLowerCase());
+      return renderJobDetail(reader, environment, job, base());
+    },
+});
 
-export function showJob(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'read' }, schema: showJobSchema } as const;
-  app.get('/v1/background_jobs/:job_id', options, async (request, reply) => {
-    const jobId = jobIdOf(request);
-    const environment = environmentId(request);
-    const job = await requireJob(system.reader, environment, jobId);
-    const base = baseUrl(request, system.config.publicUrl);
-    const detail: JobDetail | ExportJobDetail | DeletionJobDetail = await renderJobDetail(
-      system.reader,
-      environment,
-      job,
-      base,
-    );
-    return reply.send(detail);
-  });
-}
-
-const showHistorySchema = {
+const showHistory = route({
+  at: 'GET /v1/background_jobs/:job_id/history',
   operationId: 'showJobHistory',
-  summary: 'Show what came before a background job',
+  tag: 'jobs',
+  summary: 'Show the history of a background job',
   description:
-    'Who or what started it, by which request and with which parameters; and when it reached each phase.',
-  tags: ['jobs'],
+    'Returns what started the job, the request and its parameters, and when the job reached each phase.',
+  access: 'read',
   params: jobParameters,
-  response: {
-    200: { description: 'The history.', content: { 'application/json': { schema: jobHistory.ref } } },
-    ...jobRefusals(),
-  },
-} satisfies FastifySchema;
+  answer: { description: 'The history.', schema: jobHistory.ref },
+  handle:
+    ({ reader }) =>
+    async ({ params, environment }) => {
+      const jobId = params.job_id.toLowerCase();
+      const found = await readJobHistory(reader.db, environment, jobId);
+      return {
+        job_id: jobId,
+        request_id: found.requestId,
+        origin: found.origin,
+        parameters: found.parameters,
+        parameters_cut: found.isCut,
+        phases: found.phases.map(({ phase, at }) => ({ phase, at: at.toISOString() })),
+      };
+    },
+});
 
-export function showHistory(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'read' }, schema: showHistorySchema } as const;
-  app.get('/v1/background_jobs/:job_id/history', options, async (request, reply) => {
-    const jobId = jobIdOf(request);
-    const { requestId, origin, parameters, isCut, phases } = await readJobHistory(
-      system.reader.db,
-      environmentId(request),
-      jobId,
-    );
-    const answer: Static<typeof jobHistory.schema> = {
-      job_id: jobId,
-      request_id: requestId,
-      origin,
-      parameters,
-      parameters_cut: isCut,
-      phases: phases.map(({ phase, at }) => ({ phase, at: at.toISOString() })),
-    };
-    return reply.send(answer);
-  });
-}
+/** The highest position of a chunk or of an ID. */
+const lastPosition = 2 ** 31 - 1;
 
-const listChunksSchema = {
+const listChunks = route({
+  at: 'GET /v1/background_jobs/:job_id/chunks',
   operationId: 'listChunks',
+  tag: 'jobs',
   summary: 'List the chunks of a load',
-  description: 'In the order of the file: who does each, who did it, and how long that took.',
-  tags: ['jobs'],
+  description: 'Lists the chunks in the order of the file, each with its worker and its duration.',
+  access: 'read',
+  config: pageBytes,
   params: jobParameters,
-  querystring: rowQuery,
-  response: {
-    200: {
-      description: 'A page of chunks.',
-      headers: named('Link'),
-      content: { 'application/json': { schema: chunkPage.ref } },
+  query: rowQuery,
+  answer: { description: 'A page of chunks.', headers: ['Link'], schema: chunkPage.ref },
+  refuses: ['invalid_cursor'],
+  handle:
+    ({ reader }) =>
+    async (call) => {
+      const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
+      const after = Math.min(readRowCursor(cursor) ?? 0, lastPosition);
+      const jobId = call.params.job_id.toLowerCase();
+      const page = await readChunks(reader.db, call.environment, jobId, { limit, after });
+      return sendEnvelope(call, {
+        items: page.chunks.map((chunk) => JSON.stringify(renderLiveChunk(chunk))),
+        next: page.more ? writeRowCursor(after + page.chunks.length) : null,
+        limit,
+        more: { total_count: page.total },
+      });
     },
-    ...jobRefusals('invalid_cursor'),
-  },
-} satisfies FastifySchema;
+});
 
-interface ChunksRequest {
-  Params: Static<typeof jobParameters>;
-  Querystring: Static<typeof rowQuery>;
-}
-
-export function listChunksRoute(app: FastifyInstance, system: System): void {
-  const options = {
-    config: { scope: 'read', answerBytes: MAX_PAGE_BYTES },
-    schema: listChunksSchema,
-  } as const;
-  app.get<ChunksRequest>('/v1/background_jobs/:job_id/chunks', options, async (request, reply) => {
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = request.query;
-    const after = Math.min(readRowCursor(cursor) ?? 0, lastChunk);
-    const page = await readChunks(system.reader.db, environmentId(request), jobIdOf(request), {
-      limit,
-      after,
-    });
-    const items = page.chunks.map((chunk): Static<typeof loadChunk.schema> => renderLiveChunk(chunk));
-    return sendEnvelope(request, reply, system.config.publicUrl, {
-      items: items.map((item) => JSON.stringify(item)),
-      next: page.more ? writeRowCursor(after + items.length) : null,
-      limit,
-      more: { total_count: page.total },
-    });
-  });
-}
-
-/** There can be none beyond it. */
-const lastChunk = 2 ** 31 - 1;
-
-type IdOutcomeItem = Static<typeof idOutcome.schema>;
-
-const listOutcomesSchema = {
+const listOutcomesRoute = route({
+  at: 'GET /v1/background_jobs/:job_id/outcomes',
   operationId: 'listOutcomes',
-  summary: 'List what became of the ids of a deletion',
+  tag: 'deletions',
+  summary: 'List the outcomes of a deletion',
   description:
-    'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON.',
-  tags: ['deletions'],
+    'Returns the outcome of each ID: a page of them as JSON, or all of them as CSV or NDJSON, depending on `Accept`. JSON is the default.',
+  access: 'read',
+  config: pageBytes,
   params: jobParameters,
-  querystring: rowQuery,
-  response: {
-    200: {
-      description:
-        'The outcomes, in the order of the request. `Link` comes with JSON, `Content-Disposition` with files.',
-      headers: named('Link', 'Content-Disposition', 'Vary'),
-      content: {
-        'application/json': { schema: outcomePage.ref },
-        'text/csv': withExamples(
-          Type.String({ description: 'The columns `id`, `outcome`, `events`, `users`.' }),
-          { outcomes: { summary: 'One id', value: 'id,outcome,events,users\nu1,deleted,3,0\n' } },
-        ),
-        'application/x-ndjson': withExamples(Type.String({ description: 'The items of the JSON pages.' }), {
-          outcomes: {
-            summary: 'One id',
-            value: '{"id":"u1","outcome":"deleted","events":3,"users":0}\n',
-          },
-        }),
-      },
+  query: rowQuery,
+  answer: {
+    description:
+      'The outcomes, in the order of the request. `Link` comes with JSON, `Content-Disposition` with files.',
+    headers: ['Link', 'Content-Disposition', 'Vary'],
+    content: {
+      'application/json': { schema: outcomePage.ref },
+      'text/csv': withExamples(
+        Type.String({ description: 'The columns `id`, `outcome`, `events` and `users`.' }),
+        { outcomes: { summary: 'One ID', value: 'id,outcome,events,users\nu1,deleted,3,0\n' } },
+      ),
+      'application/x-ndjson': withExamples(Type.String({ description: 'The items of the JSON pages.' }), {
+        outcomes: { summary: 'One ID', value: '{"id":"u1","outcome":"deleted","events":3,"users":0}\n' },
+      }),
     },
-    ...jobRefusals('invalid_cursor'),
   },
-} satisfies FastifySchema;
+  refuses: ['invalid_cursor'],
+  handle: (system) =>
+    answerRows({
+      name: 'outcomes',
+      lastPosition,
+      list: async (environmentId, jobId, page) => {
+        const { outcomes, more, total } = await listOutcomes(system.reader, environmentId, jobId, page);
+        const rows = outcomes.map((outcome) => ({
+          ...{ position: outcome.position, row: renderOutcome(outcome) },
+        }));
+        return { rows, more, metadata: { total_count: total } };
+      },
+      requireJob: (...which) => requireDeletion(system.reader, ...which),
+      export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),
+    }),
+});
 
-/** What became of each id of a deletion. */
-export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
-  addRowsOfJob(app, system, {
-    name: 'outcomes',
-    schema: listOutcomesSchema,
-    lastPosition: 2 ** 31 - 1,
-    list: async (environmentId, jobId, page) => {
-      const { outcomes, more, total } = await listOutcomes(system.reader, environmentId, jobId, page);
-      const rows = outcomes.map((outcome) => ({
-        position: outcome.position,
-        row: renderOutcome(outcome) satisfies IdOutcomeItem,
-      }));
-      return { rows, more, metadata: { total_count: total } };
-    },
-    requireJob: (...which) => requireDeletion(system.reader, ...which),
-    export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),
-  });
-}
+export const jobRoutes: readonly Route[] = [list, show, showHistory, listChunks, listOutcomesRoute];

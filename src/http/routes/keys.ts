@@ -1,218 +1,204 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { renderKey } from '../../access/render-key.ts';
-import { apiKey, issuedKey } from '../../api/key.ts';
-import { withExamples } from '../../api/schema.ts';
-import type { System } from '../../context.ts';
-import { readInstant } from '../../domain/instant.ts';
-import { type Scope, scopes } from '../../domain/scope.ts';
+import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
+import { object } from '../../api/schema.ts';
+import { scopes } from '../../domain/scope.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
-import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
-import { environmentId, requireAdmin } from '../plugins/auth.ts';
-import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { jobRefusals, refusals } from '../schemas/answers.ts';
+import { createEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
+import { worded } from '../../validation.ts';
+import { dateOf, instantParameter, pathParameter } from '../parameters.ts';
+import { directRoute, forAdmins, type Route, route } from '../route.ts';
 
-const closed = { additionalProperties: false };
-
-const admin = 'For a session of the console that was begun with ADMIN_KEY, or by a link of the command line.';
-
-const notAnInstant = 'an end is a day or an instant to come, such as 2027-01-01';
+/* Keys, environments and settings: what an administrator sees and changes. */
 
 const end = (description: string) =>
   Type.Optional(
-    worded(
-      ruled(Type.String({ description, examples: ['2027-01-01'] }), (text) =>
-        readInstant(text) === null ? notAnInstant : null,
-      ),
-      notAnInstant,
-    ),
+    instantParameter(description, 'an end is a day or an instant to come, such as 2027-01-01', '2027-01-01'),
   );
 
-const newKey = Type.Object(
-  {
-    label: worded(Type.String({ description: 'What it is for.' }), 'label is a text'),
-    scopes: Type.Optional(
-      worded(
-        Type.Array(Type.Enum([...scopes], { type: 'string' }), {
-          description: 'What it allows; by default everything.',
-        }),
-        `scopes are of ${scopes.join(', ')}`,
-      ),
-    ),
-    expires_at: end('When it ends; by default never.'),
-  },
-  { ...closed, description: 'What the key is to be.' },
+const params = pathParameter(
+  'key_id',
+  Type.String({
+    pattern: '^[0-9a-z]{12}$',
+    description: 'Public ID of the key.',
+    examples: ['0tzwkpc87gq5'],
+  }),
+  'the environment has no such key',
 );
 
-const findKeyProblems = compileSchema(newKey);
-
-const rotation = Type.Object(
-  {
-    old_expires_at: end('When the old key ends; by default as before.'),
-    expires_at: end('When the new one ends; by default never.'),
-  },
-  { ...closed, description: 'When both end.' },
-);
-
-const findRotationProblems = compileSchema(rotation);
-
-const listKeysSchema = {
+const list = route({
+  at: 'GET /v1/keys',
   operationId: 'listKeys',
+  tag: 'keys',
   summary: 'List API keys',
-  description: `The keys of the environment that the session looks at, newest first, the expired and revoked ones too. ${admin}`,
-  tags: ['keys'],
-  response: {
-    200: { description: 'All of them.', content: { 'application/json': { schema: Type.Array(apiKey.ref) } } },
-    ...refusals(),
-  },
-} satisfies FastifySchema;
-
-const bodyRefusals = [
-  'invalid_json',
-  'missing_field',
-  'invalid_field',
-  'upload_too_slow',
-  'payload_too_large',
-  'unsupported_media_type',
-] as const;
-
-const issued = {
-  description: 'The key is made, and shown this once.',
-  content: { 'application/json': { schema: issuedKey.ref } },
-};
-
-const createKeySchema = {
-  operationId: 'createKey',
-  summary: 'Make an API key',
-  description: `Only a digest of it is kept. ${admin}`,
-  tags: ['keys'],
-  body: {
-    content: {
-      'application/json': withExamples(newKey, {
-        nightly: { summary: 'For uploads', value: { label: 'nightly', scopes: ['import', 'read'] } },
-      }),
-    },
-  },
-  response: { 201: issued, ...refusals(...bodyRefusals) },
-} satisfies FastifySchema;
-
-const noSuchKey = 'the environment has no such key';
-
-const parameters = Type.Object({
-  key_id: worded(
-    Type.String({ pattern: '^[0-9a-z]{12}$', description: 'Its public id.', examples: ['0tzwkpc87gq5'] }),
-    { says: { code: 'not_found', message: noSuchKey, details: 'key_id' } },
-  ),
+  description: `Lists the keys of the session's environment, newest first, including expired and revoked ones. ${forAdmins}`,
+  access: 'admin',
+  answer: { description: 'All keys.', schema: Type.Array(apiKey.ref) },
+  handle:
+    ({ db }) =>
+    async ({ environment }) =>
+      (await listApiKeys(db, environment)).map(renderKey),
 });
 
-const rotateKeySchema = {
-  operationId: 'rotateKey',
-  summary: 'Make a key in the place of another',
-  description: `A second key with the label and scopes of the first; both work until the old one ends or is revoked. ${admin}`,
-  tags: ['keys'],
-  params: parameters,
-  body: {
-    content: {
-      'application/json': withExamples(rotation, {
-        week: { summary: 'The old one ends', value: { old_expires_at: '2027-01-01' } },
-      }),
-    },
-  },
-  response: {
-    201: issued,
-    ...jobRefusals(
-      'invalid_json',
-      'missing_field',
-      'upload_too_slow',
-      'payload_too_large',
-      'unsupported_media_type',
-    ),
-  },
-} satisfies FastifySchema;
+const issued = { status: 201, description: 'The key. It is shown only once.', schema: issuedKey.ref };
 
-const revokeKeySchema = {
-  operationId: 'revokeKey',
-  summary: 'Revoke an API key',
-  description: `It is refused from now on, for good, and so are the sessions that were begun with it. ${admin}`,
-  tags: ['keys'],
-  params: parameters,
-  response: { 204: { type: 'null', description: 'It is revoked.' }, ...jobRefusals() },
-} satisfies FastifySchema;
-
-/** Each wants an administrator, who sees the keys of the environment that the session looks at. */
-export function listKeys(app: FastifyInstance, { db }: System): void {
-  const any = { config: { scope: 'any' } } as const;
-  app.get('/v1/keys', { ...any, schema: listKeysSchema }, async (request, reply) => {
-    requireAdmin(request);
-    const found = await listApiKeys(db, environmentId(request));
-    return reply.send(found.map((key): Static<typeof apiKey.schema> => renderKey(key)));
-  });
-  app.post<{ Params: Static<typeof parameters> }>(
-    '/v1/keys/:key_id/revoke',
-    { ...any, schema: revokeKeySchema },
-    async (request, reply) => {
-      requireAdmin(request);
-      await revokeApiKey(db, environmentId(request), request.params.key_id);
-      return reply.code(204).send();
-    },
-  );
-}
-
-export function issueKeys(scope: FastifyInstance, { db }: System): void {
-  const any = { config: { scope: 'any' } } as const;
-  scope.post('/v1/keys', { ...any, schema: createKeySchema }, async (request, reply) => {
-    requireAdmin(request);
-    const wish = readJsonObject(bodyBytes(request));
-    throwProblems(findKeyProblems(wish));
-    const { label, scopes: allowed, expires_at } = wish as Static<typeof newKey>;
-    const made = await createApiKey(db, environmentId(request), {
-      label,
-      expiresAt: dateOf(expires_at),
-      ...(allowed === undefined ? {} : { scopes: allowed as Scope[] }),
-    });
-    const answer: Static<typeof issuedKey.schema> = { ...renderKey(made), key: made.key };
-    return reply.code(201).send(answer);
-  });
-  scope.post<{ Params: Static<typeof parameters> }>(
-    '/v1/keys/:key_id/rotate',
-    { ...any, schema: rotateKeySchema },
-    async (request, reply) => {
-      requireAdmin(request);
-      const wish = readJsonObject(bodyBytes(request));
-      throwProblems(findRotationProblems(wish));
-      const { old_expires_at, expires_at } = wish as Static<typeof rotation>;
-      const dates = { oldExpiresAt: dateOf(old_expires_at), expiresAt: dateOf(expires_at) };
-      const made = await rotateApiKey(db, environmentId(request), request.params.key_id, dates);
-      const answer: Static<typeof issuedKey.schema> = { ...renderKey(made), key: made.key };
-      return reply.code(201).send(answer);
-    },
-  );
-}
-
-function dateOf(text: string | undefined): Date | null {
-  const instant = text === undefined ? null : readInstant(text);
-  return instant === null ? null : new Date(instant.ms);
-}
-
-const validateKeySchema = {
-  operationId: 'validateKey',
-  summary: 'Is the key valid?',
-  description: 'Clients call it to test a connection. The key may have any scope.',
-  tags: ['keys'],
-  response: {
-    200: {
-      description: 'It is. The object is empty.',
-      content: {
-        'application/json': { schema: Type.Object({}, { additionalProperties: false, examples: [{}] }) },
+const create = route({
+  at: 'POST /v1/keys',
+  operationId: 'createKey',
+  tag: 'keys',
+  summary: 'Create an API key',
+  description: `Creates a key, of which only a digest is stored. ${forAdmins}`,
+  access: 'admin',
+  json: {
+    schema: object(
+      {
+        label: worded(Type.String({ description: 'Label of the key.' }), 'label is a text'),
+        scopes: Type.Optional(
+          worded(
+            Type.Array(Type.Enum([...scopes], { type: 'string' }), {
+              description: 'What the key may do. Default: everything.',
+            }),
+            `scopes are of ${scopes.join(', ')}`,
+          ),
+        ),
+        expires_at: end('When the key expires. Default: never.'),
       },
+      'The key to create.',
+    ),
+    examples: {
+      nightly: { summary: 'For uploads', value: { label: 'nightly', scopes: ['import', 'read'] } },
     },
-    ...refusals(),
   },
-} satisfies FastifySchema;
+  answer: issued,
+  handle:
+    ({ db }) =>
+    async ({ environment, body: { label, scopes: allowed, expires_at } }) => {
+      const expiresAt = dateOf(expires_at);
+      const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
+      const made = await createApiKey(db, environment, wish);
+      return { ...renderKey(made), key: made.key };
+    },
+});
 
-/** 200 for a good key; what is wrong with another says the hook that looks at keys. */
-export function validateKey(app: FastifyInstance): void {
-  app.get('/v1/validate', { config: { scope: 'any' }, schema: validateKeySchema }, (_request, reply) => {
+const rotate = route({
+  at: 'POST /v1/keys/:key_id/rotate',
+  operationId: 'rotateKey',
+  tag: 'keys',
+  summary: 'Rotate an API key',
+  description: `Creates a second key with the same label and scopes. Both work until the old one expires or is revoked. ${forAdmins}`,
+  access: 'admin',
+  params,
+  json: {
+    schema: object(
+      {
+        old_expires_at: end('When the old key expires. Default: as before.'),
+        expires_at: end('When the new key expires. Default: never.'),
+      },
+      'When the two keys expire.',
+    ),
+    examples: { week: { summary: 'The old key ends', value: { old_expires_at: '2027-01-01' } } },
+  },
+  answer: issued,
+  handle:
+    ({ db }) =>
+    async ({ params: { key_id }, environment, body }) => {
+      const dates = { oldExpiresAt: dateOf(body.old_expires_at), expiresAt: dateOf(body.expires_at) };
+      const made = await rotateApiKey(db, environment, key_id, dates);
+      return { ...renderKey(made), key: made.key };
+    },
+});
+
+const revoke = route({
+  at: 'POST /v1/keys/:key_id/revoke',
+  operationId: 'revokeKey',
+  tag: 'keys',
+  summary: 'Revoke an API key',
+  description: `Revokes the key for good, and ends the sessions that began with it. ${forAdmins}`,
+  access: 'admin',
+  params,
+  answer: { status: 204, description: 'The key is revoked.' },
+  handle:
+    ({ db }) =>
+    async ({ reply, params: { key_id }, environment }) => {
+      await revokeApiKey(db, environment, key_id);
+      return reply.send();
+    },
+});
+
+/** The hook that looks at keys says what is wrong with another one. */
+const validate = directRoute({
+  at: 'GET /v1/validate',
+  operationId: 'validateKey',
+  tag: 'keys',
+  summary: 'Validate a key',
+  description: 'Lets clients test a connection. The key may have any scope.',
+  access: 'any',
+  answer: {
+    description: 'The key is valid. The object is empty.',
+    schema: Type.Object({}, { additionalProperties: false, examples: [{}] }),
+  },
+  handle: () => (_request, reply) => {
     reply.send({});
-  });
-}
+  },
+});
+
+const createEnvironmentRoute = route({
+  at: 'POST /v1/environments',
+  operationId: 'createEnvironment',
+  tag: 'operations',
+  summary: 'Create an environment',
+  description: `Creates a tenant. Its profiles, jobs and keys cannot be reached from any other. ${forAdmins}`,
+  access: 'admin',
+  json: {
+    schema: object(
+      {
+        name: worded(
+          Type.String({ description: '1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit.' }),
+          'name is a text',
+        ),
+      },
+      'The environment to create.',
+    ),
+    examples: { staging: { summary: 'One', value: { name: 'staging' } } },
+  },
+  answer: { status: 201, description: 'The environment.', schema: environmentRecord.ref },
+  handle:
+    ({ db }) =>
+    async ({ body }) => {
+      const { name, appToken } = await createEnvironment(db, body.name);
+      return { name, app_token: appToken };
+    },
+});
+
+const environments = route({
+  at: 'GET /v1/environments',
+  operationId: 'listEnvironments',
+  tag: 'operations',
+  summary: 'List environments',
+  description: `Lists all environments of the service. ${forAdmins}`,
+  access: 'admin',
+  answer: { description: 'All environments.', schema: Type.Array(environmentRecord.ref) },
+  handle:
+    ({ db }) =>
+    async () =>
+      (await listEnvironments(db)).map(({ name, appToken }) => ({ name, app_token: appToken })),
+});
+
+const settings = route({
+  at: 'GET /v1/settings',
+  operationId: 'showSettings',
+  tag: 'operations',
+  summary: 'Show the settings',
+  description: `Returns the settings of the server that answers, without secrets. ${forAdmins}`,
+  access: 'admin',
+  answer: { description: 'All settings.', schema: Type.Array(settingRecord.ref) },
+  handle:
+    ({ config }) =>
+    async () =>
+      config.inForce,
+});
+
+export const keyRoutes: readonly Route[] = [
+  ...[list, create, rotate, revoke, validate],
+  ...[createEnvironmentRoute, environments, settings],
+];

@@ -1,19 +1,13 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, type TSchema, Type } from 'typebox';
-import { type mappingItem, mappingPage, savedMapping, sourceMember } from '../../api/mapping.ts';
-import { withExamples } from '../../api/schema.ts';
-import type { System } from '../../context.ts';
-import {
-  isStorable,
-  type MappingRules,
-  mappingNamePattern,
-  mappingNameRule,
-  readColumnMap,
-} from '../../domain/column-map.ts';
-import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { mappingPage, savedMapping, sourceMember } from '../../api/mapping.ts';
+import { object } from '../../api/schema.ts';
+import { isStorable, readColumnMap } from '../../domain/column-map.ts';
+import type { Problem } from '../../domain/errors.ts';
+import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
+import { type MappingRules, mappingNamePattern, mappingNameRule } from '../../domain/column-map.ts';
 import { sourceFormats } from '../../domain/source.ts';
+import { findContradictions } from '../../domain/source-options.ts';
 import {
-  findContradictions,
   type GivenSource,
   type SourceOptionName,
   sourceOptionNames,
@@ -30,81 +24,62 @@ import {
   requireMapping,
 } from '../../load/saved-mappings.ts';
 import { listMappings } from '../../postgres/stores/mappings.ts';
-import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
-import { keyPage, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
-import { environmentId } from '../plugins/auth.ts';
-import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
+import { ruled, throwProblems, worded } from '../../validation.ts';
+import { keyPage, pageBytes, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { jobRefusals, named, refusals } from '../schemas/answers.ts';
+import { type Route, route } from '../route.ts';
 
-const query = listQuery(keyPage);
-
-const listMappingsSchema = {
+const list = route({
+  at: 'GET /v1/mappings',
   operationId: 'listMappings',
+  tag: 'mappings',
   summary: 'List saved mappings',
-  description: 'Those of the environment, by name, page by page.',
-  tags: ['mappings'],
-  querystring: query,
-  response: {
-    200: {
-      description: 'A page of mappings.',
-      headers: named('Link'),
-      content: { 'application/json': { schema: mappingPage.ref } },
+  description: "Lists the environment's saved mappings, sorted by name.",
+  access: 'import',
+  config: pageBytes,
+  query: listQuery(keyPage),
+  answer: { description: 'A page of mappings.', headers: ['Link'], schema: mappingPage.ref },
+  refuses: ['invalid_cursor'],
+  handle:
+    ({ db }) =>
+    async (call) => {
+      const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
+      const found = await listMappings(db, call.environment, limit + 1, readKeyCursor(cursor));
+      const page = found.slice(0, limit);
+      const last = page.at(-1);
+      return sendEnvelope(call, {
+        items: page.map((each) => JSON.stringify(renderListedMapping(each))),
+        next: found.length > limit && last !== undefined ? writeKeyCursor(last.name) : null,
+        limit,
+      });
     },
-    ...refusals('invalid_field', 'invalid_cursor'),
-  },
-} satisfies FastifySchema;
+});
 
-export function listMappingsRoute(app: FastifyInstance, system: System): void {
-  const options = {
-    config: { scope: 'import', answerBytes: MAX_PAGE_BYTES },
-    schema: listMappingsSchema,
-  } as const;
-  app.get<{ Querystring: Static<typeof query> }>('/v1/mappings', options, async (request, reply) => {
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = request.query;
-    const after = readKeyCursor(cursor);
-    const found = await listMappings(system.db, environmentId(request), limit + 1, after);
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
-    return sendEnvelope(request, reply, system.config.publicUrl, {
-      items: page.map((each) =>
-        JSON.stringify(renderListedMapping(each) satisfies Static<typeof mappingItem.schema>),
-      ),
-      next: found.length > limit && last !== undefined ? writeKeyCursor(last.name) : null,
-      limit,
-    });
-  });
-}
-
-/** In the path of a mapping. */
-const mappingParameters = Type.Object({
+const params = Type.Object({
   name: worded(
-    Type.String({ pattern: mappingNamePattern, description: 'What it is called.', examples: ['customers'] }),
+    Type.String({
+      pattern: mappingNamePattern,
+      description: 'Name of the mapping.',
+      examples: ['customers'],
+    }),
     `name ${mappingNameRule}`,
   ),
 });
 
-type MappingParameters = Static<typeof mappingParameters>;
-
-const showMappingSchema = {
+const show = route({
+  at: 'GET /v1/mappings/:name',
   operationId: 'showMapping',
+  tag: 'mappings',
   summary: 'Show a saved mapping',
-  description: 'What a load with `mapping=` of this name does.',
-  tags: ['mappings'],
-  params: mappingParameters,
-  response: {
-    200: { description: 'The mapping.', content: { 'application/json': { schema: savedMapping.ref } } },
-    ...jobRefusals(),
-  },
-} satisfies FastifySchema;
-
-export function showMapping(app: FastifyInstance, { db }: System): void {
-  const options = { config: { scope: 'import' }, schema: showMappingSchema } as const;
-  app.get<{ Params: MappingParameters }>('/v1/mappings/:name', options, async (request, reply) => {
-    const mapping = await requireMapping(db, environmentId(request), request.params.name);
-    return reply.send(renderMapping(mapping) satisfies Static<typeof savedMapping.schema>);
-  });
-}
+  description: 'Returns the options that a load with `mapping=` of this name takes from it.',
+  access: 'import',
+  params,
+  answer: { description: 'The mapping.', schema: savedMapping.ref },
+  handle:
+    ({ db }) =>
+    async ({ params: { name }, environment }) =>
+      renderMapping(await requireMapping(db, environment, name)),
+});
 
 function sourceField(name: SourceOptionName): TSchema {
   const says = `${name} ${sourceOptions[name].rule}`;
@@ -118,7 +93,8 @@ const mapField = worded(
       type: 'object',
       additionalProperties: { type: 'string' },
       maxProperties: MAX_MAPPED_COLUMNS,
-      description: 'Their header or key → our name; `{}`: the names are ours.',
+      description:
+        'Names of columns or keys in the file, each with the name of the field it becomes. `{}`: the names are those of the fields.',
       examples: [{ 'Customer No': 'user_id' }],
     }),
     (map) => {
@@ -129,8 +105,8 @@ const mapField = worded(
   `map must be an object of at most ${MAX_MAPPED_COLUMNS} names, such as {"Their Header":"user_id"}`,
 );
 
-const body = worded(
-  Type.Object(
+const mappingBody = worded(
+  object(
     {
       map: mapField,
       entity: Type.Optional(
@@ -138,7 +114,7 @@ const body = worded(
           Type.Enum(['users', 'companies', 'auto'], {
             type: 'string',
             default: 'auto',
-            description: 'What the records are; `auto`: each says it.',
+            description: 'Kind of records. `auto`: each record tells.',
           }),
           'entity must be users, companies or auto',
         ),
@@ -150,7 +126,7 @@ const body = worded(
             {
               maxItems: MAX_COLUMNS,
               description:
-                'The columns of the files that it is to be offered for, in any order: `column_names` of an inspection.',
+                'Columns of the files for which it is offered, in any order: the `column_names` of an inspection.',
               examples: [['Customer No', 'Name']],
             },
           ),
@@ -161,7 +137,7 @@ const body = worded(
         worded(
           Type.Enum([...sourceFormats], {
             type: 'string',
-            description: 'How the files are written. Default: the content says it.',
+            description: 'Format of the files. Default: detected from the content.',
           }),
           `format must be one of ${sourceFormats.join(', ')}`,
         ),
@@ -171,100 +147,74 @@ const body = worded(
         TSchema
       >),
     },
-    {
-      additionalProperties: false,
-      description: 'What it says; of the rest each load says it, or it is found out.',
-    },
+    'The options to save. A load states or detects all others.',
   ),
   { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a mapping says` },
 );
 
-const findProblems = compileSchema(body);
-
-/** @throws InputError with everything that is wrong. */
-function readMapping(value: Readonly<Record<string, unknown>>): MappingRules {
-  throwProblems(findProblems(value));
-  const { map, entity = 'auto', format = null, column_names = null } = value as Static<typeof body>;
+/** @throws InputError with every contradiction between the options. */
+function readMapping(body: Static<typeof mappingBody>): MappingRules {
+  const { map, entity = 'auto', format = null, column_names = null } = body;
+  const given = body as Readonly<Record<string, unknown>>;
   const source = Object.fromEntries(
-    sourceOptionNames.filter((name) => value[name] !== undefined).map((name) => [name, value[name]]),
+    sourceOptionNames.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]),
   ) as GivenSource;
-  const conflicts = findContradictions(toSourceOptions(source));
+  const problems = findContradictions(toSourceOptions(source)).map(
+    ({ name, what }): Problem => ({ code: 'invalid_field', message: `${name} ${what}`, details: name }),
+  );
   const absent = absentColumn(map, column_names);
-  throwProblems([
-    ...conflicts.map(({ name, what }) => ({
-      code: 'invalid_field' as const,
-      message: `${name} ${what}`,
-      details: name,
-    })),
-    ...(absent === null
-      ? []
-      : [
-          {
-            code: 'invalid_field' as const,
-            message: 'map names a column that column_names does not have',
-            details: `map: ${absent}`,
-          },
-        ]),
-  ]);
+  if (absent !== null) {
+    const message = 'map names a column that column_names does not have';
+    problems.push({ code: 'invalid_field', message, details: `map: ${absent}` });
+  }
+  throwProblems(problems);
   return { map, entity, format, source, columnNames: column_names };
 }
 
-const saveMappingSchema = {
+const save = route({
+  at: 'PUT /v1/mappings/:name',
   operationId: 'saveMapping',
+  tag: 'mappings',
   summary: 'Save a mapping',
   description:
-    'Keeps under a name how files are loaded, in the place of what has that name. Loads and inspections name it with `mapping=`; inspections of files with the same columns offer it.',
-  tags: ['mappings'],
-  params: mappingParameters,
-  body: {
-    content: {
-      'application/json': withExamples(body, {
-        customers: {
-          summary: 'Files of a shop',
-          value: {
-            map: { 'Customer No': 'user_id' },
-            column_names: ['Customer No', 'Name'],
-            delimiter: 'semicolon',
-          },
+    'Saves options for loading files under a name, and replaces what has that name. Loads and inspections use it with `mapping=`; inspections of files with the same columns offer it.',
+  access: 'import',
+  params,
+  json: {
+    schema: mappingBody,
+    examples: {
+      customers: {
+        summary: 'Files of a shop',
+        value: {
+          map: { 'Customer No': 'user_id' },
+          column_names: ['Customer No', 'Name'],
+          delimiter: 'semicolon',
         },
-      }),
+      },
     },
   },
-  response: {
-    200: { description: 'It is saved.', content: { 'application/json': { schema: savedMapping.ref } } },
-    ...jobRefusals(
-      'invalid_json',
-      'missing_field',
-      'upload_too_slow',
-      'payload_too_large',
-      'unsupported_media_type',
-    ),
-  },
-} satisfies FastifySchema;
+  answer: { description: 'The saved mapping.', schema: savedMapping.ref },
+  handle:
+    ({ db }) =>
+    async ({ params: { name }, environment, body }) =>
+      renderMapping(await keepMapping(db, environment, name, readMapping(body))),
+});
 
-/** In a scope with `addJsonBody`. */
-export function saveMappingRoute(scope: FastifyInstance, { db }: System): void {
-  const options = { config: { scope: 'import' }, schema: saveMappingSchema } as const;
-  scope.put<{ Params: MappingParameters }>('/v1/mappings/:name', options, async (request, reply) => {
-    const rules = readMapping(readJsonObject(bodyBytes(request)));
-    const saved = await keepMapping(db, environmentId(request), request.params.name, rules);
-    return reply.send(renderMapping(saved) satisfies Static<typeof savedMapping.schema>);
-  });
-}
-
-const deleteMappingSchema = {
+const remove = route({
+  at: 'DELETE /v1/mappings/:name',
   operationId: 'deleteMapping',
+  tag: 'mappings',
   summary: 'Delete a saved mapping',
-  description: 'Loads that were accepted with it go on as they were asked for.',
-  tags: ['mappings'],
-  params: mappingParameters,
-  response: { 204: { type: 'null', description: 'It is gone.' }, ...jobRefusals() },
-} satisfies FastifySchema;
+  description: 'Deletes the mapping. Loads that were accepted with it are not affected.',
+  access: 'import',
+  params,
+  answer: { status: 204, description: 'The mapping is deleted.' },
+  handle:
+    ({ db }) =>
+    async ({ reply, params: { name }, environment }) => {
+      await dropMapping(db, environment, name);
+      return reply.send();
+    },
+});
 
-export function deleteMapping(app: FastifyInstance, { db }: System): void {
-  const options = { config: { scope: 'import' }, schema: deleteMappingSchema } as const;
-  app.delete<{ Params: MappingParameters }>('/v1/mappings/:name', options, async (request, reply) => {
-    await dropMapping(db, environmentId(request), request.params.name);
-    return reply.code(204).send();
-  });
-}
+export const mappingRoutes: readonly Route[] = [list, show, save, remove];

@@ -1,96 +1,79 @@
 import { createHash } from 'node:crypto';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { createTokenCheck } from '../../access/admin-login.ts';
-import { withExamples } from '../../api/schema.ts';
+import { choice, object, text, url, withExamples } from '../../api/schema.ts';
 import { chooseEncoding, consolePath, readConsoleAssets, renderShell } from '../../console/assets.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
+import { errorAnswers, named, responseName } from '../answers.ts';
 import { baseUrl } from '../page.ts';
-import type { DocumentText } from '../plugins/api-document.ts';
 import { conditionHeaders, namesTag } from '../request-headers.ts';
-import { errorAnswers, named, responseName } from '../schemas/answers.ts';
+import { directRoute, type Route, route } from '../route.ts';
 
-const link = (path: string, description: string) =>
-  Type.String({ format: 'uri', description, examples: [`https://sluice.example.com${path}`] });
+/** The places that the page at the root leads to. */
+const places = {
+  health: { path: '/health/ready', what: 'Health of the service' },
+  docs: { path: '/docs', what: 'API reference' },
+  openapi: { path: '/openapi.json', what: 'API description in OpenAPI' },
+  console: { path: consolePath, what: 'Console' },
+} as const;
 
-const showServiceSchema = {
+type Place = keyof typeof places;
+
+const mapPlaces = <T>(make: (place: (typeof places)[Place]) => T): Record<Place, T> =>
+  Object.fromEntries(Object.entries(places).map(([name, place]) => [name, make(place)])) as Record<Place, T>;
+
+const showService = directRoute({
+  at: 'GET /',
   operationId: 'showService',
-  summary: 'Say what this is',
-  description: 'By `Accept`: a page for people (`text/html`), or JSON.',
-  tags: ['documentation'],
-  response: {
-    200: {
-      description: 'What answers here, and where to go on.',
-      headers: named('Vary'),
-      content: {
-        'application/json': {
-          schema: Type.Object(
-            {
-              service: Type.Literal('sluice', { description: 'Always `sluice`.' }),
-              version: Type.String({ description: 'Of the program.', examples: ['0.1.0'] }),
-              links: Type.Object(
-                {
-                  health: link('/health/ready', 'Whether it is ready.'),
-                  docs: link('/docs', 'The interface, as a page.'),
-                  openapi: link('/openapi.json', 'The interface, for programs.'),
-                  console: link(consolePath, 'Everything, in a browser.'),
-                },
-                { additionalProperties: false, description: 'Where to go on.' },
-              ),
-            },
-            { additionalProperties: false },
+  tag: 'documentation',
+  summary: 'Show the service',
+  description: 'Returns a page (`text/html`) or JSON, depending on `Accept`.',
+  access: 'open',
+  answer: {
+    description: 'Name and version of the service, and links.',
+    headers: ['Vary'],
+    content: {
+      'application/json': {
+        schema: object({
+          service: Type.Literal('sluice', { description: 'Always `sluice`.' }),
+          version: text('Version of the program.', '0.1.0'),
+          links: object(
+            mapPlaces(({ path, what }) => url(`${what}.`, `https://sluice.example.com${path}`)),
+            'Links.',
           ),
-        },
-        'text/html': withExamples(Type.String({ description: 'The same, as a page.' }), {
-          page: { summary: 'Its beginning', value: '<!doctype html>\n<html lang="en">' },
         }),
       },
+      'text/html': withExamples(Type.String({ description: 'The same as a page.' }), {
+        page: { summary: 'Beginning of the page', value: '<!doctype html>\n<html lang="en">' },
+      }),
     },
-    ...errorAnswers('internal_error', 'unavailable'),
   },
-} satisfies FastifySchema;
+  refuses: ['internal_error', 'unavailable'],
+  handle: ({ config }) => {
+    const { version } = readPackage();
+    const page = renderPage(version);
+    return (request, reply) => {
+      reply.header('vary', 'accept');
+      if (request.type(['json', 'html']) === 'html') {
+        reply.type('text/html; charset=utf-8').header('content-security-policy', pagePolicy).send(page);
+        return;
+      }
+      const base = baseUrl(request, config.publicUrl);
+      reply.send({ service: 'sluice', version, links: mapPlaces(({ path }) => base + path) });
+    };
+  },
+});
 
-const contentSecurityPolicy =
+const pagePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** What stands at the address itself: for people who open it in a browser, and for programs that lost their path. */
-export function showService(app: FastifyInstance, { config }: System): void {
-  const { version } = readPackage();
-  const paths = {
-    health: '/health/ready',
-    docs: '/docs',
-    openapi: '/openapi.json',
-    console: consolePath,
-  };
-  const page = renderPage(version, paths);
-  app.get('/', { schema: showServiceSchema }, (request, reply) => {
-    reply.header('vary', 'accept');
-    if (request.type(['json', 'html']) === 'html') {
-      reply
-        .type('text/html; charset=utf-8')
-        .header('content-security-policy', contentSecurityPolicy)
-        .send(page);
-      return;
-    }
-    const base = baseUrl(request, config.publicUrl);
-    const links = Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, base + path]));
-    reply.send({ service: 'sluice', version, links });
-  });
-}
-
-const titles: Readonly<Record<string, string>> = {
-  health: 'whether it is ready',
-  docs: 'the interface, to read and to try',
-  openapi: 'the interface, for programs',
-  console: 'everything, to see and to do',
-};
-
-/** Links are relative: a proxy may serve it below a path. */
-function renderPage(version: string, paths: Readonly<Record<string, string>>): string {
-  const items = Object.entries(paths).map(
-    ([name, path]) => `<li><a href="${path.slice(1)}">${path}</a>: ${titles[name]}</li>`,
+/** Links are relative: a proxy may serve the page below a path. */
+function renderPage(version: string): string {
+  const items = Object.values(places).map(
+    ({ path, what }) => `<li><a href="${path.slice(1)}">${path}</a>: ${what}</li>`,
   );
   return `<!doctype html>
 <html lang="en">
@@ -99,7 +82,7 @@ function renderPage(version: string, paths: Readonly<Record<string, string>>): s
 <title>sluice</title>
 <style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em }</style>
 <h1>sluice</h1>
-<p>Loads users, companies and events into Postgres, and exports them. Version ${version}. Calls want an API key:
+<p>Loads users, companies and events into Postgres, and exports them. Version ${version}. Calls require an API key:
 <code>Authorization: Token &lt;API_KEY&gt;</code>.</p>
 <ul>
 ${items.join('\n')}
@@ -108,8 +91,8 @@ ${items.join('\n')}
 `;
 }
 
-/** Everything from here, and nothing that is written into the page. */
-const pageHeaders = {
+/** Everything comes from here, and nothing is written into the page. */
+const consoleHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -117,11 +100,11 @@ const pageHeaders = {
   'cache-control': 'no-cache',
 } as const;
 
-/** The console's page, which is the same at every address below, and its files. Not in the document. */
+/** Adds the console's page, which is the same at every address below, and its files. They are not in the document. */
 export function showConsole(app: FastifyInstance, { config }: System): void {
   app.register(async (scope) => {
     const assets = await readConsoleAssets();
-    // Run from the sources, before anything was built.
+    // There are none if the program runs from its sources before a build.
     if (assets === null) return;
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);
@@ -130,7 +113,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     const hidden = { config: { alwaysServed: true }, schema: { hide: true } } as const;
     for (const path of [consolePath, `${consolePath}/*`]) {
       scope.get(path, hidden, (request, reply) => {
-        reply.headers(pageHeaders).header('etag', etag);
+        reply.headers(consoleHeaders).header('etag', etag);
         if (namesTag(request.headers['if-none-match'], etag)) reply.code(304).send();
         else reply.type('text/html; charset=utf-8').send(page);
       });
@@ -149,156 +132,143 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
   });
 }
 
-const showLivenessSchema = {
+const alwaysServed = { alwaysServed: true } as const;
+
+/** Asks nobody: a database that is away is no reason to restart this process. */
+const showLiveness = directRoute({
+  at: 'GET /health/live',
   operationId: 'showLiveness',
-  summary: 'Is the process alive?',
-  description: 'Answers as long as the process does, whatever else is away. Wants no key.',
-  tags: ['operations'],
-  response: {
-    200: {
-      description: 'It is.',
-      content: {
-        'application/json': {
-          schema: Type.Object(
-            { status: Type.Literal('live', { description: 'Always `live`.' }) },
-            { additionalProperties: false },
-          ),
-        },
-      },
-    },
+  tag: 'operations',
+  summary: 'Check liveness',
+  description: 'Answers as long as the process runs, even if everything else is away. No key is required.',
+  access: 'open',
+  config: alwaysServed,
+  answer: {
+    description: 'The process runs.',
+    schema: object({ status: Type.Literal('live', { description: 'Always `live`.' }) }),
   },
-} satisfies FastifySchema;
-
-/** Answers as long as the event loop does. Asks nobody: a database that is away is no reason to restart this process. */
-export function showLiveness(app: FastifyInstance): void {
-  const options = { config: { alwaysServed: true }, schema: showLivenessSchema } as const;
-  app.get('/health/live', options, (_request, reply) => {
+  handle: () => (_request, reply) => {
     reply.header('cache-control', 'no-store').send({ status: 'live' });
-  });
-}
+  },
+});
 
-const part = (description: string) => Type.Enum(['ok', 'away'], { type: 'string', description });
+const part = (description: string) => choice(['ok', 'away'], description);
 
-const parts = Type.Object(
+const parts = object(
   {
     database: part('PostgreSQL.'),
-    queue: part('What wakes workers.'),
-    storage: part('Where files are kept.'),
+    queue: part('The queue that wakes workers.'),
+    storage: part('The file storage.'),
   },
-  { additionalProperties: false, description: 'What the service stands on.' },
+  'The parts that the service depends on.',
 );
 
-const showReadinessSchema = {
-  operationId: 'showReadiness',
-  summary: 'Can the service be used?',
-  description:
-    'Looks at everything the service stands on, and answers within two seconds even if some of it hangs. With the queue alone away it is `degraded`: uploads are accepted, and loaded when the queue is back. Wants no key.',
-  tags: ['operations'],
-  response: {
-    200: {
-      description: 'It can.',
-      content: { 'application/json': { schema: report('ready', 'degraded') } },
-    },
-    ...errorAnswers('internal_error'),
-    503: {
-      description: 'Database or storage are away, or the service is about to stop.',
-      headers: named('Retry-After'),
-      content: { 'application/json': { schema: report('not_ready') } },
-    },
-  },
-} satisfies FastifySchema;
-
-function report(...statuses: readonly string[]): TSchema {
-  const status = Type.Enum([...statuses], { type: 'string', description: 'The sum of it.' });
-  return Type.Object({ status, parts }, { additionalProperties: false });
-}
+const readiness = (...statuses: readonly string[]): TSchema =>
+  object({ status: choice(statuses, 'Status of the service.'), parts });
 
 const retryAfterSeconds = '5';
 
-/** Whether to send requests here. Says what is away and not why: that is in the log. */
-export function showReadiness(app: FastifyInstance, { health }: System, state: { closing: boolean }): void {
-  app.addHook('preClose', async () => {
-    state.closing = true;
-  });
-  const options = { config: { alwaysServed: true }, schema: showReadinessSchema } as const;
-  app.get('/health/ready', options, async (_request, reply) => {
-    const { status: found, parts } = await health.check();
-    const status = state.closing ? 'not_ready' : found;
-    reply.header('cache-control', 'no-store');
-    if (status === 'not_ready') reply.code(503).header('retry-after', retryAfterSeconds);
-    return reply.send({ status, parts });
-  });
-}
+/** Says which part is away and not why: that is in the log. */
+const showReadiness = directRoute({
+  at: 'GET /health/ready',
+  operationId: 'showReadiness',
+  tag: 'operations',
+  summary: 'Check readiness',
+  description:
+    'Checks every part that the service depends on, and answers within two seconds even if some of them hang. If only the queue is away, the status is `degraded`: uploads are accepted, and loaded once the queue is back. No key is required.',
+  access: 'open',
+  config: alwaysServed,
+  answer: { description: 'The service is ready.', schema: readiness('ready', 'degraded') },
+  answers: {
+    503: {
+      description: 'The database or the storage is away, or the service is about to stop.',
+      headers: named('Retry-After'),
+      content: { 'application/json': { schema: readiness('not_ready') } },
+    },
+  },
+  refuses: ['internal_error'],
+  handle:
+    ({ health }, { state }) =>
+    async (_request, reply) => {
+      const { status: found, parts } = await health.check();
+      const status = state.closing ? 'not_ready' : found;
+      reply.header('cache-control', 'no-store');
+      if (status === 'not_ready') reply.code(503).header('retry-after', retryAfterSeconds);
+      return reply.send({ status, parts });
+    },
+});
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
-const page = withExamples(Type.String({ description: 'One figure a line.' }), {
-  figures: { summary: 'One figure', value: sample },
+/** Open, unless METRICS_TOKEN is set: the metrics show no data of any tenant. */
+const showMetrics = directRoute({
+  at: 'GET /metrics',
+  operationId: 'showMetrics',
+  tag: 'operations',
+  summary: 'Show metrics',
+  description:
+    'Returns metrics in the text format of Prometheus. They hold no data of tenants. If METRICS_TOKEN is set, send `Authorization: Bearer <METRICS_TOKEN>`.',
+  access: 'open',
+  config: alwaysServed,
+  security: [{}, { metricsToken: [] }],
+  answer: {
+    description: 'The metrics.',
+    content: {
+      'text/plain': withExamples(Type.String({ description: 'One metric per line.' }), {
+        figures: { summary: 'One metric', value: sample },
+      }),
+    },
+  },
+  refuses: ['internal_error'],
+  // Another scheme is expected here than everywhere else.
+  answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
+  handle: ({ metrics, config }) => {
+    const mayRead = createTokenCheck(config.metricsToken);
+    return async (request, reply) => {
+      if (!mayRead(request.headers.authorization)) {
+        reply.header('www-authenticate', 'Bearer');
+        const details = 'the header Authorization: Bearer <METRICS_TOKEN>';
+        throw inputError('invalid_api_key', 'Unauthorized - Invalid token', details);
+      }
+      const { contentType, text } = await metrics.render();
+      return reply.type(contentType).send(text);
+    };
+  },
 });
 
-const showMetricsSchema: FastifySchema = {
-  operationId: 'showMetrics',
-  summary: 'Show the figures of the service',
-  description:
-    "For Prometheus, in its text format. Holds no tenant's data. Where METRICS_TOKEN is set: `Authorization: Bearer <METRICS_TOKEN>`.",
-  tags: ['operations'],
-  security: [{}, { metricsToken: [] }],
-  response: {
-    200: { description: 'The figures.', content: { 'text/plain': page } },
-    ...errorAnswers('internal_error'),
-    // The scheme that is expected here is another than everywhere else.
-    401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined },
-  },
-};
-
-/** For Prometheus. Open, unless METRICS_TOKEN is set: the figures show nothing of any tenant. */
-export function showMetrics(app: FastifyInstance, { metrics, config }: System): void {
-  const mayRead = createTokenCheck(config.metricsToken);
-  const options = { config: { alwaysServed: true }, schema: showMetricsSchema } as const;
-  app.get('/metrics', options, async (request, reply) => {
-    if (!mayRead(request.headers.authorization)) {
-      reply.header('www-authenticate', 'Bearer');
-      const details = 'the header Authorization: Bearer <METRICS_TOKEN>';
-      throw inputError('invalid_api_key', 'Unauthorized - Invalid token', details);
-    }
-    const { contentType, text } = await metrics.render();
-    return reply.type(contentType).send(text);
-  });
-}
-
-const showDocumentSchema = {
+const showDocument = route({
+  at: 'GET /openapi.json',
   operationId: 'showDocument',
+  tag: 'documentation',
   summary: 'Show this document',
-  description: 'The description of this interface in OpenAPI 3.1. For people: `/docs`.',
-  tags: ['documentation'],
-  headers: Type.Object(conditionHeaders),
-  response: {
-    200: {
-      description: 'The document.',
-      headers: named('ETag', 'Cache-Control'),
-      content: {
-        'application/json': {
-          schema: Type.Object(
-            {
-              openapi: Type.String({
-                pattern: '^3\\.1\\.',
-                description: 'The version of OpenAPI.',
-                examples: ['3.1.0'],
-              }),
-            },
-            { additionalProperties: true },
-          ),
-        },
+  description: 'Returns the description of this API in OpenAPI 3.1. `/docs` shows it as a page.',
+  access: 'open',
+  headers: conditionHeaders,
+  answer: {
+    description: 'The document.',
+    headers: ['ETag', 'Cache-Control'],
+    schema: Type.Object(
+      {
+        openapi: Type.String({
+          pattern: '^3\\.1\\.',
+          description: 'Version of OpenAPI.',
+          examples: ['3.1.0'],
+        }),
       },
-    },
-    304: { type: 'null', description: 'The caller has it already.', headers: named('ETag') },
-    ...errorAnswers('rate_limited', 'internal_error', 'unavailable'),
+      { additionalProperties: true },
+    ),
   },
-} satisfies FastifySchema;
+  answers: {
+    304: { type: 'null', description: 'The caller has the document already.', headers: named('ETag') },
+  },
+  refuses: ['rate_limited', 'internal_error', 'unavailable'],
+  handle:
+    (_system, { document }) =>
+    async ({ request, reply, base }) =>
+      document.send(request, reply, 'json', base()),
+});
 
-/** The description of this interface, with the address at which it was asked for. */
-export function showDocument(app: FastifyInstance, { config }: System, document: DocumentText): void {
-  app.get('/openapi.json', { schema: showDocumentSchema }, (request, reply) => {
-    document.send(request, reply, 'json', baseUrl(request, config.publicUrl));
-  });
-}
+export const serviceRoutes: readonly Route[] = [
+  ...[showService, showLiveness, showReadiness],
+  ...[showMetrics, showDocument],
+];

@@ -1,88 +1,128 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { uploadRecord } from '../../api/upload.ts';
-import type { System } from '../../context.ts';
+import { exampleUploadId, type Upload as UploadRecord, uploadRecord } from '../../api/upload.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_LISTED_UPLOADS } from '../../domain/limits.ts';
 import { appendToUpload, createUpload } from '../../load/append-upload.ts';
 import { listKeptUploads, removeUpload, requireUpload } from '../../load/uploads.ts';
+import type { Upload } from '../../postgres/stores/uploads.ts';
+import { worded } from '../../validation.ts';
 import { watchClient } from '../gone-client.ts';
-import { baseUrl } from '../page.ts';
-import { environmentId } from '../plugins/auth.ts';
+import { idParameter } from '../parameters.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { mediaTypeOf } from '../request-headers.ts';
-import { named, refusals } from '../schemas/answers.ts';
-import {
-  bytesHeader,
-  bytesOf,
-  describeUpload,
-  renderUpload,
-  tusHeaders,
-  uploadIdOf,
-  uploadParameters,
-} from '../schemas/upload-record.ts';
+import { type Route, route } from '../route.ts';
 import { cleanFilename } from '../upload/options.ts';
 import { bodyOf, uploadLimits } from '../upload/upload.ts';
 
-const createUploadSchema = {
-  operationId: 'createUpload',
-  summary: 'Create an upload that may come in several requests',
-  description:
-    'Makes room for a file, by the creation extension of the tus protocol 1.0. Its bytes are then sent to the address in `Location`, from wherever the request before broke off. It is kept for a day after the last of them.',
-  tags: ['loads'],
-  headers: Type.Object({
-    ...tusHeaders,
-    'Upload-Length': bytesHeader('Upload-Length', 'Bytes of the whole file.'),
-    'Upload-Metadata': Type.Optional(
-      Type.String({
-        description:
-          'Pairs of a name and its value in base64, with commas between: `filename` and `filetype` (a media type) are kept, others are ignored.',
-        examples: ['filename dXNlcnMuY3N2,filetype dGV4dC9jc3Y='],
-      }),
-    ),
-  }),
-  response: {
-    201: {
-      description: 'There is room for it; nothing has come.',
-      headers: named('Location', 'Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'),
-      content: { 'application/json': { schema: uploadRecord.ref } },
-    },
-    ...refusals('missing_field', 'invalid_field', 'empty_file', 'unsupported_version', 'payload_too_large'),
-  },
-} satisfies FastifySchema;
+/* Uploads may come in several requests, by the tus protocol. docs/decisions/http.md says why tus. */
 
-/** Room for a file that is sent to be inspected or loaded. */
-export function createUploadRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: createUploadSchema } as const;
-  app.post('/v1/uploads', options, async (request, reply) => {
-    const metadata = readMetadata(request.headers['upload-metadata']);
-    const said = {
-      filename: cleanFilename(metadata.get('filename') ?? '') ?? null,
-      contentType: metadata.get('filetype')?.slice(0, maxMediaTypeChars) ?? null,
-      isGzip: false,
-    };
-    const bytes = bytesOf(request, 'upload-length');
-    const upload = await createUpload(
-      system,
-      environmentId(request),
-      bytes,
-      said,
-      uploadLimits(system.config),
-    );
-    const base = baseUrl(request, system.config.publicUrl);
-    return describeUpload(reply, upload)
-      .code(201)
-      .header('location', `${base}/v1/uploads/${upload.uploadId}`)
-      .send(renderUpload(upload));
+const version = '1.0.0';
+
+/** Prepares the scope of the routes: every answer names the version, and a request that wants another is refused. */
+export function addTus(scope: FastifyInstance): void {
+  scope.addHook('onRequest', async (request, reply) => {
+    const wanted = request.headers['tus-resumable'];
+    if (wanted === undefined || wanted === version) return;
+    reply.header('tus-version', version);
+    const details = `Tus-Resumable: ${String(wanted).slice(0, 100)}`;
+    throw inputError('unsupported_version', `Uploads speak version ${version} of the tus protocol`, details);
+  });
+  scope.addHook('onSend', async (_request, reply) => {
+    reply.header('tus-resumable', version);
   });
 }
 
+const tusHeaders = {
+  'Tus-Resumable': Type.Optional(
+    Type.String({ description: 'Version of the protocol. May be left out.', examples: [version] }),
+  ),
+};
+
+/** A header with a number of bytes. */
+function bytesHeader(name: string, description: string) {
+  const says = { message: `${name} is a whole number of bytes`, details: name };
+  return worded(Type.String({ pattern: '^\\d{1,15}$', description, examples: ['0'] }), { says });
+}
+
+function bytesOf(request: FastifyRequest, name: 'upload-length' | 'upload-offset'): number {
+  return Number(request.headers[name]);
+}
+
+export function renderUpload(upload: Upload): UploadRecord {
+  return {
+    upload_id: upload.uploadId,
+    filename: upload.filename,
+    content_type: upload.contentType,
+    file_size: upload.fileSize,
+    received_bytes: upload.receivedBytes,
+    sha256: upload.sha256,
+    file_of: upload.fileOf,
+    created_at: upload.createdAt.toISOString(),
+    expires_at: upload.expiresAt.toISOString(),
+  };
+}
+
+const uploadHeaders = ['Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'] as const;
+
+function setUploadHeaders(reply: FastifyReply, upload: Upload): FastifyReply {
+  return reply
+    .header('upload-offset', upload.receivedBytes)
+    .header('upload-length', upload.fileSize)
+    .header('upload-expires', upload.expiresAt.toUTCString());
+}
+
+const params = idParameter('upload_id', 'upload', exampleUploadId);
+
 const maxMediaTypeChars = 255;
+
+const create = route({
+  at: 'POST /v1/uploads',
+  operationId: 'createUpload',
+  tag: 'loads',
+  summary: 'Create an upload that can be sent in several requests',
+  description:
+    'Reserves room for a file, by the creation extension of the tus protocol 1.0. Send the bytes to the URL in `Location`; after a broken connection, continue where the previous request stopped. The upload is kept for one day after the last bytes came.',
+  access: 'import',
+  bodyKind: 'tus',
+  headers: {
+    ...tusHeaders,
+    'Upload-Length': bytesHeader('Upload-Length', 'Size of the complete file in bytes.'),
+    'Upload-Metadata': Type.Optional(
+      Type.String({
+        description:
+          'Pairs of a name and a value in Base64, separated by commas. `filename` and `filetype` (a media type) are kept, others are ignored.',
+        examples: ['filename dXNlcnMuY3N2,filetype dGV4dC9jc3Y='],
+      }),
+    ),
+  },
+  answer: {
+    status: 201,
+    description: 'The upload is created and empty.',
+    headers: ['Location', ...uploadHeaders],
+    schema: uploadRecord.ref,
+  },
+  refuses: ['missing_field', 'invalid_field', 'empty_file', 'unsupported_version', 'payload_too_large'],
+  handle:
+    (system) =>
+    async ({ request, reply, environment, base }) => {
+      const metadata = readMetadata(request.headers['upload-metadata']);
+      const said = {
+        filename: cleanFilename(metadata.get('filename') ?? '') ?? null,
+        contentType: metadata.get('filetype')?.slice(0, maxMediaTypeChars) ?? null,
+        isGzip: false,
+      };
+      const bytes = bytesOf(request, 'upload-length');
+      const upload = await createUpload(system, environment, bytes, said, uploadLimits(system.config));
+      setUploadHeaders(reply, upload).header('location', `${base()}/v1/uploads/${upload.uploadId}`);
+      return renderUpload(upload);
+    },
+});
 
 const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Of a name that comes twice the last counts. @throws InputError `invalid_field`. */
+/** If a name comes twice, the last value counts. @throws InputError `invalid_field`. */
 function readMetadata(header: string | string[] | undefined): Map<string, string> {
   const pairs = String(header ?? '')
     .split(',')
@@ -91,157 +131,133 @@ function readMetadata(header: string | string[] | undefined): Map<string, string
   return new Map(
     pairs.map((pair) => {
       const [name = '', value = '', more] = pair.split(' ');
-      if (more !== undefined || !base64.test(value)) throw notMetadata(name);
-      const text = Buffer.from(value, 'base64').toString('utf8');
-      return [name, text.replaceAll('\0', '')];
+      if (more !== undefined || !base64.test(value)) {
+        const message = 'Upload-Metadata has pairs of a name and its value in base64, with commas between';
+        throw inputError('invalid_field', message, `Upload-Metadata: ${name.slice(0, 100)}`);
+      }
+      return [name, Buffer.from(value, 'base64').toString('utf8').replaceAll('\0', '')];
     }),
   );
 }
 
-function notMetadata(name: string): Error {
-  const message = 'Upload-Metadata has pairs of a name and its value in base64, with commas between';
-  return inputError('invalid_field', message, `Upload-Metadata: ${name.slice(0, 100)}`);
-}
-
 const mediaType = 'application/offset+octet-stream';
 
-const appendUploadSchema = {
+const append = route({
+  at: 'PATCH /v1/uploads/:upload_id',
   operationId: 'appendUpload',
+  tag: 'loads',
   summary: 'Append to an upload',
   description:
-    'Stores the bytes of the body behind those that have come. If the connection is lost, what had come counts: `HEAD` says where the upload ends, and another request goes on from there. It is complete when as many bytes have come as it was created for.',
-  tags: ['loads'],
-  params: uploadParameters,
-  headers: Type.Object({
+    'Appends the bytes of the body. If the connection is lost, the bytes that came are kept: ask for the offset with `HEAD`, and continue there. The upload is complete once it has the size it was created with.',
+  access: 'import',
+  bodyKind: 'tus',
+  params,
+  headers: {
     ...tusHeaders,
-    'Upload-Offset': bytesHeader('Upload-Offset', 'Where the upload ends, as `HEAD` says.'),
-  }),
-  body: {
-    content: { [mediaType]: { schema: Type.String({ format: 'binary', description: 'The bytes.' }) } },
+    'Upload-Offset': bytesHeader('Upload-Offset', 'Offset at which the upload ends, as `HEAD` returns it.'),
   },
-  response: {
-    204: {
-      type: 'null',
-      description: 'They are stored.',
-      headers: named('Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'),
+  content: { [mediaType]: { schema: Type.String({ format: 'binary', description: 'The bytes.' }) } },
+  answer: { status: 204, description: 'The bytes are stored.', headers: uploadHeaders },
+  refuses: [
+    'missing_field',
+    'upload_too_slow',
+    'offset_conflict',
+    'unsupported_version',
+    'payload_too_large',
+    'unsupported_media_type',
+  ],
+  handle:
+    (system) =>
+    async ({ request, reply, params: { upload_id }, environment }) => {
+      const { raw, headers } = request;
+      const given = mediaTypeOf(headers['content-type']);
+      if (given !== mediaType) {
+        throw inputError('unsupported_media_type', `Send ${mediaType}`, `Content-Type: ${given}`);
+      }
+      const length = headers['content-length'];
+      const appended = {
+        offset: bytesOf(request, 'upload-offset'),
+        announcedBytes: length === undefined ? null : Number(length),
+        open: () => {
+          askForBody(raw);
+          return bodyOf(raw);
+        },
+      };
+      const limits = uploadLimits(system.config);
+      const [id, gone] = [upload_id.toLowerCase(), watchClient(raw)];
+      return setUploadHeaders(
+        reply,
+        await appendToUpload(system, environment, id, appended, limits, gone),
+      ).send();
     },
-    ...refusals(
-      'missing_field',
-      'invalid_field',
-      'not_found',
-      'route_not_found',
-      'upload_too_slow',
-      'offset_conflict',
-      'unsupported_version',
-      'payload_too_large',
-      'unsupported_media_type',
-    ),
-  },
-} satisfies FastifySchema;
+});
 
-/** More of an upload. */
-export function appendUploadRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: appendUploadSchema } as const;
-  app.patch('/v1/uploads/:upload_id', options, async (request, reply) => {
-    const { raw, headers } = request;
-    const given = mediaTypeOf(headers['content-type']);
-    if (given !== mediaType) {
-      throw inputError('unsupported_media_type', `Send ${mediaType}`, `Content-Type: ${given}`);
-    }
-    const length = headers['content-length'];
-    const appended = {
-      offset: bytesOf(request, 'upload-offset'),
-      announcedBytes: length === undefined ? null : Number(length),
-      open: () => {
-        askForBody(raw);
-        return bodyOf(raw);
-      },
-    };
-    const limits = uploadLimits(system.config);
-    const environment = environmentId(request);
-    const upload = await appendToUpload(
-      system,
-      environment,
-      uploadIdOf(request),
-      appended,
-      limits,
-      watchClient(raw),
-    );
-    return describeUpload(reply, upload).code(204).send();
-  });
-}
-
-const listUploadsSchema = {
+const list = route({
+  at: 'GET /v1/uploads',
   operationId: 'listUploads',
+  tag: 'loads',
   summary: 'List uploads',
-  description: `The uploads of the environment that are kept, those that have not come whole among them: the latest ${MAX_LISTED_UPLOADS}, latest first. The body is a bare array.`,
-  tags: ['loads'],
-  headers: Type.Object(tusHeaders),
-  querystring: listQuery({}),
-  response: {
-    200: {
-      description: 'The uploads.',
-      headers: named('Tus-Resumable', 'Cache-Control'),
-      content: {
-        'application/json': { schema: Type.Array(uploadRecord.ref, { maxItems: MAX_LISTED_UPLOADS }) },
-      },
-    },
-    ...refusals('invalid_field', 'unsupported_version'),
+  description: `Lists the kept uploads of the environment, incomplete ones included: the latest ${MAX_LISTED_UPLOADS}, latest first. The body is a bare array.`,
+  access: 'import',
+  bodyKind: 'tus',
+  headers: tusHeaders,
+  query: listQuery({}),
+  answer: {
+    description: 'The uploads.',
+    headers: ['Tus-Resumable', 'Cache-Control'],
+    schema: Type.Array(uploadRecord.ref, { maxItems: MAX_LISTED_UPLOADS }),
   },
-} satisfies FastifySchema;
+  refuses: ['unsupported_version'],
+  handle:
+    (system) =>
+    async ({ environment }) =>
+      (await listKeptUploads(system, environment)).map(renderUpload),
+});
 
-export function listUploadsRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: listUploadsSchema } as const;
-  app.get('/v1/uploads', options, async (request, reply) => {
-    const uploads = await listKeptUploads(system, environmentId(request));
-    return reply.send(uploads.map(renderUpload));
-  });
-}
-
-const showUploadSchema = {
+/** Reads from the primary: callers ask for what was stored a moment ago. */
+const show = route({
+  at: 'GET /v1/uploads/:upload_id',
   operationId: 'showUpload',
+  tag: 'loads',
   summary: 'Show an upload',
-  description: 'How much of it has come. A client of the tus protocol asks by `HEAD`.',
-  tags: ['loads'],
-  params: uploadParameters,
-  headers: Type.Object(tusHeaders),
-  response: {
-    200: {
-      description: 'The upload.',
-      headers: named('Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires', 'Cache-Control'),
-      content: { 'application/json': { schema: uploadRecord.ref } },
+  description: 'Returns how much of the file has come. Clients of the tus protocol ask with `HEAD`.',
+  access: 'import',
+  bodyKind: 'tus',
+  params,
+  headers: tusHeaders,
+  answer: {
+    description: 'The upload.',
+    headers: [...uploadHeaders, 'Cache-Control'],
+    schema: uploadRecord.ref,
+  },
+  refuses: ['unsupported_version'],
+  handle:
+    (system) =>
+    async ({ reply, params: { upload_id }, environment }) => {
+      const upload = await requireUpload(system, environment, upload_id.toLowerCase());
+      setUploadHeaders(reply, upload);
+      return renderUpload(upload);
     },
-    ...refusals('invalid_field', 'not_found', 'route_not_found', 'unsupported_version'),
-  },
-} satisfies FastifySchema;
+});
 
-/** From the primary: what was stored a moment ago is asked for. */
-export function showUpload(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: showUploadSchema } as const;
-  app.get('/v1/uploads/:upload_id', options, async (request, reply) => {
-    const upload = await requireUpload(system, environmentId(request), uploadIdOf(request));
-    return describeUpload(reply, upload).send(renderUpload(upload));
-  });
-}
-
-const removeUploadSchema = {
+const remove = route({
+  at: 'DELETE /v1/uploads/:upload_id',
   operationId: 'removeUpload',
+  tag: 'loads',
   summary: 'Remove an upload',
-  description:
-    'Removes what has come of it, before it expires. Loads that were made of it have files of their own.',
-  tags: ['loads'],
-  params: uploadParameters,
-  headers: Type.Object(tusHeaders),
-  response: {
-    204: { type: 'null', description: 'It is gone.', headers: named('Tus-Resumable') },
-    ...refusals('invalid_field', 'not_found', 'route_not_found', 'unsupported_version'),
-  },
-} satisfies FastifySchema;
+  description: 'Removes the upload before it expires. Loads made from it keep their own files.',
+  access: 'import',
+  bodyKind: 'tus',
+  params,
+  headers: tusHeaders,
+  answer: { status: 204, description: 'The upload is removed.', headers: ['Tus-Resumable'] },
+  refuses: ['unsupported_version'],
+  handle:
+    (system) =>
+    async ({ reply, params: { upload_id }, environment }) => {
+      await removeUpload(system, environment, upload_id.toLowerCase());
+      return reply.send();
+    },
+});
 
-export function removeUploadRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'import' }, schema: removeUploadSchema } as const;
-  app.delete('/v1/uploads/:upload_id', options, async (request, reply) => {
-    await removeUpload(system, environmentId(request), uploadIdOf(request));
-    return reply.code(204).send();
-  });
-}
+export const uploadRoutes: readonly Route[] = [create, append, list, show, remove];

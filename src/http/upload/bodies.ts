@@ -2,8 +2,6 @@ import { type TSchema, Type } from 'typebox';
 import { companyItem, userItem } from '../../api/record.ts';
 import { withExamples } from '../../api/schema.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
-import { refusals } from '../schemas/answers.ts';
 import { uploadOptions } from './options.ts';
 
 const csvText = 'user_id,name,plan,company_id\nu1,Ada Lovelace,free,acme\nu2,"Hopper, Grace",pro,acme\n';
@@ -14,31 +12,34 @@ const ndjsonText =
 export const csvBody = withExamples(
   Type.String({
     description:
-      'CSV with a header that has `user_id` or `company_id`; every other column is a property. Delimiter, line ends and encoding are found out.',
+      'CSV with a header that contains `user_id` or `company_id`. Every other column is a property. Delimiter, line ends and encoding are detected.',
   }),
   { users: { summary: 'Users', value: csvText } },
 );
 
-export const tsvBody = withExamples(Type.String({ description: 'As CSV, with tabs.' }), {
+export const tsvBody = withExamples(Type.String({ description: 'CSV with tabs as delimiters.' }), {
   users: { summary: 'Users', value: 'user_id\tname\nu1\tAda Lovelace\n' },
 });
 
 export const ndjsonBody = withExamples(
   Type.String({
-    description: 'One JSON object a line: a user if it has `user_id`, else a company by its `company_id`.',
+    description: 'One JSON object per line: a user if it has `user_id`, otherwise a company.',
   }),
   { users: { summary: 'Users', value: ndjsonText } },
 );
 
-/** Bytes; tools offer a file for them. */
+/** Binary bodies: tools offer a file for them. */
 export const packedBody = {
-  schema: Type.String({ format: 'binary', description: 'CSV, NDJSON or a JSON array, packed with gzip.' }),
+  schema: Type.String({
+    format: 'binary',
+    description: 'CSV, NDJSON or a JSON array, compressed with gzip.',
+  }),
 };
 
 export const columnarBody = {
   schema: Type.String({
     format: 'binary',
-    description: 'A Parquet file, or an Avro object container file. A null leaves the property as it is.',
+    description: 'A Parquet file or an Avro object container file. A null leaves the property unchanged.',
   }),
 };
 
@@ -46,19 +47,19 @@ export const workbookBody = {
   schema: Type.String({
     format: 'binary',
     description:
-      'An Excel workbook (.xlsx): its first sheet with data, or the one that `sheet` names, read as a CSV.',
+      'An Excel workbook (.xlsx). Its first sheet with data, or the one that `sheet` names, is read like CSV.',
   }),
 };
 
 export const archiveBody = {
-  schema: Type.String({ format: 'binary', description: 'A ZIP archive with one such file in it.' }),
+  schema: Type.String({ format: 'binary', description: 'A ZIP archive that contains one such file.' }),
 };
 
 export const anyBody = {
   schema: Type.String({
     format: 'binary',
     description:
-      'CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, as it is, gzip or in a ZIP archive.',
+      'CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, plain, gzipped or in a ZIP archive.',
   }),
 };
 
@@ -97,49 +98,21 @@ export const companiesBody = withExamples(
   { companies: companiesArray, array: { summary: 'A bare array', value: companiesArray.value.companies } },
 );
 
-/** A form: the file, and options before or after it. */
+/** A form with the file, and options before or after it. */
 export function formBody(entities: readonly LoadEntity[], exampleFile = csvText) {
   const fields: Record<string, TSchema> = {
     ...uploadOptions(entities),
     file: Type.String({
       format: 'binary',
       description:
-        'The file: CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, as it is, gzip or in a ZIP archive.',
+        'The file: CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, plain, gzipped or in a ZIP archive.',
     }),
   };
   return withExamples(
-    Type.Object(fields, { additionalProperties: false, description: 'A file, and options.' }),
+    Type.Object(fields, { additionalProperties: false, description: 'A file and options.' }),
     {
       file: { summary: 'A file', value: { file: exampleFile } },
-      options: { summary: 'A file, and an option', value: { max_errors: '5%', file: exampleFile } },
+      options: { summary: 'A file and an option', value: { max_errors: '5%', file: exampleFile } },
     },
   );
-}
-
-/** What every upload answers; `others` may be refusals too. */
-export function uploadAnswers(
-  status: 200 | 202,
-  record: TSchema,
-  ...others: readonly ErrorCode[]
-): Record<number, object> {
-  return {
-    [status]: {
-      description: 'The file was received whole and is kept; the job that loads it is queued.',
-      content: { 'application/json': { schema: record } },
-    },
-    ...refusals(
-      'invalid_json',
-      'missing_field',
-      'invalid_field',
-      'empty_file',
-      'unrecognised_columns',
-      'unsupported_format',
-      'upload_too_slow',
-      'idempotency_conflict',
-      'duplicate_file',
-      'payload_too_large',
-      'unsupported_media_type',
-      ...others,
-    ),
-  };
 }

@@ -12,10 +12,10 @@ import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
 import { readOptions, storeFile, type Upload, type Uploaded } from './upload.ts';
 
-/** What is done with the file of a form, as it comes. */
+/** Takes the file of a form as it comes. */
 export interface FileTaker<T> {
   take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
-  /** Leaves nothing of it. */
+  /** Removes what was taken. */
   discard(taken: T): Promise<void>;
 }
 
@@ -23,18 +23,18 @@ export interface FileTaker<T> {
 export interface ReadForm<T> {
   /** The part named file; null if there is none. */
   readonly file: TakenFile<T> | null;
-  /** What the query says, and the fields before and after the file. */
+  /** Options of the query, and fields before and after the file. */
   readonly given: readonly GivenOption[];
 }
 
 export interface TakenFile<T> {
   readonly taken: T;
-  /** What had been said of it when it came. */
+  /** The options that were known when the file came. */
   readonly source: SourceOptions;
   readonly filename: string | undefined;
 }
 
-/** Reads a form; what it holds becomes what `complete` makes of it, and if that throws, nothing is left of the file. */
+/** Reads a form and passes it to `complete`. If that throws, the file is removed. */
 export async function readForm<T, R>(
   upload: Upload,
   query: readonly GivenOption[],
@@ -57,7 +57,7 @@ export async function readForm<T, R>(
   }
 }
 
-/** The part named file, and options before and after it: what is said after the file counts too, unless it is about reading it. */
+/** Receives the file of a form. Options after the file count too, except those that say how to read it. */
 export function receiveForm(
   upload: Upload,
   environmentId: number,
@@ -94,7 +94,7 @@ function complete({ kind }: Upload, file: TakenFile<ReceivedFile>, options: Uplo
   return { received, filename, options: options.load, mapping: options.mapping };
 }
 
-/** The file is read while it comes. */
+/** Options about reading the file must come before it, because it is read while it comes. */
 function requireSaidBefore(before: SourceOptions, all: SourceOptions): void {
   const late = sourceOptionNames.find((name) => {
     const { key } = sourceOptions[name];
@@ -144,11 +144,11 @@ function readField(part: Multipart & MultipartValue): GivenOption {
 /** A form that is being read. */
 interface Form {
   readonly parts: AsyncIterator<Multipart>;
-  /** Where the form came as gzip: what was sent of it. */
+  /** The bytes sent so far, if the form came as gzip. */
   readonly sent: Sent | undefined;
 }
 
-/** To be called once; the parts are then to be read. */
+/** Opens a form, once. Its parts must then be read. */
 function openForm({ request, headers, system }: Upload): Form {
   if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
   const inflater = createGunzip();
@@ -185,8 +185,8 @@ function guarded(guard: InflateGuard): Transform {
 }
 
 /**
- * The parts of a form as they come. Between them, as within them, the sender may neither stall nor trickle; endless
- * fields, or an endless tail, end there too.
+ * Yields the parts of a form as they come. Between parts, as within them, the sender may neither stall nor trickle; endless fields, or
+ * an endless tail, end there too.
  * @throws InputError for a form that is malformed or cut off, or grows too much; `upload_too_slow`.
  */
 async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
@@ -206,11 +206,11 @@ async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multi
   }
 }
 
-/** The parser's complaints are plain errors: its words are the only sign. */
+/** The parser throws plain errors, which only their words tell apart. */
 const complaints =
   /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
 
-/** What went wrong while a form was read, in words for its sender; errors that are not the form's as they are. */
+/** Explains an error of a form to its sender. Other errors are returned as they are. */
 function explainForm(error: unknown): unknown {
   if (error instanceof InputError || !(error instanceof Error)) return error;
   const { code = '' } = error as NodeJS.ErrnoException;

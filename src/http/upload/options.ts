@@ -17,38 +17,37 @@ import {
 } from '../../domain/source-options.ts';
 import { withoutHidden } from '../../domain/wording.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
+import { flagParameter, isUuid } from '../parameters.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
-/** The options of an upload, alike as parameters of the query and as fields of a form. */
+/** The options of an upload, in the query or as fields of a form. */
 export function uploadOptions(entities: readonly LoadEntity[]) {
   const choices = entities.length === 1 ? `${entities[0]} here` : 'users or companies';
   const entity = Type.Enum([...entities], {
     type: 'string',
-    description: 'What the records are. In a CSV the header tells, unless this does.',
+    description: 'Kind of records. For CSV, the default is taken from the header.',
   });
   return { entity: Type.Optional(worded(entity, `entity must be ${choices}`)), ...commonOptions };
 }
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const inForms = ' In a form, it must come before the file.';
 
-const inForms = ' In a form it must come before the file.';
-
-/** What imports have besides. */
+/** The options that only imports have. */
 export const importOptions = {
   upload_id: Type.Optional(
     ruled(
       Type.String({
-        description: 'A file that was sent to be inspected, in place of one that is sent now.',
+        description: 'ID of a file that was sent before, to load in place of a file in this request.',
         examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
       }),
-      (text) => (uuid.test(text) ? null : 'upload_id must be what an inspection answered'),
+      (text) => (isUuid(text) ? null : 'upload_id must be what an inspection answered'),
     ),
   ),
   mapping: Type.Optional(
     worded(
       Type.String({
         pattern: mappingNamePattern,
-        description: `A saved mapping: its \`map\`, and what it says of the records and of how the file is written, unless the request says it. Not together with \`map\` or \`preset\`.${inForms}`,
+        description: `Name of a saved mapping. Its \`map\` applies, and its other options unless the request gives them. Not together with \`map\` or \`preset\`.${inForms}`,
         examples: ['customers'],
       }),
       `mapping ${mappingNameRule}`,
@@ -61,7 +60,7 @@ const commonOptions = {
     ruled(
       Type.Array(Type.String(), {
         description:
-          'Which of their headers or keys is which of our names, as `Their Header=user_id`; may come several times, or with commas between the pairs, or as a JSON object. Where no record names the columns they are numbered from 1.',
+          'Maps columns or keys of the file to fields, as `Their Header=user_id`. Give it several times, with commas between the pairs, or as a JSON object. If the file has no header, columns are numbered from 1.',
         examples: [['Customer No=user_id', 'Mail=email'], ['{"A,b=c":"user_id"}']],
       }),
       (texts) => {
@@ -75,40 +74,33 @@ const commonOptions = {
       Type.Enum([...presets], {
         type: 'string',
         description:
-          'The product whose export file it is, JSON or NDJSON: its records become users, companies and events. Not together with `map`.',
+          'The product whose JSON or NDJSON export the file is. Its records become users, companies and events. Not together with `map`.',
       }),
       `preset must be one of ${presets.join(', ')}`,
     ),
   ),
-  dry_run: Type.Optional(
-    worded(
-      Type.Boolean({ default: false, description: 'Reads and checks everything, and writes nothing.' }),
-      'dry_run must be true or false',
-    ),
-  ),
-  plan: Type.Optional(
-    worded(
-      Type.Boolean({
-        default: false,
-        description:
-          'Reads and checks everything, writes nothing, and keeps what would change: see `/v1/background_jobs/{job_id}/plan`. The job can be applied.',
-      }),
-      'plan must be true or false',
-    ),
+  dry_run: flagParameter('dry_run', 'Reads and checks everything, and writes nothing.', { default: false }),
+  plan: flagParameter(
+    'plan',
+    'Reads and checks everything, writes nothing, and keeps a plan of the changes: see `/v1/background_jobs/{job_id}/plan`. The job can be applied afterwards.',
+    { default: false },
   ),
   max_errors: Type.Optional(
-    guardOption('max_errors', 'More refused records than this, a number or a share, fail the job.'),
+    guardOption(
+      'max_errors',
+      'Fails the job if more records than this are refused: a number, or a share of the records.',
+    ),
   ),
   max_changed: Type.Optional(
     guardOption(
       'max_changed',
-      'If more profiles than this would be changed, a number or a share of the records, the job fails.',
+      'Fails the job if more profiles than this would change: a number, or a share of the records.',
     ),
   ),
   max_removed_values: Type.Optional(
     guardOption(
       'max_removed_values',
-      'If more values of properties than this would be removed, a number or a share of the records, the job fails.',
+      'Fails the job if more property values than this would be removed: a number, or a share of the records.',
     ),
   ),
   if_duplicate: Type.Optional(
@@ -117,7 +109,7 @@ const commonOptions = {
         type: 'string',
         default: 'load',
         description:
-          'What to do if the same bytes were loaded before: load them again, answer with the job that did, or refuse with `duplicate_file`.',
+          'What to do if the same bytes were loaded before: load them again, return the earlier job, or refuse with `duplicate_file`.',
       }),
       'if_duplicate must be load, skip or reject',
     ),
@@ -126,37 +118,31 @@ const commonOptions = {
     worded(
       Type.Enum([...sourceFormats], {
         type: 'string',
-        description: `Default: by content, name and media type.${inForms}`,
+        description: `Format of the file. Default: detected from content, name and media type.${inForms}`,
       }),
       `format must be one of ${sourceFormats.join(', ')}`,
     ),
   ),
   ...sourceFields(),
   filename: Type.Optional(
-    ruled(Type.String({ description: 'The name of the file, for the job record.' }), (text) =>
+    ruled(Type.String({ description: 'Name of the file in the job record.' }), (text) =>
       cleanFilename(text) === undefined ? 'filename must be a file name' : null,
     ),
   ),
 };
 
-/** The options of a file of mended records; all else is as it was for the job whose records they are. */
+/** The options of a file of mended records. Everything else is as it was for the job that refused them. */
 export const amendOptions = {
   apply: Type.Optional(
     Type.String({
-      description:
-        'The id of a proposal, in place of a file: the refused records of its cause, as it mends them.',
+      description: 'ID of a proposal, in place of a file. It mends the refused records of its cause.',
       examples: ['05c8a1f0c2d3e-day-first'],
     }),
   ),
-  wins: Type.Optional(
-    worded(
-      Type.Boolean({
-        default: false,
-        description:
-          'The mended records count as of now: they beat later records of their file, and what was written since. By default they count as of their place in the file.',
-      }),
-      'wins must be true or false',
-    ),
+  wins: flagParameter(
+    'wins',
+    'The mended records take effect now: they win over later records of their file and over later writes. By default they take effect at their place in the file.',
+    { default: false },
   ),
   format: commonOptions.format,
   ...sourceFields(),
@@ -165,7 +151,6 @@ export const amendOptions = {
 
 const readAmendTexts = compileTexts(optionFields(amendOptions));
 
-/** What is said of a file of mended records, besides how the job reads its own. */
 export interface AmendOptions {
   readonly apply: string | undefined;
   readonly wins: boolean;
@@ -192,7 +177,7 @@ function gather(given: readonly GivenOption[]): Record<string, string[]> {
   return Object.fromEntries(texts);
 }
 
-/** How the file is written. */
+/** The options that say how the file is written. */
 function sourceFields(): Readonly<Record<SourceOptionName, TSchema>> {
   const fields = sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceField(name))]);
   return Object.fromEntries(fields) as Record<SourceOptionName, TSchema>;
@@ -206,12 +191,12 @@ function sourceField(name: SourceOptionName): TSchema {
   return worded(ruled(field, problem), says);
 }
 
-/** A guard: it is looked at before anything is written. */
+/** A guard is checked before anything is written. */
 function guardOption(name: string, description: string) {
   const message = `${name} must be a number such as 100, or a share such as 5%`;
   const text = Type.String({
     pattern: '^(\\d{1,15}|\\d{1,3}(\\.\\d{1,6})?%)$',
-    description: `${description} Nothing of it is written then.`,
+    description: `${description} Nothing is written then.`,
     examples: ['5%'],
   });
   const isTooMuch = (value: string) => value.endsWith('%') && Number(value.slice(0, -1)) > 100;
@@ -221,7 +206,7 @@ function guardOption(name: string, description: string) {
   );
 }
 
-/** An option as it was given, in the query or as a form field; one name may come several times. */
+/** An option as it was given, in the query or as a form field. A name may come several times. */
 export type GivenOption = readonly [name: string, value: string];
 
 export function queryOptions(query: unknown): GivenOption[] {
@@ -234,7 +219,7 @@ export interface UploadOptions {
   readonly load: LoadOptions;
   readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
-  /** What stands in place of a file: the id of one that was sent before, or of a proposal. */
+  /** The ID that stands in place of a file: of a file that was sent before, or of a proposal. */
   readonly named: string | undefined;
   /** The name of a saved mapping. */
   readonly mapping: string | null;
@@ -282,7 +267,7 @@ function requireAlone({ map = [], preset }: { readonly map?: readonly string[]; 
   throw inputError('invalid_field', `give ${other} or mapping, not both`, 'mapping');
 }
 
-/** @throws InputError where they contradict each other. */
+/** @throws InputError if options contradict each other. */
 function readSource(options: GivenSource): SourceOptions {
   const source = toSourceOptions(options);
   const problems = findContradictions(source);
@@ -309,7 +294,7 @@ export function cleanFilename(name: string): string | undefined {
   return Array.from(clean).slice(0, maxCharacters).join('') || undefined;
 }
 
-/** The name that a Content-Disposition header gives, if it gives one. */
+/** Returns the file name that a Content-Disposition header gives. */
 export function dispositionFilename(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   const { 'filename*': extended, filename } = contentDisposition.parse(header).parameters;

@@ -27,7 +27,6 @@ import {
   uploadLimits,
 } from './upload.ts';
 
-/** A file that was taken in, and who sent it. */
 export interface TakenUpload extends Uploaded {
   readonly environment: number;
   readonly idempotencyKey: string | null;
@@ -71,12 +70,12 @@ export async function receiveUpload(
     origin: callerOrigin(request),
   });
   const load = await requireLoad(system, environment, accepted.jobId);
-  // A repeated request gets the first answer again; only `skip` shows an earlier job as it is.
+  // A repeated request gets the first answer again. Only `skip` shows an earlier job as it is.
   const skipped = !accepted.created && options.ifDuplicate === 'skip';
   return skipped ? load : asAccepted(load);
 }
 
-/** Everything that the headers and the query show is checked. */
+/** Checks everything that the headers and the query show. */
 function openUpload(
   system: System,
   request: FastifyRequest,
@@ -88,13 +87,13 @@ function openUpload(
   return { upload: { system, request, kind, headers, signal: watchClient(request.raw) }, query };
 }
 
-/** A file that is kept as it was sent, and what is said of it. */
+/** A file that is kept as it was sent, and the options that came with it. */
 export interface KeptFile {
   readonly kept: WholeUpload;
   readonly options: UploadOptions;
 }
 
-/** Takes a file in and keeps it as it is; or finds the one that `upload_id` names. */
+/** Takes a file in and keeps it as it is, or finds the one that `upload_id` names. */
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
@@ -129,12 +128,12 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   });
 }
 
-/** A worker may have begun, and even ended, before the answer is written: the answer is about the acceptance. */
+/** Shows a load as it was accepted: a worker may have begun, and even ended, before the answer is written. */
 export function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', workStartedAt: null, endedAt: null };
 }
 
-/** A body that is the file itself, or names one that was sent before. */
+/** Receives a body that is the file itself, or names one that was sent before. */
 async function receiveBody(
   upload: Upload,
   environment: number,
@@ -164,10 +163,10 @@ async function receiveBody(
   return { received, filename: filename ?? kind.defaultFilename, options: load, mapping };
 }
 
-/** A JSON body that may be an object which names records; those of a file are mostly longer. */
+/** A JSON body up to this size may be an object that names records. Files are mostly larger. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
-/** A JSON body of a known length that may be an object which names records; null: any other, and nothing of it is read. */
+/** Reads a JSON body of a known length that may be an object that names records. Returns `null` for others, and reads nothing of them. */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   const mayNameRecords = kind.named !== undefined && meansJson(headers.mediaType) && !headers.gzip;
@@ -178,7 +177,7 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** The options that such an object gives, the one that names records among them; null if it is none. */
+/** Returns the options that such an object gives, or `null` if the body names no records. */
 function namedRecords(body: Buffer, { named }: UploadKind): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
@@ -194,7 +193,7 @@ function namedRecords(body: Buffer, { named }: UploadKind): GivenOption[] | null
   }
 }
 
-/** What the body is said to be: JSON by any name, and, where nothing else is taken, also if nothing is said. */
+/** Returns the media type of the body: JSON by any name, and also if none is given and the route takes nothing else. */
 function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   const isJson = mediaType === '' || isUnsaid(mediaType) ? entity !== null : meansJson(mediaType);
   return isJson ? 'application/json' : mediaType;
@@ -204,7 +203,7 @@ function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
 const formOverheadBytes = 1024 * 1024;
 
 /**
- * What the headers of an upload say, checked before the body is asked for.
+ * Reads and checks the headers of an upload, before the body is asked for.
  * @throws InputError `unsupported_media_type`, `payload_too_large`, `invalid_field`.
  */
 function readUploadHeaders(

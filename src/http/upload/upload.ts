@@ -11,24 +11,24 @@ import { hintsOf, openUpload, requireWholeUpload, type WholeUpload } from '../..
 import { environmentId } from '../plugins/auth.ts';
 import type { GivenOption, ReadOptions, UploadOptions } from './options.ts';
 
-/** What the uploads of a route have in common. */
+/** The rules that all uploads of a route share. */
 export interface UploadKind {
   /** The only entity it takes, or null where the file may say. */
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
   /** Media types of a body that is the file itself. */
   readonly mediaTypes: readonly string[];
-  /** Others that clients send for the same, which the document leaves out; those of JSON, and those of clients that set none, aside. */
+  /** Other media types that clients send for the same. The document leaves them out. JSON, and clients that set none, are always taken. */
   readonly otherMediaTypes: readonly string[];
   /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
-  /** What may be named in place of a file that is sent. */
+  /** Records that may be named in place of a file that is sent. */
   readonly named?: NamedRecords;
 }
 
-/** Records that are here already. */
+/** A source of records that are here already. */
 export interface NamedRecords {
-  /** That names them, in the query, in a form, or in a small JSON object. */
+  /** The option that names them, in the query, in a form, or in a small JSON object. */
   readonly option: 'upload_id' | 'apply';
   store(upload: Upload, environment: number, options: UploadOptions): Promise<Uploaded>;
 }
@@ -53,13 +53,13 @@ export interface Uploaded {
   readonly received: ReceivedFile;
   readonly filename: string;
   readonly options: LoadOptions;
-  /** The job whose stored file it is; missing: it was sent. */
+  /** The job whose stored file it is. Missing if the file was sent. */
   readonly fileOf?: string | null;
-  /** The saved mapping that they come from in part. */
+  /** The saved mapping that some of the options come from. */
   readonly mapping: string | null;
 }
 
-/** What is asked for; with what a saved mapping says, if one is named. @throws InputError what `ReadOptions` does, `not_found`. */
+/** Reads options, and adds those of the saved mapping that they name. @throws InputError as `ReadOptions` does, or `not_found`. */
 export async function readOptions(
   { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
   given: readonly GivenOption[],
@@ -94,13 +94,13 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
   };
 }
 
-/** The file of a load is stored unpacked, and was within the limits when it came. */
+/** Returns the limits of a kept file. The file of a load is stored unpacked, and was within the limits when it came. */
 export function keptLimits({ config }: System, { fileOf }: WholeUpload): ReceiveLimits {
   const limits = uploadLimits(config);
   return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
 }
 
-/** A load's file, from one that was sent to be inspected. */
+/** Stores the file of a load from one that was sent to be inspected. */
 export async function storeKept(
   upload: Upload,
   environment: number,
@@ -113,7 +113,7 @@ export async function storeKept(
   const bytes = openUpload(system.files, kept);
   try {
     const said = { ...hintsOf(kept), filename, format: options.format, source, map };
-    // Of a file that was unpacked or rewritten when it came: what was sent is what counts.
+    // The sent bytes count, even if the file was unpacked or rewritten when it came.
     const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
     const received = { ...(await storeFile(upload, bytes, said, keptLimits(system, kept))), ...sent };
     return { received, filename, fileOf: kept.fileOf, options: options.load, mapping: options.mapping };
@@ -122,7 +122,7 @@ export async function storeKept(
   }
 }
 
-/** The body as it comes; leaving off does not close the connection, on which an answer is still owed. */
+/** Returns the body as it comes. Stopping early does not close the connection, on which an answer is still owed. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
 }

@@ -1,7 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Environment, Setting } from '../../../api/environment.ts';
-import type { ApiKey } from '../../../api/key.ts';
+import type { ApiKey, Environment, Setting } from '../../../api/access.ts';
 import { scopes as allScopes, type Scope } from '../../../domain/scope.ts';
 import { useQuery } from '../lib/address.ts';
 import { api, session } from '../lib/api.ts';

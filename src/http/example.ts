@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
-import type { Example } from '../../api/schema.ts';
-import { type ErrorCode, errorCodes } from '../../domain/errors.ts';
+import type { Example } from '../api/schema.ts';
+import { type ErrorCode, errorCodes } from '../domain/errors.ts';
 
-/** As far as an example depends on it. */
+/** A schema, as far as an example depends on it. */
 interface Described {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -17,7 +17,7 @@ interface Described {
   readonly allOf?: readonly Described[];
 }
 
-/** By format. */
+/** Examples of texts, by format. */
 const texts: Readonly<Record<string, string>> = {
   'date-time': '2026-11-20T11:58:59.562Z',
   uri: 'https://sluice.example.com/',
@@ -25,8 +25,8 @@ const texts: Readonly<Record<string, string>> = {
 };
 
 /**
- * A value that a schema describes, from the examples of its parts: so an answer needs none of its own, and a field that is
- * added to it is in its example too. Tests hold every example to its schema.
+ * Makes a value that a schema describes from the examples of its parts. So an answer needs no example of its own, and a new field is in
+ * its example too. Tests hold every example to its schema.
  */
 export function exampleOf(schema: Described, schemas: Readonly<Record<string, object>>): unknown {
   const { $ref, examples, anyOf, allOf, properties = {}, items, minimum = 0 } = schema;
@@ -56,7 +56,7 @@ export function exampleOf(schema: Described, schemas: Readonly<Record<string, ob
 
 const jobDetails = 'job_id: 01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
 
-/** One of the messages that come with a code, and its details: examples. */
+/** An example of a message and details for each code. */
 const errorTexts: Readonly<Record<ErrorCode, readonly [message: string, details: string]>> = {
   invalid_json: ['The body is not JSON', 'Unexpected end of JSON input'],
   missing_field: ['user_id is missing', 'user_id'],
@@ -121,7 +121,7 @@ const errorTexts: Readonly<Record<ErrorCode, readonly [message: string, details:
   unavailable: ['The service is overloaded; try again later', ''],
 };
 
-/** The error record with one problem of this code. */
+/** Makes the error record with one problem of this code. */
 export function errorExample(code: ErrorCode | undefined): Readonly<Record<string, Example>> {
   if (code === undefined) return {};
   const [message, details] = errorTexts[code];

@@ -1,0 +1,129 @@
+import { type TSchema, Type } from 'typebox';
+import { errorRecord } from '../api/error.ts';
+import { withExamples } from '../api/schema.ts';
+import { type ErrorCode, errorCodes } from '../domain/errors.ts';
+import { errorExample } from './example.ts';
+
+const header = (type: 'string' | 'integer', description: string, rule: object = {}, required = true) => ({
+  required,
+  description,
+  schema: { type, ...(type === 'integer' && { minimum: 0 }), ...rule },
+});
+
+/** Headers of answers. They stand under components of the document; the schemas of routes name them. */
+export const answerHeaders = {
+  'x-request-id': header(
+    'string',
+    'ID of the request in the log: the one that was sent, if it is well formed, else a new one.',
+    { pattern: '^[\\x21-\\x7e]{1,128}$' },
+  ),
+  'WWW-Authenticate': header('string', 'The scheme that is expected in `Authorization`.', { const: 'Token' }),
+  'Retry-After': header('integer', 'Seconds after which the same call may succeed.'),
+  'RateLimit-Limit': header(
+    'integer',
+    'Number of requests that the key may make in a window of time. On every answer, if there is a limit.',
+    {},
+    false,
+  ),
+  'RateLimit-Remaining': header('integer', 'Number of requests left in the window.', {}, false),
+  'RateLimit-Reset': header('integer', 'Seconds until the window ends.', {}, false),
+  'X-Total-Count': header('integer', 'Number of matching items, on all pages.'),
+  Link: header(
+    'string',
+    'The next page, as `<url>; rel="next"`. Absent on the last page.',
+    { pattern: '^<[^>]+>; rel="next"$' },
+    false,
+  ),
+  'Content-Disposition': header('string', 'Name of the file, if the answer is a file.', {}, false),
+  ETag: header('string', 'Identifies the content, in quotes. For a file it is the SHA-256.', {
+    pattern: '^"[0-9a-f]{64}"$',
+  }),
+  'Accept-Ranges': header('string', 'Parts of the file can be requested in bytes.', { const: 'bytes' }),
+  'Content-Range': header('string', 'The part that is sent, and the size of the file.', {
+    pattern: '^bytes (\\d+-\\d+|\\*)/\\d+$',
+  }),
+  'Cache-Control': header('string', 'Who may keep the answer, and for how long.'),
+  Vary: header('string', 'The request headers that the answer depends on.'),
+  Location: header('string', 'URL of the created resource.'),
+  'Tus-Resumable': header('string', 'Version of the tus protocol.', { const: '1.0.0' }),
+  'Tus-Version': header('string', 'Supported versions of the tus protocol.', { const: '1.0.0' }),
+  'Upload-Offset': header('integer', 'Bytes received so far: the offset of the next request.'),
+  'Upload-Length': header('integer', 'Size of the complete file in bytes.', { minimum: 1 }),
+  'Upload-Expires': header('string', 'Until when the upload is kept, as an HTTP date.', { pattern: ' GMT$' }),
+} as const;
+
+export type AnswerHeader = keyof typeof answerHeaders;
+
+/** Names headers, as the schema of an answer does. */
+export function named(...names: readonly AnswerHeader[]): Record<string, object> {
+  return Object.fromEntries(names.map((name) => [name, {}]));
+}
+
+const meanings: Readonly<Record<number, string>> = {
+  400: 'The request is wrong. Every problem found is named.',
+  401: 'The key is missing or not valid.',
+  403: 'The key does not have the required scope.',
+  404: 'The resource does not exist, or belongs to another environment.',
+  405: 'The method is not allowed here.',
+  408: 'The body stalled or came too slowly.',
+  409: 'The request conflicts with the current state.',
+  410: 'The resource has expired.',
+  412: 'The version of the protocol is not supported.',
+  413: 'The body is too large.',
+  415: 'The media type or encoding of the body is not supported.',
+  416: 'The file has no such part.',
+  429: 'Too many requests.',
+  500: 'The service failed. Its log has the error under the request ID.',
+  503: 'The service is unavailable at the moment. The same call may succeed later.',
+};
+
+const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
+  401: ['WWW-Authenticate'],
+  412: ['Tus-Version'],
+  416: ['Content-Range'],
+  429: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
+  503: ['Retry-After'],
+};
+
+/** Refusals with one code that many routes have. Each stands once in the document, under components, by this name. */
+const sharedNames: Partial<Record<ErrorCode, string>> = {
+  idempotency_conflict: 'IdempotencyConflict',
+  insufficient_scope: 'InsufficientScope',
+  internal_error: 'InternalError',
+  invalid_api_key: 'InvalidApiKey',
+  invalid_field: 'InvalidField',
+  payload_too_large: 'PayloadTooLarge',
+  rate_limited: 'RateLimited',
+  unavailable: 'Unavailable',
+  unsupported_media_type: 'UnsupportedMediaType',
+  upload_too_slow: 'UploadTooSlow',
+};
+
+/** The name of an answer among the components of the document, if it has one. */
+export const responseName = Symbol('responseName');
+
+/** The refusals of a route, by status, from the codes it can give. */
+export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, object> {
+  const statuses = [...new Set(codes.map((code) => errorCodes[code]))].sort((a, b) => a - b);
+  const of = (status: number) => codes.filter((code) => errorCodes[code] === status);
+  return Object.fromEntries(statuses.map((status) => [status, errorAnswer(status, of(status))]));
+}
+
+function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
+  const list = codes.map((code) => `\`${code}\``).join(', ');
+  const [first, ...others] = codes;
+  return {
+    [responseName]: first !== undefined && others.length === 0 ? sharedNames[first] : undefined,
+    description: `${meanings[status] ?? 'Refused.'} error_code: ${list}.`,
+    headers: named(...(headers[status] ?? [])),
+    content: { 'application/json': withExamples(withCodes(codes), errorExample(first)) },
+  };
+}
+
+/** Narrows the error record: a code that a route does not declare fails its tests. */
+function withCodes(codes: readonly ErrorCode[]): TSchema {
+  const open = { type: 'object', additionalProperties: true };
+  const error = { ...open, properties: { error_code: { type: 'string', enum: [...codes] } } };
+  const narrowing = { ...open, properties: { errors: { type: 'array', items: error } } };
+  return Type.Unsafe({ allOf: [errorRecord.ref, narrowing] });
+}

@@ -1,0 +1,87 @@
+import { type TSchema, Type } from 'typebox';
+import { exampleJobId } from '../api/job.ts';
+import { readInstant } from '../domain/instant.ts';
+import { loadStatuses } from '../domain/load.ts';
+import { ruled, textProblem, worded } from '../validation.ts';
+
+/* Parameters of paths and queries that several nouns have. */
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export function isUuid(text: string): boolean {
+  return uuid.test(text);
+}
+
+/** The ID in the path of everything that concerns one such thing. A text that is no UUID is the ID of nothing. */
+export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
+  const message = `there is no such ${what}`;
+  const text = Type.String({ format: 'uuid', description: `ID of the ${what}.`, examples: [example] });
+  return pathParameter(
+    name,
+    ruled(text, (id) => (isUuid(id) ? null : message)),
+    message,
+  );
+}
+
+/** A part of a path. A text that its schema refuses names nothing: 404. */
+export function pathParameter<const Name extends string, T extends TSchema>(
+  name: Name,
+  schema: T,
+  message: string,
+) {
+  const says = (value: unknown) => {
+    const details = `${name}: ${String(value).slice(0, 100).toWellFormed()}`;
+    return { code: 'not_found', message, details } as const;
+  };
+  const known = worded(schema, { says });
+  return Type.Object({ [name]: known } as Record<Name, T>);
+}
+
+export const jobParameters = idParameter('job_id', 'job');
+
+/** A parameter of lists: one of the choices, or several separated by commas. */
+export function severalOf(name: string, choices: readonly string[], description: string) {
+  const one = `(?:${choices.join('|')})`;
+  const text = Type.String({
+    pattern: `^${one}(?:,${one})*$`,
+    description: `${description} One of \`${choices.join('`, `')}\`, or several separated by commas.`,
+    examples: [choices.slice(0, 2).join(',')],
+  });
+  return Type.Optional(
+    worded(text, `${name} is one of ${choices.join(', ')}, or several of them with commas between`),
+  );
+}
+
+/** Reads what `severalOf` let through. */
+export function readSeveral(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',');
+}
+
+export const statusParameter = (description: string) => severalOf('status', loadStatuses, description);
+
+/** A text that the database compares with stored ones. */
+export function textParameter(name: string, maxBytes: number, description: string, ...examples: string[]) {
+  const problem = (text: unknown) => `${name} ${textProblem(String(text), maxBytes)}`;
+  const text = ruled(Type.String({ description, ...(examples.length > 0 && { examples }) }), (value) =>
+    textProblem(value, maxBytes) === null ? null : problem(value),
+  );
+  return Type.Optional(worded(text, { says: (value) => ({ message: problem(value) }) }));
+}
+
+/** A day, or an instant of ISO 8601. */
+export function instantParameter(description: string, message: string, example: string) {
+  const text = Type.String({ description, examples: [example] });
+  return worded(
+    ruled(text, (value) => (readInstant(value) === null ? message : null)),
+    message,
+  );
+}
+
+/** Reads what `instantParameter` let through. */
+export function dateOf(text: string | undefined): Date | null {
+  const instant = text === undefined ? null : readInstant(text);
+  return instant === null ? null : new Date(instant.ms);
+}
+
+export const flagParameter = (name: string, description: string, options: object = {}) =>
+  Type.Optional(worded(Type.Boolean({ ...options, description }), `${name} must be true or false`));

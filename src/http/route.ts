@@ -1,0 +1,222 @@
+/*
+ * A route says where it is, who may call it, what it takes and answers, and what it does. `route` makes of that the schema by which
+ * Fastify validates and documents it, and the handler: it checks who calls, then reads the body, then calls `handle`.
+ */
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifySchema,
+  HTTPMethods,
+} from 'fastify';
+import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import { type Example, withExamples } from '../api/schema.ts';
+import type { System } from '../context.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+import type { Scope } from '../domain/scope.ts';
+import { compileSchema, throwProblems } from '../validation.ts';
+import { type AnswerHeader, errorAnswers, named } from './answers.ts';
+import type { DocumentText } from './api-document.ts';
+import { baseUrl } from './page.ts';
+import { environmentId, requireAdmin } from './plugins/auth.ts';
+import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
+import type { ServerState } from './plugins/load-shedding.ts';
+
+/** How the bodies of a route come: left on the wire, in a form, read whole as JSON up to some size, or by the tus protocol. */
+export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'deletion' | 'tus';
+
+export interface Route {
+  readonly bodyKind: BodyKind;
+  add(scope: FastifyInstance, system: System, server: Server): void;
+}
+
+/** The app that a route stands in. */
+export interface Server {
+  readonly state: ServerState;
+  readonly document: DocumentText;
+}
+
+export interface Call<P = unknown, Q = unknown, B = unknown> {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly params: P;
+  readonly query: Q;
+  /** The body that `json` describes. */
+  readonly body: B;
+  /** ID of the caller's environment. */
+  readonly environment: number;
+  /** Returns the address of the server, as the caller reaches it. */
+  base(): string;
+}
+
+type ReadOnly<T> = T extends readonly (infer Item)[]
+  ? readonly ReadOnly<Item>[]
+  : T extends object
+    ? { readonly [Name in keyof T]: ReadOnly<T[Name]> }
+    : T;
+
+type Handler<P, Q, B, A> = (call: Call<P, Q, B>) => Promise<ReadOnly<A> | FastifyReply>;
+
+type Content = Readonly<Record<string, { readonly schema: TSchema }>>;
+
+interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema> {
+  readonly at: `${HTTPMethods} /${string}`;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description: string;
+  /** The scope that a key must have. `admin` takes a session of an administrator, `open` takes no key. */
+  readonly access: Scope | 'any' | 'admin' | 'open';
+  readonly config?: Omit<FastifyContextConfig, 'scope'>;
+  /** For open routes: how a caller is authorised otherwise. */
+  readonly security?: FastifySchema['security'];
+  readonly params?: P;
+  readonly query?: Q;
+  readonly headers?: TProperties;
+  /** A JSON object that is held to a schema before the handler runs. */
+  readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
+  /** Bodies that the handler reads itself, by media type. */
+  readonly content?: Content;
+  /** By default `json` if there is a JSON body, else `raw`. */
+  readonly bodyKind?: BodyKind;
+  readonly answer: {
+    /** By default 200. */
+    readonly status?: number;
+    readonly description: string;
+    readonly headers?: readonly AnswerHeader[];
+    /** The JSON that is answered. Without it and `content` the answer is empty. */
+    readonly schema?: A;
+    readonly content?: Content;
+  };
+  /** Other answers, by status. */
+  readonly answers?: Readonly<Record<number, object>>;
+  /** Refusals beside those that follow from `access`, `params`, `query` and `json`. */
+  readonly refuses?: readonly ErrorCode[];
+}
+
+type AnyRoute = RouteOptions<TSchema, TSchema, TSchema, TSchema>;
+
+/** Ends the description of a route with `access: 'admin'`. */
+export const forAdmins =
+  'Requires a session of the console that began with ADMIN_KEY or with a link from the command line.';
+
+const ofJson = ['invalid_json', 'missing_field', 'invalid_field'] as const;
+const ofBody = ['upload_too_slow', 'payload_too_large', 'unsupported_media_type'] as const;
+const ofKey = [
+  'invalid_api_key',
+  'insufficient_scope',
+  'rate_limited',
+  'internal_error',
+  'unavailable',
+] as const;
+
+/** Lists the codes that a route can give. The first of each status is its example in the document. */
+function refusalsOf(route: AnyRoute) {
+  const { params, query, json, content, access, refuses = [] } = route;
+  const isRead = json === undefined && content === undefined;
+  return new Set<ErrorCode>([
+    ...(params !== undefined || (query !== undefined && isRead) ? (['invalid_field'] as const) : []),
+    ...(json === undefined ? [] : [...ofJson, ...ofBody]),
+    ...refuses,
+    ...(query === undefined ? [] : (['invalid_field'] as const)),
+    ...(params === undefined ? [] : (['not_found', 'route_not_found'] as const)),
+    ...(access === 'open' ? [] : ofKey),
+  ]);
+}
+
+function schemaOf(route: AnyRoute): FastifySchema {
+  const { operationId, summary, description, tag, security, params, query, headers, json, answer } = route;
+  const { status = 200, schema, content = schema && { 'application/json': { schema } } } = answer;
+  const body =
+    json === undefined ? route.content : { 'application/json': withExamples(json.schema, json.examples) };
+  return {
+    operationId,
+    summary,
+    description,
+    tags: [tag],
+    ...(security !== undefined && { security }),
+    ...(params !== undefined && { params }),
+    ...(query !== undefined && { querystring: query }),
+    ...(headers !== undefined && { headers: Type.Object(headers) }),
+    ...(body !== undefined && { body: { content: body } }),
+    response: {
+      [status]: {
+        ...(content === undefined ? { type: 'null' } : { content }),
+        description: answer.description,
+        ...(answer.headers !== undefined && { headers: named(...answer.headers) }),
+      },
+      ...errorAnswers(...refusalsOf(route)),
+      ...route.answers,
+    },
+  };
+}
+
+function configOf({ access, config }: AnyRoute): FastifyContextConfig {
+  if (access === 'open') return { ...config };
+  return { ...config, scope: access === 'admin' ? 'any' : access };
+}
+
+/** A route whose handler returns what is answered. `handle` is called once per app, and returns the handler. */
+export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
+  options: RouteOptions<P, Q, B, A> & {
+    readonly handle: (system: System, server: Server) => Handler<Static<P>, Static<Q>, Static<B>, Static<A>>;
+  },
+): Route {
+  const { access, json, answer } = options;
+  const { status = 200 } = answer;
+  const findProblems = json === undefined ? null : compileSchema(json.schema);
+  const readBody = (request: FastifyRequest): Static<B> => {
+    if (findProblems === null) return undefined as Static<B>;
+    const body = readJsonObject(bodyBytes(request));
+    throwProblems(findProblems(body));
+    return body as Static<B>;
+  };
+  return directRoute({
+    ...options,
+    handle: (system, server) => {
+      const handle = options.handle(system, server);
+      return async (request, reply) => {
+        if (access === 'admin') requireAdmin(request);
+        const call: Call<Static<P>, Static<Q>, Static<B>> = {
+          request,
+          reply,
+          params: request.params as Static<P>,
+          query: request.query as Static<Q>,
+          body: readBody(request),
+          environment: access === 'open' ? 0 : environmentId(request),
+          base: () => baseUrl(request, system.config.publicUrl),
+        };
+        if (status !== 200) reply.code(status);
+        const answered = await handle(call);
+        return answered === reply ? reply : reply.send(answered);
+      };
+    },
+  });
+}
+
+/** A route whose handler answers by itself: it costs a request some microseconds less than a promise of the answer. */
+export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
+  options: RouteOptions<P, Q, B, A> & {
+    readonly handle: (
+      system: System,
+      server: Server,
+    ) => (request: FastifyRequest, reply: FastifyReply) => unknown;
+  },
+): Route {
+  const { at, json, bodyKind = json === undefined ? 'raw' : 'json', handle } = options;
+  const [method = '', url = ''] = at.split(' ');
+  return {
+    bodyKind,
+    add: (scope, system, server) => {
+      const handler = handle(system, server);
+      scope.route({
+        method: method as HTTPMethods,
+        url,
+        config: configOf(options),
+        schema: schemaOf(options),
+        handler,
+      });
+    },
+  };
+}

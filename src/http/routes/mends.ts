@@ -1,0 +1,286 @@
+import { Type } from 'typebox';
+import { jobRecord } from '../../api/job.ts';
+import { replacementPreview } from '../../api/reject.ts';
+import { object, ordinal, record, text, withExamples } from '../../api/schema.ts';
+import { requireQueueRoom } from '../../background-jobs/jobs.ts';
+import { readCauseId } from '../../domain/reject.ts';
+import { InputError, inputError } from '../../domain/errors.ts';
+import { MAX_EDITED_RECORDS, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import { convertingStore } from '../../load/accept-load.ts';
+import { acceptAmendment, amendmentOptions, requireParent } from '../../load/amend/accept-amendment.ts';
+import { receiveEdits } from '../../load/amend/receive-edits.ts';
+import { countReplacement, mendedRejects } from '../../load/causes/mended-rejects.ts';
+import { readProposalId } from '../../load/causes/proposals.ts';
+import { renderSample } from '../../load/causes/render-causes.ts';
+import { receive } from '../../load/receive/receive.ts';
+import { renderLoad } from '../../load/render-load.ts';
+import type { Parent } from '../../postgres/stores/amendments.ts';
+import { requireLoad } from '../../postgres/stores/read-loads.ts';
+import { ruled, worded } from '../../validation.ts';
+import { abortWhenClosed } from '../gone-client.ts';
+import { flagParameter, jobParameters } from '../parameters.ts';
+import { optionFields } from '../plugins/validation.ts';
+import { actionHeaders, bodyHeaders, idempotencyKeyOf } from '../request-headers.ts';
+import { type Route, route } from '../route.ts';
+import { csvBody, ndjsonBody } from '../upload/bodies.ts';
+import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
+import { asAccepted, takeUpload } from '../upload/receive-upload.ts';
+import { type Upload, type Uploaded, type UploadKind, uploadLimits } from '../upload/upload.ts';
+import { importKind } from './imports.ts';
+
+/* Refused records are mended by a file, by a proposal, or by edits. Each way makes a job of its own. */
+
+const proposalBody = withExamples(
+  object(
+    { apply: text('ID of a proposal, from the causes of the job.'), wins: amendOptions.wins },
+    'A proposal to apply.',
+  ),
+  { proposal: { summary: 'A proposal', value: { apply: '05c8a1f0c2d3e-day-first' } } },
+);
+
+const form = withExamples(
+  object(
+    {
+      ...amendOptions,
+      file: Type.String({
+        format: 'binary',
+        description: 'The mended records, in the form of the download.',
+      }),
+    },
+    'A file and options.',
+  ),
+  { file: { summary: 'A file', value: { file: 'user_id,name,sluice_row\nu3,Grace,3\n' } } },
+);
+
+/** Says how mended records of a job are taken in. `said` gets what the sender said last. */
+function amendKind(parent: Parent, said: { wins: boolean }): UploadKind {
+  const options = amendmentOptions(parent);
+  return {
+    ...importKind,
+    named: { option: 'apply', store: (...upload) => storeMended(parent, ...upload) },
+    defaultFilename: `mended ${parent.filename}`,
+    readOptions(given) {
+      const { apply, wins, source, format, filename } = readAmendOptions(given);
+      if (apply !== undefined) readProposalId(apply);
+      said.wins = wins;
+      const load = { ...options, source: { ...options.source, ...source } };
+      return { load, format, filename, named: apply, mapping: null };
+    },
+  };
+}
+
+/** Stores the refused records of a cause as a proposal mends them. */
+async function storeMended(
+  { jobId, fileFormat, header }: Parent,
+  { system, kind, signal }: Upload,
+  environment: number,
+  { load, filename = kind.defaultFilename, named = '', mapping }: UploadOptions,
+): Promise<Uploaded> {
+  const { source, map } = load;
+  // The file is our own: whatever its cells hold, nothing is to be detected.
+  const written = header === null ? source : { ...source, encoding: 'utf-8', delimiter: header.delimiter };
+  const hints = { filename, format: fileFormat, source: written, map, chunkBytes: system.config.chunkBytes };
+  // No client sends it, so no rate is asked for.
+  const limits = { ...uploadLimits(system.config), minBytesPerSecond: 0 };
+  const mended = mendedRejects(system, environment, jobId, named, signal);
+  try {
+    const received = await receive(mended, convertingStore(system, environment), hints, limits, signal);
+    return { received, filename, options: load, mapping };
+  } catch (error) {
+    if (!(error instanceof InputError) || error.problems[0].code !== 'empty_file') throw error;
+    const message = 'no refused record is left that this proposal mends';
+    throw inputError('already_amended', message, `job_id: ${jobId}`);
+  }
+}
+
+const queued = (description: string) => ({ status: 202, description, schema: jobRecord.ref });
+
+const amend = route({
+  at: 'POST /v1/background_jobs/:job_id/amend',
+  operationId: 'amendJob',
+  tag: 'jobs',
+  summary: 'Amend a background job',
+  description:
+    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job puts the records at their place in the file: later records of the file and later writes win over them, unless `wins=true`. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
+  access: 'import',
+  bodyKind: 'form',
+  params: jobParameters,
+  headers: bodyHeaders,
+  query: optionFields(amendOptions),
+  content: {
+    'multipart/form-data': form,
+    'text/csv': csvBody,
+    'application/x-ndjson': ndjsonBody,
+    'application/json': proposalBody,
+  },
+  answer: queued('The job that loads the mended records is queued.'),
+  refuses: [
+    'invalid_json',
+    'missing_field',
+    'empty_file',
+    'unrecognised_columns',
+    'unsupported_format',
+    'upload_too_slow',
+    'idempotency_conflict',
+    'job_not_amendable',
+    'already_amended',
+    'job_expired',
+    'payload_too_large',
+    'too_many_records',
+    'unsupported_media_type',
+  ],
+  handle:
+    (system) =>
+    async ({ request, params, environment, base }) => {
+      const parent = await requireParent(system, environment, params.job_id.toLowerCase());
+      const said = { wins: false };
+      const taken = await takeUpload(system, request, amendKind(parent, said));
+      const { jobId } = await acceptAmendment(system, {
+        ...taken,
+        environmentId: environment,
+        parent,
+        wins: said.wins,
+        requestId: request.id,
+      });
+      return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
+    },
+});
+
+const editSays =
+  'an edit has the row of a refused record, and either raw (a string) or values (an object of strings)';
+
+const edit = worded(
+  object(
+    {
+      row: ordinal('The `row` of the refused record.'),
+      raw: Type.Optional(text('The whole record in the dialect of the file: one record of CSV or JSON.')),
+      values: Type.Optional(
+        record<string>({
+          additionalProperties: Type.String(),
+          description: 'CSV only: the cells to change, by column name. All others stay as they are written.',
+        }),
+      ),
+    },
+    'The new content of a refused record.',
+  ),
+  { says: { message: editSays }, whole: true },
+);
+
+const edits = worded(
+  object(
+    {
+      records: worded(
+        Type.Array(edit, { minItems: 1, maxItems: MAX_EDITED_RECORDS, description: 'The edited records.' }),
+        `records is a list of 1 to ${MAX_EDITED_RECORDS} edits`,
+      ),
+      wins: flagParameter('wins', 'The records take effect now instead of at their place in the file.', {
+        default: false,
+      }),
+    },
+    'Refused records, edited.',
+  ),
+  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is not a field of an edit` },
+);
+
+const editRejects = route({
+  at: 'POST /v1/background_jobs/:job_id/rejects/edits',
+  operationId: 'editRejects',
+  tag: 'jobs',
+  summary: 'Edit refused records of a background job',
+  description:
+    'Mends refused records cell by cell (`values`) or as text (`raw`), in any dialect; everything that is not edited stays as it is written. A separate job puts the records at their place in the file, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
+  access: 'import',
+  params: jobParameters,
+  headers: actionHeaders,
+  json: {
+    schema: edits,
+    examples: {
+      cell: { summary: 'A cell', value: { records: [{ row: 3, values: { user_id: 'u3' } }] } },
+      line: {
+        summary: 'A record whose cells cannot be told apart',
+        value: { records: [{ row: 4, raw: 'u4,"Anna ""Ann"" Lee",pro,' }] },
+      },
+    },
+  },
+  answer: queued('The job that loads the edited records is queued.'),
+  refuses: ['idempotency_conflict', 'job_not_amendable', 'already_amended', 'job_expired'],
+  handle:
+    (system) =>
+    async ({ request, params, environment, base, body }) => {
+      const { records, wins = false } = body;
+      const idempotencyKey = idempotencyKeyOf(request);
+      const parent = await requireParent(system, environment, params.job_id.toLowerCase());
+      await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
+      const { received, rows } = await receiveEdits(system, parent, records);
+      const { jobId } = await acceptAmendment(system, {
+        environmentId: environment,
+        parent,
+        filename: `mended ${parent.filename}`,
+        received,
+        rows,
+        options: { ...amendmentOptions(parent), source: {} },
+        wins,
+        idempotencyKey,
+        requestId: request.id,
+      });
+      return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
+    },
+});
+
+const replacementSays = `of a replacement, column is a name, find and by are texts of ${MAX_REPLACEMENT_CHARS} characters at most, and cause is the id of one`;
+
+const replacementText = (description: string) =>
+  Type.Optional(
+    worded(Type.String({ maxLength: MAX_REPLACEMENT_CHARS, default: '', description }), replacementSays),
+  );
+
+const replacement = worded(
+  object(
+    {
+      column: worded(text('Name of a column of the file.'), replacementSays),
+      find: replacementText('Text to replace: a whole cell or part of one. Empty: fill the empty cells.'),
+      by: replacementText('Replacement. `{row}` in it stands for the number of the record.'),
+      cause: Type.Optional(
+        worded(
+          ruled(text('Only replace in records with this cause, by its `id`.'), (id) =>
+            readCauseId(id) === null ? replacementSays : null,
+          ),
+          replacementSays,
+        ),
+      ),
+    },
+    'A replacement of text in one column of refused records.',
+  ),
+  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a replacement asks for` },
+);
+
+const previewReplacement = route({
+  at: 'POST /v1/background_jobs/:job_id/rejects/replacement_preview',
+  operationId: 'previewReplacement',
+  tag: 'jobs',
+  summary: 'Preview a replacement in a column',
+  description:
+    'Replaces one text by another in a column of the refused records of a CSV load, and counts the records that a load would then accept. A record with fewer cells than columns has empty ones at its end. Nothing is changed: send the `id` of the answer to `/amend` as `apply` to do it.',
+  access: 'import',
+  params: jobParameters,
+  json: {
+    schema: replacement,
+    examples: { empty: { summary: 'Cells that are empty', value: { column: 'user_id', by: 'u{row}' } } },
+  },
+  answer: { description: 'The preview.', schema: replacementPreview.ref },
+  handle:
+    ({ reader, sandboxes }) =>
+    async ({ reply, params, environment, body }) => {
+      const { column, find = '', by = '', cause } = body;
+      const { id, records, isComplete, samples } = await countReplacement(
+        { ...reader, sandboxes },
+        environment,
+        params.job_id.toLowerCase(),
+        { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },
+        abortWhenClosed(reply),
+      );
+      return { id, records, is_complete: isComplete, samples: samples.map(renderSample) };
+    },
+});
+
+export const mendRoutes: readonly Route[] = [amend, editRejects, previewReplacement];
