@@ -1,5 +1,4 @@
-import type { Inbox } from '../../api/inbox.ts';
-import { inboxRecord, takenAgain } from '../../api/inbox.ts';
+import { type Inbox, inboxRecord, takenAgain } from '../../api/inbox.ts';
 import { TransientError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
 import { type InboxLook, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';

@@ -1,13 +1,18 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { mappingPage, savedMapping, sourceMember } from '../../api/mapping.ts';
 import { object } from '../../api/schema.ts';
-import { isStorable, readColumnMap } from '../../domain/column-map.ts';
+import {
+  isStorable,
+  type MappingRules,
+  mappingNamePattern,
+  mappingNameRule,
+  readColumnMap,
+} from '../../domain/column-map.ts';
 import type { Problem } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
-import { type MappingRules, mappingNamePattern, mappingNameRule } from '../../domain/column-map.ts';
 import { sourceFormats } from '../../domain/source.ts';
-import { findContradictions } from '../../domain/source-options.ts';
 import {
+  findContradictions,
   type GivenSource,
   type SourceOptionName,
   sourceOptionNames,

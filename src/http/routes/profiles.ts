@@ -4,13 +4,13 @@ import { companyPage, companyProfile, userPage, userProfile } from '../../api/pr
 import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
+import { isTimeZone } from '../../domain/instant.ts';
 import {
   DEFAULT_PAGE_SIZE,
   MAX_ACTIVITY_DAYS,
   MAX_ID_BYTES,
   MAX_PROPERTY_FILTERS,
 } from '../../domain/limits.ts';
-import { isTimeZone } from '../../domain/instant.ts';
 import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { requireSegment } from '../../profiles/find-segment.ts';

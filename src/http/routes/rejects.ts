@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
 import { causePage, rejectPage } from '../../api/reject.ts';
 import { withExamples } from '../../api/schema.ts';
-import { readCauseId } from '../../domain/reject.ts';
-import { rejectColumns } from '../../domain/reject.ts';
+import { readCauseId, rejectColumns } from '../../domain/reject.ts';
 import { listCauses } from '../../load/causes/list-causes.ts';
 import { renderCauses } from '../../load/causes/render-causes.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
