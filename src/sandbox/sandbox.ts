@@ -9,6 +9,9 @@ import { packageRoot } from '../package-root.ts';
 /** The niceness, on the kernel's scale of -20 to 19, that lets processes that answer callers go first. */
 const niceness = 10;
 
+/** The signals by which V8 ends a process whose heap is full, and the kernel one when memory is. */
+const outOfMemory: ReadonlySet<NodeJS.Signals> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
+
 /** The types of a task: its input, the questions it asks while it works, their answers, and the items it yields. */
 export interface TaskShape {
   readonly input: unknown;
@@ -84,9 +87,11 @@ export class Sandbox {
     this.#child = start(fileURLToPath(file), limits.heapMib);
     this.#child.on('message', (message) => this.#receive(message as FromSandbox));
     this.#child.once('exit', (code, signal) => {
-      onEnd(signal ?? `exit code ${code}`);
-      // V8 aborts when the heap is full, and the kernel kills when memory is; nothing else ends it by a signal.
-      this.#end(signal === null ? new Fault(`a sandbox ended with exit code ${code}`) : tooMuch('memory'));
+      const ending = signal ?? `exit code ${code}`;
+      onEnd(ending);
+      if (signal === null) this.#end(new Fault(`a sandbox ended with ${ending}`));
+      else if (outOfMemory.has(signal)) this.#end(tooMuch('memory'));
+      else this.#end(new TransientError(`a sandbox was ended by ${signal}`));
     });
     this.#child.once('error', (cause) => {
       this.#end(Object.assign(new TransientError('a process cannot be started'), { cause }));

@@ -62,6 +62,12 @@ export const tasks = {
     yield* [];
     process.exit(3);
   },
+  /** Ends as if somebody stopped the service, or its machine. */
+  async *stop() {
+    process.kill(process.pid, 'SIGTERM');
+    await delay(2 ** 30);
+    yield 0;
+  },
 } satisfies Record<string, Handler>;
 
 // Only where it was forked for it: tests import the names.

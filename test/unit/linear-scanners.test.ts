@@ -27,6 +27,7 @@ import { NdjsonRows } from '../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../src/mapping/rows.ts';
 import { collidingKeys } from '../support/colliding-keys.ts';
 import { inPieces } from './formats/in-pieces.ts';
+import { inspectText } from './load/inspect/inspect-text.ts';
 
 /**
  * Whatever reads bytes of a caller costs no more than so much per byte, whatever they are: twice the input, at most
@@ -86,12 +87,16 @@ const index =
   (input: Buffer): void => {
     const records = new RecordIndex(format, 2 * KiB * KiB, 0);
     try {
-      for (let at = 0; at < input.length; at += pieceBytes) records.add(input.subarray(at, at + pieceBytes));
-      records.end();
+      for (let at = 0; at < input.length; at += pieceBytes) {
+        for (const _ of records.add(input.subarray(at, at + pieceBytes)));
+      }
+      for (const _ of records.end());
     } catch {
       // A refusal is an answer as well.
     }
   };
+
+const inspect = (input: Buffer): Promise<unknown> => inspectText(input).catch(() => null);
 
 /** Twice: with a header that names an id, and without any. */
 const sniff = (input: Buffer): void => {
@@ -500,6 +505,21 @@ const scanners: readonly Scanner[] = [
     run: (input) => eachRaw(input, matchIds),
   },
   { name: 'a pattern of stars', generate: repeated('a'), run: (input) => stars(input.toString('latin1')) },
+  {
+    name: 'an inspection of many columns',
+    generate: numbered((n) => `c${n},`, 'user_id,', `\nu1${',x'.repeat(1000)}\n`),
+    run: inspect,
+  },
+  {
+    name: 'an inspection of long records',
+    generate: repeated(`u1${',1'.repeat(3000)}\n`, `user_id${',c'.repeat(3000)}\n`),
+    run: inspect,
+  },
+  {
+    name: 'an inspection of keys that occur once',
+    generate: numbered((n) => `{"user_id":"u${n}","k${n}":"2024-05-01"}\n`),
+    run: inspect,
+  },
   { name: 'a map against a header', generate: numbered((n) => `c${n},`), run: mapColumns },
   {
     name: 'keys of one bucket',

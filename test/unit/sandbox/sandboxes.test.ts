@@ -99,6 +99,15 @@ describe('a task in a sandbox', () => {
     });
   });
 
+  test('may be tried again if its process is stopped from outside', async () => {
+    const { run } = open();
+    await expect(run('stop')).rejects.toMatchObject({
+      name: 'TransientError',
+      message: expect.stringContaining('SIGTERM'),
+    });
+    expect(await run('count', 1)).toEqual([1]);
+  });
+
   test('fails with what answering it throws', async () => {
     const { run } = open();
     const error = new Error('the store is away');
