@@ -22,8 +22,7 @@ export async function readParent(db: Database, environmentId: number, jobId: str
     .select(camel('loads.dry_run', 'loads.filename'))
     .select(['loads.source_options as source', 'parent.job_id as amends'])
     .select(sql<boolean>`loads.file_ref is not null`.as('hasFile'))
-    .where('loads.environment_id', '=', environmentId)
-    .where('loads.job_id', '=', jobId)
+    .where((eb) => eb.and({ 'loads.environment_id': environmentId, 'loads.job_id': jobId }))
     .executeTakeFirst();
   return row ?? null;
 }

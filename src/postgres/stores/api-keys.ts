@@ -75,8 +75,7 @@ export async function revokeApiKey(db: Database, environmentId: number, keyId: s
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
     .set({ revoked_at: sql`coalesce(revoked_at, now())` })
-    .where('environment_id', '=', environmentId)
-    .where('key_id', '=', keyId)
+    .where((eb) => eb.and({ environment_id: environmentId, key_id: keyId }))
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) throw unknownKey(keyId);
 }
@@ -96,8 +95,7 @@ export async function rotateApiKey(
     const old = await transaction
       .selectFrom('api_keys')
       .select(keyColumns)
-      .where('environment_id', '=', environmentId)
-      .where('key_id', '=', keyId)
+      .where((eb) => eb.and({ environment_id: environmentId, key_id: keyId }))
       .where('revoked_at', 'is', null)
       .forUpdate()
       .executeTakeFirst();
@@ -279,8 +277,7 @@ export async function insertSession(
         of
           .selectFrom('console_sessions')
           .select('session_id')
-          .where('environment_id', '=', session.environmentId)
-          .where('holder', '=', session.holder)
+          .where((eb) => eb.and({ environment_id: session.environmentId, holder: session.holder }))
           .where('key_id', 'is not distinct from', session.keyId)
           .orderBy('created_at', 'desc')
           .orderBy('session_id')

@@ -258,8 +258,7 @@ export async function readChunks(
   const load = await db
     .selectFrom('loads')
     .select(['load_id', 'chunk_count'])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   if (load === undefined) throw inputError('not_found', 'there is no such load', `job_id: ${jobId}`);
   const { rows } = await sql<LiveChunk>`

@@ -20,8 +20,7 @@ export function readChunkRange(db: Database, loadId: number, chunkNo: number): P
   return db
     .selectFrom('load_chunks')
     .select(range)
-    .where('load_id', '=', loadId)
-    .where('chunk_no', '=', chunkNo)
+    .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
     .executeTakeFirstOrThrow();
 }
 

@@ -136,8 +136,7 @@ function segmentsTable(): DefinitionsOf<SegmentItem, StoredSegment> {
       await db
         .updateTable('segments')
         .set({ ...toRow(item), updated_at: sql`now()` })
-        .where('environment_id', '=', environmentId)
-        .where('key', '=', item.key)
+        .where((eb) => eb.and({ environment_id: environmentId, key: item.key }))
         .execute();
     },
     remove: removeFrom('segments'),
@@ -151,8 +150,7 @@ function titledItemsTable(kind: TitledKind): DefinitionsOf<TitledItem, StoredTit
       db
         .selectFrom('titled_items')
         .select(['item_id as id', 'key', 'title', 'type'])
-        .where('environment_id', '=', environmentId)
-        .where('kind', '=', kind)
+        .where((eb) => eb.and({ environment_id: environmentId, kind }))
         .orderBy('item_id')
         .execute(),
     async add(db, environmentId, items) {
@@ -165,9 +163,7 @@ function titledItemsTable(kind: TitledKind): DefinitionsOf<TitledItem, StoredTit
       await db
         .updateTable('titled_items')
         .set({ ...item, updated_at: sql`now()` })
-        .where('environment_id', '=', environmentId)
-        .where('kind', '=', kind)
-        .where('key', '=', item.key)
+        .where((eb) => eb.and({ environment_id: environmentId, kind, key: item.key }))
         .execute();
     },
     remove: removeOf('titled_items', kind),
@@ -181,8 +177,7 @@ function keyedItemsTable(kind: KeyedKind): DefinitionsOf<KeyedItem> {
       db
         .selectFrom('keyed_items')
         .select(['key', 'display_name', 'data_type'])
-        .where('environment_id', '=', environmentId)
-        .where('kind', '=', kind)
+        .where((eb) => eb.and({ environment_id: environmentId, kind }))
         .orderBy('key')
         .execute(),
     async add(db, environmentId, items) {
@@ -195,9 +190,7 @@ function keyedItemsTable(kind: KeyedKind): DefinitionsOf<KeyedItem> {
       await db
         .updateTable('keyed_items')
         .set({ ...item, updated_at: sql`now()` })
-        .where('environment_id', '=', environmentId)
-        .where('kind', '=', kind)
-        .where('key', '=', item.key)
+        .where((eb) => eb.and({ environment_id: environmentId, kind, key: item.key }))
         .execute();
     },
     remove: removeOf('keyed_items', kind),
@@ -209,8 +202,7 @@ function removeOf(table: 'titled_items' | 'keyed_items', kind: TitledKind | Keye
   return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
     await db
       .deleteFrom(table)
-      .where('environment_id', '=', environmentId)
-      .where('kind', '=', kind)
+      .where((eb) => eb.and({ environment_id: environmentId, kind }))
       .where('key', '=', sql<string>`any(${keys}::text[])`)
       .execute();
   };
@@ -235,8 +227,7 @@ function retentionTable(): DefinitionsOf<RetentionItem> {
       await db
         .updateTable('event_retention')
         .set({ days })
-        .where('environment_id', '=', environmentId)
-        .where('key', '=', key)
+        .where((eb) => eb.and({ environment_id: environmentId, key }))
         .execute();
     },
     remove: removeFrom('event_retention'),
@@ -276,8 +267,7 @@ export async function findFeaturesAndEvents(
       db
         .selectFrom('keyed_items')
         .select('key as name')
-        .where('environment_id', '=', environmentId)
-        .where('kind', '=', 'features')
+        .where((eb) => eb.and({ environment_id: environmentId, kind: 'features' }))
         .where('key', 'in', names),
     )
     .execute();
@@ -328,8 +318,7 @@ export async function changeSurvey(
   const { survey_id } = await db
     .updateTable('surveys')
     .set({ title, platform, updated_at: sql`now()` })
-    .where('environment_id', '=', environmentId)
-    .where('key', '=', key)
+    .where((eb) => eb.and({ environment_id: environmentId, key }))
     .returning('survey_id')
     .executeTakeFirstOrThrow();
   await db

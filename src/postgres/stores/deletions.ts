@@ -58,8 +58,7 @@ export async function startDeletion(db: Database, deletionId: number): Promise<S
   const deletion = await db
     .updateTable('deletions')
     .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
-    .where('deletion_id', '=', deletionId)
-    .where('status', '=', 'queued')
+    .where((eb) => eb.and({ deletion_id: deletionId, status: 'queued' }))
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   if (deletion === undefined) return null;
@@ -72,8 +71,7 @@ export async function beginDeletion(db: Database, claim: TaskClaim): Promise<Del
   const row = await db
     .updateTable('deletions')
     .set({ attempts: claim.attempt })
-    .where('deletion_id', '=', claim.subjectId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ deletion_id: claim.subjectId, status: 'processing' }))
     .returning(camel('entity', 'purge_exports'))
     .executeTakeFirst();
   return row ?? null;
@@ -169,8 +167,7 @@ export async function failDeletion(
       failure_code: failure.code,
       failure_message: failure.message,
     })
-    .where('deletion_id', '=', deletionId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ deletion_id: deletionId, status: 'processing' }))
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   return row ?? null;
@@ -342,8 +339,7 @@ export async function findKeptExports(
   return db
     .selectFrom('exports')
     .select(['export_id as exportId', 'job_id as jobId'])
-    .where('environment_id', '=', environmentId)
-    .where('status', '=', 'completed')
+    .where((eb) => eb.and({ environment_id: environmentId, status: 'completed' }))
     .where('files_expired_at', 'is', null)
     .where('snapshot_at', '<=', moment)
     .orderBy('export_id')

@@ -90,8 +90,7 @@ export async function beginAttempt(db: Database, deliveryId: number): Promise<De
     .from('notification_events as e')
     .set((eb) => ({ attempts: eb('d.attempts', '+', 1), last_attempt_at: sql`now()` }))
     .whereRef('e.event_id', '=', 'd.event_id')
-    .where('d.delivery_id', '=', deliveryId)
-    .where('d.state', '=', 'pending')
+    .where((eb) => eb.and({ 'd.delivery_id': deliveryId, 'd.state': 'pending' }))
     .returning(camel('d.delivery_id', 'd.public_id', 'd.subscription_id', 'd.channel', 'd.target'))
     .returning(camel('e.event_id', 'e.environment_id', 'e.type', 'e.job_id', 'e.body'))
     .executeTakeFirst();
@@ -162,13 +161,11 @@ export async function killDelivery(db: Database, deliveryId: number, reason: str
     await transaction
       .updateTable('notification_deliveries')
       .set({ state: 'dead', last_error: reason })
-      .where('delivery_id', '=', deliveryId)
-      .where('state', '=', 'pending')
+      .where((eb) => eb.and({ delivery_id: deliveryId, state: 'pending' }))
       .execute();
     await transaction
       .deleteFrom('tasks')
-      .where('kind', '=', 'delivery')
-      .where('subject_id', '=', deliveryId)
+      .where((eb) => eb.and({ kind: 'delivery', subject_id: deliveryId }))
       .execute();
   });
 }

@@ -95,9 +95,7 @@ export async function recordProgress(
   const row = await db
     .updateTable('exports')
     .set(snake({ rowsExpected, rowsWritten, bytesWritten }))
-    .where('export_id', '=', claim.subjectId)
-    .where('attempts', '=', claim.attempt)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ export_id: claim.subjectId, attempts: claim.attempt, status: 'processing' }))
     .returning('export_id')
     .executeTakeFirst();
   return row !== undefined;
@@ -119,8 +117,7 @@ export async function completeExport(
       rows_written: data.reduce((sum, { rows }) => sum + rows, 0),
       bytes_written: files.reduce((sum, { bytes }) => sum + bytes, 0),
     })
-    .where('export_id', '=', exportId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ export_id: exportId, status: 'processing' }))
     .execute();
   if (files.length === 0) return;
   await db
@@ -169,8 +166,7 @@ export async function cancelExport(
   const found = await db
     .selectFrom('exports')
     .select('export_id')
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   return found === undefined ? null : end(db, found.export_id, { status: 'cancelled' });
 }
@@ -312,8 +308,7 @@ export async function findExportFile(
     .executeTakeFirst();
   if (found === undefined) return null;
   const file = await selectFiles(db)
-    .where('export_id', '=', found.export_id)
-    .where('filename', '=', filename)
+    .where((eb) => eb.and({ export_id: found.export_id, filename }))
     .executeTakeFirst();
   return {
     environmentId: found.environment_id,
@@ -382,7 +377,6 @@ export function readExportEnd(db: Database, environmentId: number, jobId: string
   return db
     .selectFrom('exports')
     .select(['status', 'emails'])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirstOrThrow();
 }

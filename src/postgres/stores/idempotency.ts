@@ -58,8 +58,7 @@ export async function claimIdempotencyKey(
   const known = await db
     .selectFrom('idempotency_keys')
     .select(['request_digest', 'job_id', 'answer', 'created_at'])
-    .where('environment_id', '=', environmentId)
-    .where('idempotency_key', '=', key)
+    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .executeTakeFirstOrThrow();
   return known.request_digest.equals(requestDigest)
     ? { outcome: 'known', jobId: known.job_id, answer: known.answer, claimedAt: known.created_at }
@@ -76,8 +75,7 @@ export async function keepAnswer(
   await db
     .updateTable('idempotency_keys')
     .set({ answer: JSON.stringify(answer) })
-    .where('environment_id', '=', environmentId)
-    .where('idempotency_key', '=', key)
+    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .execute();
 }
 
@@ -91,8 +89,7 @@ export async function answerWithJob(
   await db
     .updateTable('idempotency_keys')
     .set({ job_id: jobId })
-    .where('environment_id', '=', environmentId)
-    .where('idempotency_key', '=', key)
+    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .execute();
 }
 
@@ -125,8 +122,7 @@ export async function isKeyKnown(
   const known = await db
     .selectFrom('idempotency_keys')
     .select('idempotency_key')
-    .where('environment_id', '=', environmentId)
-    .where('idempotency_key', '=', idempotencyKey)
+    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: idempotencyKey }))
     .executeTakeFirst();
   return known !== undefined;
 }

@@ -62,8 +62,7 @@ export async function beginAttempt(db: Database, fileId: string): Promise<number
   const row = await db
     .updateTable('inbox_files')
     .set((eb) => ({ attempt: eb('attempt', '+', 1) }))
-    .where('file_id', '=', fileId)
-    .where('state', '=', 'claimed')
+    .where((eb) => eb.and({ file_id: fileId, state: 'claimed' }))
     .returning('attempt')
     .executeTakeFirst();
   return row?.attempt ?? null;
@@ -91,9 +90,7 @@ export async function markLoading(
       is_duplicate: accepted.isDuplicate,
       sha256: Buffer.from(accepted.sha256, 'hex'),
     })
-    .where('file_id', '=', fileId)
-    .where('state', '=', 'claimed')
-    .where('attempt', '=', attempt)
+    .where((eb) => eb.and({ file_id: fileId, state: 'claimed', attempt }))
     .returning('file_id')
     .executeTakeFirst();
   if (noted === undefined) throw new ConflictError('another process takes the file in');
@@ -114,9 +111,7 @@ export async function markRefused(
       sha256: sha256 === null ? null : Buffer.from(sha256, 'hex'),
       reasons: JSON.stringify(reasons),
     })
-    .where('file_id', '=', fileId)
-    .where('state', '=', 'claimed')
-    .where('attempt', '=', attempt)
+    .where((eb) => eb.and({ file_id: fileId, state: 'claimed', attempt }))
     .execute();
 }
 
@@ -125,8 +120,7 @@ export async function countInboxFailure(db: Database, fileId: string): Promise<n
   const row = await db
     .updateTable('inbox_files')
     .set((eb) => ({ failures: eb('failures', '+', 1) }))
-    .where('file_id', '=', fileId)
-    .where('state', '=', 'claimed')
+    .where((eb) => eb.and({ file_id: fileId, state: 'claimed' }))
     .returning('failures')
     .executeTakeFirst();
   return row?.failures ?? 0;
@@ -136,9 +130,7 @@ export async function countInboxFailure(db: Database, fileId: string): Promise<n
 export async function dropInboxFile(db: Database, fileId: string, attempt: number): Promise<void> {
   await db
     .deleteFrom('inbox_files')
-    .where('file_id', '=', fileId)
-    .where('state', '=', 'claimed')
-    .where('attempt', '=', attempt)
+    .where((eb) => eb.and({ file_id: fileId, state: 'claimed', attempt }))
     .execute();
 }
 
@@ -186,8 +178,7 @@ export async function environmentsWithClaims(db: Database, inboxId: string): Pro
     .selectFrom('inbox_files')
     .select('environment_id')
     .distinct()
-    .where('inbox_id', '=', inboxId)
-    .where('state', '=', 'claimed')
+    .where((eb) => eb.and({ inbox_id: inboxId, state: 'claimed' }))
     .execute();
   return rows.map((row) => row.environment_id);
 }
@@ -200,9 +191,7 @@ export async function claimedFiles(
   limit: number,
 ): Promise<InboxFile[]> {
   const rows = await selectInboxFiles(db)
-    .where('f.inbox_id', '=', inboxId)
-    .where('f.environment_id', '=', environmentId)
-    .where('f.state', '=', 'claimed')
+    .where((eb) => eb.and({ 'f.inbox_id': inboxId, 'f.environment_id': environmentId, 'f.state': 'claimed' }))
     .orderBy('f.arrival')
     .limit(limit)
     .execute();
@@ -252,10 +241,14 @@ export async function findTwin(db: Database, file: InboxFile, sha256: string): P
   const row = await db
     .selectFrom('inbox_files')
     .select('job_id')
-    .where('environment_id', '=', file.environmentId)
-    .where('sha256', '=', Buffer.from(sha256, 'hex'))
-    .where('state', '=', 'loading')
-    .where('is_duplicate', '=', false)
+    .where((eb) =>
+      eb.and({
+        environment_id: file.environmentId,
+        sha256: Buffer.from(sha256, 'hex'),
+        state: 'loading',
+        is_duplicate: false,
+      }),
+    )
     .where(sql<boolean>`options = ${JSON.stringify(file.options)}::jsonb`)
     .orderBy('arrival', 'desc')
     .limit(1)

@@ -172,8 +172,7 @@ export async function openInboxFilesOf(
   limit: number,
 ): Promise<InboxFile[]> {
   const rows = await selectInboxFiles(db)
-    .where('f.inbox_id', '=', inboxId)
-    .where('f.environment_id', '=', environmentId)
+    .where((eb) => eb.and({ 'f.inbox_id': inboxId, 'f.environment_id': environmentId }))
     .where('f.state', '<>', 'concluded')
     .orderBy('f.arrival')
     .limit(limit)
@@ -189,11 +188,15 @@ export async function findFailedInboxFile(
   fileId: string,
 ): Promise<InboxFile | null> {
   const row = await selectInboxFiles(db)
-    .where('f.inbox_id', '=', inboxId)
-    .where('f.environment_id', '=', environmentId)
-    .where('f.file_id', '=', fileId)
-    .where('f.state', '=', 'concluded')
-    .where('f.outcome', '=', 'failed')
+    .where((eb) =>
+      eb.and({
+        'f.inbox_id': inboxId,
+        'f.environment_id': environmentId,
+        'f.file_id': fileId,
+        'f.state': 'concluded',
+        'f.outcome': 'failed',
+      }),
+    )
     .executeTakeFirst();
   return row === undefined ? null : toInboxFile(row);
 }

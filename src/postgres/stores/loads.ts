@@ -151,8 +151,7 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
       work_rows_before: sql`rows_read`,
       ...beginsPlan,
     })
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'queued')
+    .where((eb) => eb.and({ load_id: loadId, status: 'queued' }))
     .returning(camel('job_id', 'request_id', 'environment_id', 'begins_anew'))
     .executeTakeFirst();
   if (load === undefined) return null;
@@ -189,8 +188,7 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
   const completed = await db
     .updateTable('loads')
     .set({ status: 'completed', ended_at: sql`now()` })
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .returning('pass')
     .executeTakeFirst();
   await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
@@ -228,8 +226,7 @@ export async function cancelLoad(
   const load = await db
     .selectFrom('loads')
     .select('load_id')
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   return load === undefined ? null : end(db, load.load_id, ['queued', 'processing'], { status: 'cancelled' });
 }
@@ -291,8 +288,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
       end`,
       begins_anew: sql<boolean>`begins_anew or pass in ('plan', 'guard', 'validate', 'apply')`,
     }))
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('amends', 'is', null)

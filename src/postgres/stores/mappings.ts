@@ -62,8 +62,7 @@ export async function findMapping(
   const row = await db
     .selectFrom('mappings')
     .select(columns)
-    .where('environment_id', '=', environmentId)
-    .where('mapping_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, mapping_name: name }))
     .executeTakeFirst();
   return row ?? null;
 }
@@ -78,8 +77,7 @@ export function findMappingsOf(
   return db
     .selectFrom('mappings')
     .select(columns)
-    .where('environment_id', '=', environmentId)
-    .where('header_sha256', '=', digestOf(columnNames))
+    .where((eb) => eb.and({ environment_id: environmentId, header_sha256: digestOf(columnNames) }))
     .orderBy('last_used_at', (order) => order.desc().nullsLast())
     .orderBy('saved_at', 'desc')
     .orderBy('mapping_name')
@@ -121,8 +119,7 @@ export async function markMappingUsed(db: Database, environmentId: number, name:
   await db
     .updateTable('mappings')
     .set({ last_used_at: sql<Date>`now()` })
-    .where('environment_id', '=', environmentId)
-    .where('mapping_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, mapping_name: name }))
     .execute();
 }
 
@@ -130,8 +127,7 @@ export async function markMappingUsed(db: Database, environmentId: number, name:
 export async function removeMapping(db: Database, environmentId: number, name: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('mappings')
-    .where('environment_id', '=', environmentId)
-    .where('mapping_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, mapping_name: name }))
     .executeTakeFirstOrThrow();
   return numDeletedRows > 0n;
 }

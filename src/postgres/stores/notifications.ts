@@ -67,8 +67,7 @@ export async function findSubscription(
   const row = await db
     .selectFrom('notification_subscriptions')
     .select(columns)
-    .where('environment_id', '=', environmentId)
-    .where('subscription_id', '=', subscriptionId)
+    .where((eb) => eb.and({ environment_id: environmentId, subscription_id: subscriptionId }))
     .where('removed_at', 'is', null)
     .executeTakeFirst();
   return row === undefined ? null : toSubscription(row);
@@ -88,8 +87,7 @@ export async function markSubscriptionRemoved(
       previous_secret: null,
       previous_secret_until: null,
     })
-    .where('environment_id', '=', environmentId)
-    .where('subscription_id', '=', subscriptionId)
+    .where((eb) => eb.and({ environment_id: environmentId, subscription_id: subscriptionId }))
     .where('removed_at', 'is', null)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) return false;
@@ -127,8 +125,7 @@ export async function replaceSecret(
       previous_secret: eb.ref('secret'),
       previous_secret_until: sql<Date>`now() + ${overlapHours} * interval '1 hour'`,
     }))
-    .where('environment_id', '=', environmentId)
-    .where('subscription_id', '=', subscriptionId)
+    .where((eb) => eb.and({ environment_id: environmentId, subscription_id: subscriptionId }))
     .where('removed_at', 'is', null)
     .returning('previous_secret_until')
     .executeTakeFirst();
@@ -252,8 +249,7 @@ export async function readEventBody(
   const row = await db
     .selectFrom('notification_events')
     .select('body')
-    .where('environment_id', '=', environmentId)
-    .where('event_id', '=', eventId)
+    .where((eb) => eb.and({ environment_id: environmentId, event_id: eventId }))
     .executeTakeFirst();
   return row?.body ?? null;
 }

@@ -98,8 +98,7 @@ async function readProperties(
   const rows = await db
     .selectFrom('properties')
     .select(['key', 'data_type', 'is_auto_property'])
-    .where('environment_id', '=', environmentId)
-    .where('entity', '=', entity)
+    .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .execute();
   // The table's check constraint knows the same types.
   return rows.map((row) => heldProperty(row as HeldProperty));
@@ -202,8 +201,7 @@ export async function listProperties(
   const rows = await db
     .selectFrom('properties')
     .select(['property_id as id', 'key', 'display_name', 'data_type', 'is_auto_property'])
-    .where('environment_id', '=', environmentId)
-    .where('entity', '=', entity)
+    .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .orderBy('key')
     .execute();
   // A check constraint knows the same types.

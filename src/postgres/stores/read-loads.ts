@@ -215,11 +215,15 @@ export async function findDuplicate(
   const row = await db
     .selectFrom('loads')
     .select('job_id')
-    .where('environment_id', '=', environmentId)
-    .where('sha256', '=', Buffer.from(reading.sha256, 'hex'))
-    .where('status', '=', 'completed')
-    .where('entity', '=', reading.entity)
-    .where('file_format', '=', reading.fileFormat)
+    .where((eb) =>
+      eb.and({
+        environment_id: environmentId,
+        sha256: Buffer.from(reading.sha256, 'hex'),
+        status: 'completed',
+        entity: reading.entity,
+        file_format: reading.fileFormat,
+      }),
+    )
     .where('preset', 'is not distinct from', reading.preset)
     .where(sql<boolean>`column_map = ${JSON.stringify(reading.map)}::jsonb`)
     .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
@@ -236,8 +240,7 @@ export async function readReadAs(db: Database, environmentId: number, jobId: str
   const row = await db
     .selectFrom('loads')
     .select('read_as')
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   return row?.read_as ?? null;
 }
@@ -246,7 +249,6 @@ export function readLoadEnd(db: Database, environmentId: number, jobId: string) 
   return db
     .selectFrom('loads')
     .select(['status', 'rows_rejected'])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirstOrThrow();
 }

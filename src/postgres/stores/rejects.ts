@@ -92,8 +92,7 @@ export async function readRefusedRows(
   const rows = await db
     .selectFrom('load_rejects')
     .select('row_number')
-    .where('load_id', '=', loadId)
-    .where('error_code', '=', 'refused_by_database')
+    .where((eb) => eb.and({ load_id: loadId, error_code: 'refused_by_database' }))
     .where('row_number', '>=', firstRow)
     .where('row_number', '<', firstRow + rowCount)
     .execute();
@@ -116,8 +115,7 @@ export async function readRejectsSource(
   const row = await db
     .selectFrom('loads')
     .select(['load_id as loadId', 'file_format as format', 'header'])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   return row ?? null;
 }
@@ -133,8 +131,7 @@ export async function readFirstReject(db: Database, loadId: number, code: string
   const row = await db
     .selectFrom('load_rejects')
     .select([...place, ...reason, 'raw'])
-    .where('load_id', '=', loadId)
-    .where('error_code', '=', code as RejectCode)
+    .where((eb) => eb.and({ load_id: loadId, error_code: code as RejectCode }))
     .orderBy('row_number')
     .limit(1)
     .executeTakeFirst();
@@ -229,8 +226,7 @@ export async function countOfCause(db: Database, loadId: number, cause: number):
   const { count } = await db
     .selectFrom('load_rejects')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('load_id', '=', loadId)
-    .where('cause', '=', cause)
+    .where((eb) => eb.and({ load_id: loadId, cause }))
     .executeTakeFirstOrThrow();
   return count;
 }

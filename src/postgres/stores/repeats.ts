@@ -46,8 +46,7 @@ export async function findRepeats(db: Database, loadId: number): Promise<ChunksD
         'has_repeats',
       ),
     )
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .whereRef('chunks_done', '=', 'chunk_count')
     .executeTakeFirst();
   return row === undefined ? null : { pass: row.pass as LoadPass, hasRepeats: row.has_repeats };
@@ -314,8 +313,7 @@ export async function endEventReplay(
 ): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('load_event_replays')
-    .where('load_id', '=', loadId)
-    .where('chunk_no', '=', chunkNo)
+    .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
     .executeTakeFirst();
   if (numDeletedRows === 0n) return false;
   const kinds = countedKinds.map((kind) => ({ kind, ...corrections[kind] }));

@@ -313,8 +313,7 @@ export async function replaceArchive(
   const { numUpdatedRows } = await db
     .updateTable('event_archives')
     .set({ state: 'replaced' })
-    .where('archive_id', '=', archive.archiveId)
-    .where('state', '=', 'stored')
+    .where((eb) => eb.and({ archive_id: archive.archiveId, state: 'stored' }))
     .executeTakeFirst();
   if (numUpdatedRows !== 1n) throw new Error('an archive was replaced by somebody else');
   if (by !== null) await storeArchive(db, by);

@@ -94,8 +94,7 @@ export async function moveEvents(
     const { numUpdatedRows } = await db
       .updateTable('event_retirements')
       .set({ revision: sql`revision + 1` })
-      .where('retirement_id', '=', to.retirementId)
-      .where('state', '=', 'retired')
+      .where((eb) => eb.and({ retirement_id: to.retirementId, state: 'retired' }))
       .executeTakeFirst();
     if (numUpdatedRows === 0n) throw new Error('another process has the retirement');
     const { rows } = await sql<{ moved: number }>`
@@ -190,10 +189,7 @@ export async function markArchived(
   const { numUpdatedRows } = await db
     .updateTable('event_retirements')
     .set({ state: 'archived' })
-    .where('retirement_id', '=', retirementId)
-    .where('state', '=', 'retired')
-    .where('attempt', '=', attempt)
-    .where('revision', '=', revision)
+    .where((eb) => eb.and({ retirement_id: retirementId, state: 'retired', attempt, revision }))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
@@ -266,8 +262,12 @@ export async function dropTable(pool: pg.Pool, retirement: Retirement, events: n
     const { numUpdatedRows } = await db
       .updateTable('event_retirements')
       .set({ state: 'removed', ended_at: sql`now()`, events_removed: events })
-      .where('retirement_id', '=', retirement.retirementId)
-      .where('state', '=', retirement.archives ? 'archived' : 'retired')
+      .where((eb) =>
+        eb.and({
+          retirement_id: retirement.retirementId,
+          state: retirement.archives ? 'archived' : 'retired',
+        }),
+      )
       .executeTakeFirst();
     if (numUpdatedRows > 0n) await sql`drop table ${eventTable(retirement.table)}`.execute(db);
   });

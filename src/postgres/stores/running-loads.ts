@@ -154,8 +154,7 @@ export async function queueApply(
       failure_message: null,
       lane_position: sql`nextval('sluice.lane_positions')`,
     })
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
+    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .where('plan', 'is not', null)
     .where('file_ref', 'is not', null)
     .where((eb) =>
@@ -177,8 +176,7 @@ export async function readBeginning(
   const row = await db
     .selectFrom('loads')
     .select(['pass', 'on_drift as onDrift'])
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .executeTakeFirst();
   return row ?? null;
 }
@@ -212,8 +210,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
         ...planBegins,
       }),
     })
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'processing')
+    .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();
   if (load === undefined) throw new Fault(`load ${loadId} does not run`);

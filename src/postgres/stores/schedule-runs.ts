@@ -29,8 +29,7 @@ export async function hasOpenRun(db: Database, environmentId: number, name: stri
   const row = await db
     .selectFrom('schedule_runs')
     .select('run_id')
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .where('status', 'in', ['queued', 'waiting'])
     .limit(1)
     .executeTakeFirst();
@@ -93,9 +92,7 @@ export async function requeueRun(
       reason: null,
       reason_code: null,
     })
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
-    .where('due_at', '=', dueAt)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name, due_at: dueAt }))
     .where('status', 'in', ['failed', 'skipped'])
     .returning('run_id')
     .executeTakeFirst();
@@ -189,8 +186,7 @@ export async function beginRun(db: Database, runId: number): Promise<RunWork | n
   const row = await db
     .updateTable('schedule_runs')
     .set((eb) => ({ attempts: eb('attempts', '+', 1), started_at: sql<Date>`coalesce(started_at, now())` }))
-    .where('run_id', '=', runId)
-    .where('status', '=', 'queued')
+    .where((eb) => eb.and({ run_id: runId, status: 'queued' }))
     .returning(['environment_id as environmentId', 'schedule_name as name', 'due_at as dueAt', 'definition'])
     .executeTakeFirst();
   return row === undefined ? null : { runId, ...row };
@@ -263,8 +259,7 @@ export async function endRun(
   const row = await db
     .updateTable('schedule_runs')
     .set({ status: end.status, ended_at: sql<Date>`now()`, reason_code: end.code, reason: end.reason })
-    .where('run_id', '=', runId)
-    .where('status', '=', from)
+    .where((eb) => eb.and({ run_id: runId, status: from }))
     .returning('run_id')
     .executeTakeFirst();
   return row !== undefined;
@@ -275,8 +270,7 @@ export async function resumeRun(db: Database, runId: number): Promise<void> {
   await db
     .updateTable('schedule_runs')
     .set({ status: 'queued' })
-    .where('run_id', '=', runId)
-    .where('status', '=', 'waiting')
+    .where((eb) => eb.and({ run_id: runId, status: 'waiting' }))
     .execute();
 }
 

@@ -52,8 +52,7 @@ export async function setPaused(
         ? { paused_at: now }
         : { paused_at: null, considered_until: sql<Date>`greatest(considered_until, ${now})` },
     )
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .where('paused_at', isPaused ? 'is' : 'is not', null)
     .execute();
 }
@@ -81,8 +80,7 @@ export async function lockSchedule(db: Database, environmentId: number, name: st
   const row = await db
     .selectFrom('schedules')
     .select(['considered_until', 'paused_at'])
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .forUpdate()
     .executeTakeFirstOrThrow();
   return { until: row.considered_until, pausedAt: row.paused_at };
@@ -97,8 +95,7 @@ export async function markConsidered(
   await db
     .updateTable('schedules')
     .set({ considered_until: until })
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .where('considered_until', '<', until)
     .execute();
 }
@@ -111,8 +108,7 @@ export async function readMemory(
   const rows = await db
     .selectFrom('schedule_memory')
     .select(['item', 'version'])
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .execute();
   return new Map(rows.map((row) => [row.item, row.version]));
 }
@@ -156,8 +152,7 @@ export async function readExportedUntil(
   const row = await db
     .selectFrom('schedules')
     .select(asText('exported_until').as('at'))
-    .where('environment_id', '=', environmentId)
-    .where('schedule_name', '=', name)
+    .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .executeTakeFirst();
   return row?.at ?? null;
 }

@@ -95,8 +95,7 @@ export async function findSegmentDefinition(
   const row = await db
     .selectFrom('segments')
     .select('definition')
-    .where('environment_id', '=', environmentId)
-    .where('segment_id', '=', id)
+    .where((eb) => eb.and({ environment_id: environmentId, segment_id: id }))
     .executeTakeFirst();
   return row?.definition ?? null;
 }
@@ -112,8 +111,7 @@ export async function findSegmentItem(
     .selectFrom('segments')
     .select(['segment_id as id', 'key', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status'])
     .select('definition')
-    .where('environment_id', '=', environmentId)
-    .where('segment_id', '=', id)
+    .where((eb) => eb.and({ environment_id: environmentId, segment_id: id }))
     .executeTakeFirst();
   return row === undefined ? null : { ...row, definition: row.definition as object };
 }

@@ -95,8 +95,7 @@ export async function insertUploadOfLoad(
     .expression((eb) =>
       eb
         .selectFrom('loads')
-        .where('environment_id', '=', environmentId)
-        .where('job_id', '=', jobId)
+        .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
         .where('file_ref', 'is not', null)
         .select([
           sql<string>`${uploadId}::uuid`.as('upload_id'),
@@ -149,8 +148,7 @@ export async function findUpload(
   const row = await db
     .selectFrom('uploads')
     .select(uploadColumns)
-    .where('upload_id', '=', uploadId)
-    .where('environment_id', '=', environmentId)
+    .where((eb) => eb.and({ upload_id: uploadId, environment_id: environmentId }))
     .where('expires_at', '>', sql<Date>`now()`)
     .where(hasFile)
     .executeTakeFirst();
@@ -196,8 +194,7 @@ export async function claimAppend(
   const row = await db
     .updateTable('uploads')
     .set(({ eb }) => ({ attempt: eb('attempt', '+', 1) }))
-    .where('upload_id', '=', uploadId)
-    .where('received_bytes', '=', offset)
+    .where((eb) => eb.and({ upload_id: uploadId, received_bytes: offset }))
     .where('expires_at', '>', sql<Date>`now()`)
     .returning('attempt')
     .executeTakeFirst();
@@ -214,9 +211,7 @@ export async function addPart(
   const row = await db
     .updateTable('uploads')
     .set({ received_bytes: part.end, expires_at: inMs(keptMs) })
-    .where('upload_id', '=', uploadId)
-    .where('attempt', '=', attempt)
-    .where('received_bytes', '=', part.start)
+    .where((eb) => eb.and({ upload_id: uploadId, attempt, received_bytes: part.start }))
     .where('expires_at', '>', sql<Date>`'-infinity'`)
     .returning('upload_id')
     .executeTakeFirst();
@@ -234,8 +229,7 @@ export async function condemnUpload(db: Database, environmentId: number, uploadI
   const row = await db
     .updateTable('uploads')
     .set({ expires_at: sql<Date>`'-infinity'` })
-    .where('upload_id', '=', uploadId)
-    .where('environment_id', '=', environmentId)
+    .where((eb) => eb.and({ upload_id: uploadId, environment_id: environmentId }))
     .where('expires_at', '>', sql<Date>`now()`)
     .returning('upload_id')
     .executeTakeFirst();
