@@ -5,7 +5,7 @@ import type { LoadOptions } from './load.ts';
 import type { SourceFormat } from './source.ts';
 import { findContradictions, type GivenSource, toSourceOptions } from './source-options.ts';
 
-/** Their header or key → our name; empty: the column is passed over. */
+/** Maps their header or key to our name; an empty name passes the column over. */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -20,7 +20,7 @@ export function readColumnMap(texts: readonly string[]): ColumnMap | string {
   return collect(texts, splitPairs);
 }
 
-/** The same of the command line, where each text is one pair, or an object. */
+/** Reads a map from the command line, where each text is one pair, or an object. */
 export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
   return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
 }
@@ -138,7 +138,7 @@ export interface MappingRules {
 export interface SavedMapping extends MappingRules {
   readonly name: string;
   readonly savedAt: Date;
-  /** When a load was last accepted with it; null: never. */
+  /** The time at which a load was last accepted with it; `null` if none was. */
   readonly lastUsedAt: Date | null;
 }
 

@@ -44,7 +44,7 @@ export interface SurveyItem {
   readonly key: string;
   readonly title: string;
   readonly platform: string;
-  /** In the order in which they are asked. */
+  /** The questions, in the order in which they are asked. */
   readonly modules: readonly SurveyModule[];
 }
 
@@ -119,7 +119,7 @@ export interface StoredDefinitions {
 export type StoredOf<K extends Kind> = StoredDefinitions[K][number];
 
 const separators = /[\s_.-]+/u;
-/** Between `monthly` and `Active`, and between `API` and `Key`; a digit ends a word only before a capitalised one. */
+/** Matches between `monthly` and `Active`, and between `API` and `Key`; a digit ends a word only before a capitalised one. */
 const capitals = /(?<=[\p{Ll}\p{M}])(?=\p{Lu})|(?<=[\p{Lu}\p{N}])(?=\p{Lu}\p{Ll})/u;
 
 /** Returns a key as people are shown it: `subscription_tier` and `subscriptionTier` become `Subscription Tier`. */

@@ -21,7 +21,7 @@ export interface Deletion {
   readonly acceptedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** The number of times it was begun. */
+  /** The number of times that it was begun. */
   readonly attempts: number;
   /** Ids: requested, and of those that are done. */
   readonly counts: { readonly requested: number; readonly deleted: number; readonly not_found: number };
@@ -41,7 +41,7 @@ export interface Deletion {
 
 /** The outcome of one id. */
 export interface IdOutcome {
-  /** Its place in the request, from 1. */
+  /** The place in the request, from 1. */
   readonly position: number;
   readonly id: string;
   readonly outcome: DeletionOutcome;

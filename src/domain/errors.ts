@@ -109,7 +109,6 @@ export class Interrupted extends Error {
 /** Work fails for good: trying again would not help. Nothing broke. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
-  /** For the job record. */
   readonly code: string;
 
   constructor(code: string, message: string) {

@@ -6,7 +6,7 @@
 interface FormatFacts {
   /** The name as people write it. */
   readonly label: string;
-  /** Its files are compressed inside and need no gzip. */
+  /** The files are compressed inside and need no gzip. */
   readonly isPackedInside: boolean;
   /** A load restores every value, as `export --everything` requires. */
   readonly isLossless: boolean;

@@ -73,7 +73,7 @@ export interface Export {
   readonly requestedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** The number of times it was begun. */
+  /** The number of times that it was begun. */
   readonly attempts: number;
   /** 0 to 1. */
   readonly progress: number;
@@ -83,7 +83,7 @@ export interface Export {
   readonly failure: { readonly code: string; readonly message: string } | null;
   /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
-  /** None until it is completed, or once they have expired. */
+  /** Empty until the export is completed, and once the files have expired. */
   readonly files: readonly ExportFile[];
   readonly filesExpired: boolean;
 }

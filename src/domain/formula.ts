@@ -7,7 +7,7 @@
  * looks like a defused one: whoever takes one apostrophe off what looks so has each cell back as it was.
  */
 
-/** By their code points: tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
+/** The code points of tab, LF, CR, + - = @ and the full-width ＋ － ＝ ＠. */
 export const formulaStarts: readonly number[] = [
   9, 10, 13, 0x2b, 0x2d, 0x3d, 0x40, 0xff0b, 0xff0d, 0xff1d, 0xff20,
 ];

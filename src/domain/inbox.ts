@@ -32,7 +32,7 @@ export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
 export type InboxState = 'claimed' | 'loading' | 'refused' | 'concluded';
 export type InboxOutcome = 'done' | 'failed';
 
-/** Why a file was not loaded, or not as a whole. Codes of `errorCodes`, of failed loads, and the inbox's own. */
+/** A reason why a file was not loaded as a whole. Codes of `errorCodes`, of failed loads, and the inbox's own. */
 export interface InboxReason {
   readonly error_code: string;
   readonly message: string;

@@ -11,8 +11,8 @@ const shape =
 const minuteMs = 60_000;
 
 /**
- * Reads an ISO 8601 date or instant; null if it is none. Without a zone it is UTC, as everything here; of a fraction of
- * a second six digits count.
+ * Reads an ISO 8601 date or instant; returns `null` if it is none. Without a zone it is UTC. Six digits of a fraction of a second
+ * count.
  */
 export function readInstant(text: string): Instant | null {
   const match = shape.exec(text);
@@ -126,7 +126,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** The last instant in both Postgres and ISO 8601; people write its day for "for ever". */
 const lastInstant = '9999-12-31T23:59:59.999999Z';
 
-/** A day of UTC, or an instant; null for what is neither. All its texts are of one form and length, and sort as the instants do. */
+/** Reads a day of UTC, or an instant; `null` if it is neither. All its texts are of one length and sort as the instants do. */
 export function readRangeEnd(text: string | undefined): RangeEnd | null {
   const instant = text === undefined ? null : readInstant(text);
   // There is no year 0 in Postgres.

@@ -253,7 +253,7 @@ export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
 export const SMALL_LOAD_BYTES = 64 * KiB;
-/** After so long a command no longer expects that it loads a small file itself, and starts workers. */
+/** A command that has not loaded a small file by then starts workers. */
 export const SMALL_LOAD_MS = 1_000;
 /** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
@@ -289,7 +289,7 @@ export const BATCH_DEADLINE_MS = 30_000;
 export const BATCH_STATEMENT_EVENTS = 2_000;
 /** Items that are read until other requests have their turn. */
 export const BATCH_ITEMS_AT_A_TIME = 250;
-/** After this long a caller of the commit window, or one whose key is looked up, is told that the database does not answer. */
+/** A caller of the commit window, or one whose key is looked up, is told after so long that the database does not answer. */
 export const RECORD_DEADLINE_MS = 10_000;
 /** Look-ups at a time, and the most that wait, for keys and sessions that were not valid at their last look-up. */
 export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
@@ -345,7 +345,7 @@ export const MAX_GZIP_BLOCKS = 4;
 export const RETIREMENT_BATCH_ROWS = 5_000;
 /** A month that is taken out of the events waits so long for exports to end, and new exports for it. */
 export const EVENT_STORE_LOCK_MS = 3_000;
-/** It then waits so long for writers of events, who wait for it as long, and tries so often. */
+/** The wait for writers of events that follows, which they wait for as long, and its tries. */
 export const EVENTS_LOCK_MS = 200;
 /** The copy of a database waits so long for a table whose definition is being changed. */
 export const COPY_LOCK_MS = 30_000;
@@ -355,7 +355,7 @@ export const BACKUP_PART_BYTES = 4 * MiB;
 export const MAX_ARCHIVE_ENTRY_BYTES = 64 * MiB;
 /** Names of stored files that a backup, or a restore, reads from the ledger at a time. */
 export const STORED_FILES_AT_A_TIME = 1_000;
-/** After so long without a byte nobody writes a backup any more that is not complete. */
+/** An incomplete backup without a new byte for so long is abandoned. */
 export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
 export const EVENTS_LOCK_TRIES = 10;
 export const EVENTS_LOCK_PAUSE_MS = 250;
@@ -405,7 +405,7 @@ export const MAX_WORKER_NAME_CHARS = 100;
 
 /** The ledger is read this often for all live views together. */
 export const LIVE_TICK_MS = 1_000;
-/** After so long without anything a stream says that it is still there. */
+/** A stream without events says this often that it is still there. */
 export const LIVE_HEARTBEAT_MS = 15_000;
 /** Topics of one stream, and streams of one environment and of a process. */
 export const MAX_LIVE_TOPICS = 20;
@@ -462,7 +462,7 @@ export const MAX_RUNS_AT_ONCE = 2;
 export const MAX_RUN_ITEMS = 1_000;
 /** An answer of a web server may redirect this often. */
 export const MAX_REDIRECTS = 5;
-/** Until a web server or a database has been reached and begins to answer. */
+/** The time in which a web server or a database must begin to answer. */
 export const SOURCE_CONNECT_MS = 20_000;
 /** A record may be committed this long after the moment that it is stored under. */
 export const COMMIT_LAG_MS = 15_000;

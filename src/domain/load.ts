@@ -46,7 +46,7 @@ export type Preset = (typeof presets)[number];
 /** The options of a load. */
 export interface LoadOptions {
   readonly entity: LoadEntity;
-  /** Their header (or NDJSON key) → our name. */
+  /** Maps their header (or NDJSON key) to our name. */
   readonly map: Readonly<Record<string, string>>;
   /** The product whose records they are; null: they are ours. Not together with a map. */
   readonly preset: Preset | null;
@@ -140,7 +140,7 @@ export interface Amendment {
 export interface LoadPlan {
   readonly summary: PlanSummary;
   readonly plannedAt: Date;
-  /** When it was last asked to be applied. */
+  /** The time at which it was last asked to be applied. */
   readonly appliedAt: Date | null;
   readonly onDrift: OnDrift | null;
 }
@@ -156,7 +156,7 @@ export interface PlanSummary {
   /** Profiles, also those that records of others name or describe. */
   readonly profiles: Readonly<Record<Entity, { readonly new: number; readonly changed: number }>>;
   readonly values: ValueChanges;
-  /** At most MAX_PLAN_PROPERTIES, those with the most changes first. */
+  /** Up to MAX_PLAN_PROPERTIES properties, those with the most changes first. */
   readonly properties: readonly PlannedProperty[];
   readonly morePropertyNames: number;
 }

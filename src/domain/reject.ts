@@ -1,6 +1,6 @@
 import { MAX_SHAPE_CHARS, MAX_SHAPED_CHARS } from './limits.ts';
 
-/** Why a record was refused: a closed list, reported in `error_code` of the rejects. */
+/** The closed list of reasons why a record is refused, reported in `error_code` of the rejects. */
 export const rejectCodes = [
   'missing_id',
   'invalid_id',
@@ -32,7 +32,7 @@ export const rejectCodes = [
 
 export type RejectCode = (typeof rejectCodes)[number];
 
-/** Why, before it is known where. */
+/** The reason for a reject, before its place is known. */
 export interface Reason {
   readonly code: RejectCode;
   readonly message: string;
@@ -67,7 +67,7 @@ export const rejectColumns = [
   'sluice_raw_base64',
 ] as const;
 
-/** In NDJSON, the text of a record that is no object, as the column of that name in CSV. */
+/** The key, in NDJSON, of the text of a record that is no object; in CSV, the column of that name. */
 export const rejectRawKey = 'sluice_raw' satisfies (typeof rejectColumns)[number];
 
 /** The one key that a line of NDJSON gets: an object of the same things. */
@@ -81,8 +81,8 @@ export function isRejectColumn(name: string): boolean {
 }
 
 /*
- * Why records were refused, counted together: a cause is an error code, a column and the shape of what stands there. Thousands of
- * records are refused for a handful of causes, and what mends one record of a cause mostly mends all of them.
+ * A cause is an error code, a column and the shape of the value. Thousands of records are refused for a handful of causes, and what
+ * mends one record of a cause mostly mends all of them.
  */
 
 /** The properties that make up a cause. */
@@ -100,7 +100,7 @@ export interface RejectCause {
   readonly shape: string;
 }
 
-/** In which column bytes are no text makes no difference to what mends them. */
+/** Returns the column of a cause. For bytes that are no text the column makes no difference to what mends them. */
 export function causeColumn({ code, column }: Pick<Reject, 'code' | 'column'>): string | null {
   return code === 'invalid_utf8' ? null : column;
 }

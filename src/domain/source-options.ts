@@ -21,14 +21,14 @@ const maxFooterRecords = 1_000;
 
 export interface SourceOption {
   readonly key: keyof SourceOptions;
-  /** In JSON. */
+  /** The type in JSON. */
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   /** The range of a number. */
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
   /** The name of the value in the help. */
   readonly argument: string;
-  /** Without the full stop. */
+  /** A sentence without the full stop. */
   readonly description: string;
   /** Goes on from the name of the option. */
   readonly rule: string;
@@ -221,7 +221,7 @@ export function schemaOfSourceOption(name: SourceOptionName) {
 /** Options as a caller writes them; other names are ignored. */
 export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
 
-/** Why a value is not taken, as it goes on from the name of the option; null: it is. */
+/** Returns the rule that a value breaks, as it goes on from the name of the option; `null` if it breaks none. */
 export function sourceOptionProblem(name: SourceOptionName, value: unknown): string | null {
   const { read, type, rule }: SourceOption = sourceOptions[name];
   const items = type === 'array' ? itemsOf(value) : [value];
@@ -275,7 +275,7 @@ export function withFlags(message: string): string {
     .replace(namedMap, '--map "$1=$2"');
 }
 
-/** The same with keys of a file in YAML. */
+/** Names the options in a message as a file in YAML does. */
 export function withKeys(message: string): string {
   return message
     .replace(

@@ -9,13 +9,13 @@ export type SourceFormat = (typeof sourceFormats)[number];
 export interface SourceOptions {
   /** A label of the WHATWG Encoding Standard, such as `windows-1252`. */
   readonly encoding?: string;
-  /** Between the cells of a CSV: one character or several; `blanks` for any number of blanks. */
+  /** The characters between the cells of a CSV; `blanks` for any number of blanks. */
   readonly delimiter?: string;
   /** An ASCII character; empty: quotes mean nothing. */
   readonly quote?: string;
   /** Escapes a quote: the quote itself (doubled) or a backslash; empty: nothing does. */
   readonly escape?: string;
-  /** Which record names the columns, counted from 1 behind what is skipped; `none`: no record does. */
+  /** The record that names the columns, counted from 1 behind what is skipped; `none`: no record does. */
   readonly header?: 'none' | number;
   /** Records that the header is made of; 1 by default. */
   readonly headerRows?: number;
@@ -44,7 +44,7 @@ export interface SourceOptions {
 /** The format of a file as it was read, for the job record. */
 export interface ReadAs {
   readonly format: SourceFormat;
-  /** In small letters, as the WHATWG Encoding Standard calls it; null for what is no text. */
+  /** The lower-case name of the WHATWG Encoding Standard; `null` for a binary format. */
   readonly encoding: string | null;
   /** `null` unless the file is a CSV. */
   readonly csv: CsvReadAs | null;

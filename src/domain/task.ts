@@ -61,7 +61,7 @@ export interface DueTask {
   readonly attempt: number;
 }
 
-/** Why a task, and what it belongs to, fails for good. */
+/** The reason why a task, and what it belongs to, fails for good. */
 export interface TaskFailure {
   readonly code: string;
   readonly message: string;

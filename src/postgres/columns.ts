@@ -146,7 +146,7 @@ export function hex<Name extends string>(column: string, name: Name): AliasedRaw
   return sql<string>`encode(${sql.ref(column)}, 'hex')`.as(name);
 }
 
-/** Why a job failed; `null` if it did not. */
+/** Returns the reason why a job failed; `null` if it did not. */
 export function toFailure(
   code: string | null,
   message: string | null,

@@ -25,16 +25,16 @@ const tickMs = 1_000;
 const silentTicksAllowed = 5;
 /** … and after one more for every so many bytes that we sent, which a slow network may still carry. */
 const bytesPerTick = 512 * 1024;
-/** Until what is found against a connection counts, if it is found again. */
+/** Evidence counts if it is still the same after so long. */
 const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
   /** `null` until the session's identity is known. */
   session: PostgresSession | null;
-  /** It listens, rather than being asked: nothing but a question of ours tells whether it is alive. */
+  /** The connection only listens; a question of ours tells whether it is alive. */
   readonly listens: boolean;
-  /** In its pool, and lent to nobody. */
+  /** The connection lies unused in its pool. */
   idle: boolean;
   /** Bytes read, and bytes that left us: what the last look found. */
   read: number;
@@ -69,7 +69,7 @@ export class ConnectionMonitor {
   #timer: NodeJS.Timeout | undefined;
   #tickedAt = 0;
   #asking = false;
-  /** Why the last question could not be asked. */
+  /** The error that kept the last question from being asked. */
   #unasked: Error | null = null;
 
   constructor({ url, log }: ConnectionMonitorOptions) {
@@ -233,7 +233,7 @@ function look(connection: Connection, now: number, late: boolean): void {
   }
 }
 
-/** It has been sent a statement, or the end, and has not answered. */
+/** Tells whether the server owes an answer to a statement, or to the end of the connection. */
 function isAwaited(client: pg.ClientBase): boolean {
   return (client as unknown as Internals).readyForQuery === false || socketOf(client).writableEnded;
 }
@@ -242,7 +242,7 @@ function askForSignOfLife(client: pg.ClientBase): void {
   if (!isAwaited(client)) client.query('select').catch(() => undefined);
 }
 
-/** The same evidence a while later, with not a byte between. An answer may be on its way when it is found first. */
+/** Tells whether the same evidence stands after a while without a byte; at first, an answer may be on its way. */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, sent, read } = connection;
   const socket = socketOf(client);

@@ -54,7 +54,6 @@ export async function runQuery(
   await connection.query({ name, text, values });
 }
 
-/** The same for its rows. */
 export async function queryRows<R extends pg.QueryResultRow>(
   connection: pg.Pool | pg.PoolClient,
   { name, text }: QueryFile,
@@ -96,7 +95,6 @@ export async function checkConstraints(client: pg.PoolClient): Promise<void> {
   await client.query('set constraints all immediate');
 }
 
-/** The result of `work`, or the error of the database that it was expected to meet. */
 type Attempt<T> = { readonly result: T } | { readonly error: Error };
 
 /**

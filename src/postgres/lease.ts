@@ -13,13 +13,13 @@ export function leaseFor(lengthMs: Length = LEASE_MS): RawBuilder<Date> {
   return sql<Date>`now() + ${lengthMs} * interval '1 millisecond'`;
 }
 
-/** Not so where there is no lease. */
+/** Tells whether a lease has lapsed; false where there is none. */
 export function isLapsed(column: string, lengthMs: Length = LEASE_MS): RawBuilder<boolean> {
   const until = sql.ref(column);
   return sql<boolean>`(${until} < now() or ${until} > now() + 2 * ${lengthMs} * interval '1 millisecond')`;
 }
 
-/** The queue was not notified of it for so long, or, by a clock that went back, will only be told. */
+/** Tells whether the queue was not notified for so long, or only at a time to come, because the clock went back. */
 export function isNotifiedLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;

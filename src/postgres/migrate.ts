@@ -138,7 +138,7 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
   };
 }
 
-/** Since this version an update in place (HOT) is possible although a column in a block-range index changes. */
+/** The first version that updates in place (HOT) although a column in a block-range index changes. */
 const brinAllowsHot = 160_000;
 const lockTimeout = '2s';
 

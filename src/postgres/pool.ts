@@ -25,7 +25,7 @@ export interface PoolOptions {
   readonly monitor?: ConnectionMonitor;
 }
 
-/** After this long without a free connection the caller is told that the database is away. */
+/** A caller that finds no free connection for so long is told that the database is away. */
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
@@ -94,8 +94,8 @@ function readInt8(text: string): number {
   return value;
 }
 /**
- * Connections for those who watch, so that they neither wait for those who work nor take a connection away from them.
- * None is opened before the first look.
+ * Creates a pool for health checks and figures, which then neither wait for workers nor take a connection from them. It opens none
+ * before the first question.
  */
 export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
@@ -140,7 +140,7 @@ export function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
 
-/** For what callers only look at. */
+/** The connections of statements that only read. */
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;
@@ -155,7 +155,7 @@ export interface ReaderOptions {
   readonly connections: number;
 }
 
-/** On connections of its own: nobody's record or upload waits for them, and their statements end after READ_TIMEOUT_MS. */
+/** Opens a pool of its own: no record or upload waits for reads, whose statements end after READ_TIMEOUT_MS. */
 export function openReader(options: ReaderOptions, monitor: ConnectionMonitor): Reader {
   const pool = createPool({
     monitor,

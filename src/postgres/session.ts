@@ -4,7 +4,7 @@ import { ConfigError, TransientError } from '../domain/errors.ts';
 /** Values of PostgreSQL's settings, by name. */
 export type SessionSettings = Readonly<Record<string, string>>;
 
-/** After so long without a byte the other end is asked for a sign of life, by our system and by the server's. */
+/** The time without a byte after which our system, and the server's, probe the other end. */
 export const KEEP_ALIVE_IDLE_MS = 5_000;
 
 /**
@@ -18,7 +18,7 @@ const keepAlive: SessionSettings = {
   tcp_keepalives_count: '3',
   tcp_user_timeout: '14000',
 };
-/** Not on every platform: a server on Windows refuses it. */
+/** A server on Windows refuses this one. */
 const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
@@ -66,11 +66,10 @@ function isRefusedSetting(error: unknown): boolean {
 
 export interface SessionQuestions {
   /**
-   * For each: null while it works, or waits for something that is not us; else what it shows, which is the same again if
-   * nothing has moved.
+   * Returns, for each session, `null` while it works or waits for something other than us; else a text that stays the same while
+   * nothing moves.
    */
   activities(sessions: readonly PostgresSession[]): Promise<(string | null)[]>;
-  /** Returns when they have ended, or soon after. */
   end(sessions: readonly PostgresSession[]): Promise<void>;
 }
 

@@ -21,7 +21,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** The database is away, restarting, full or busy: the same work may succeed later. */
+/** Tells whether the database is away, restarting, full or busy: the same work may succeed later. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransientError) return true;
   const code = codeOf(error);
@@ -39,9 +39,9 @@ export function isTransient(error: unknown): boolean {
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /**
- * A limit that the server is set to ended it: `statement_timeout`, `transaction_timeout`. The same work meets the same limit, so
- * it is tried again only so often. Not `lock_timeout`: whoever holds the lock lets it go. A cancel by a person has the code of
- * `statement_timeout`, and its text tells it; where the server speaks another language it counts as a timeout.
+ * Tells whether `statement_timeout` or `transaction_timeout` ended the work. The same work meets the same limit, so it is tried again
+ * only so often; a wait for a lock (`lock_timeout`) is not meant. A cancel by a person has the code of `statement_timeout` and another
+ * text; where the server speaks another language it counts as a timeout.
  */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
@@ -49,7 +49,7 @@ export function isTimeout(error: unknown): boolean {
   return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
 }
 
-/** Why work is given up after its last try, for the job record. */
+/** Describes, for the job record, why work is given up after its last try. */
 export function describeFailure(
   error: unknown,
   code: string,
@@ -61,24 +61,24 @@ export function describeFailure(
   return { code: 'database_timeout', message: `${message}; ${advice}` };
 }
 
-/** It ran into `statement_timeout`, or somebody cancelled it. */
+/** Tells whether a statement ran into `statement_timeout`, or was cancelled. */
 export function isCancelledStatement(error: unknown): boolean {
   return codeOf(error) === '57014';
 }
 
-/** A disk has no room left: the server's, or that of this process. */
+/** Tells whether a disk has no room left: the server's, or that of this process. */
 export function isDiskFull(error: unknown): boolean {
   const ofServer = (each: unknown): boolean => codeOf(each) === '53100';
   return isFileSystemFull(error) || ofServer(error) || (error instanceof Error && ofServer(error.cause));
 }
 
-/** The database refuses the data itself: some record of the batch is at fault. */
+/** Tells whether the database refuses the data itself: some record of the batch is at fault. */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
 }
 
-/** A name, such as that of a time zone, that the server does not know. */
+/** Tells whether the server does not know a name, such as that of a time zone. */
 export function isUnknownName(error: unknown): boolean {
   return codeOf(error) === '22023';
 }
@@ -87,17 +87,16 @@ export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }
 
-/** `lock_timeout` ended the wait for a lock. */
+/** Tells whether `lock_timeout` ended the wait for a lock. */
 export function isLockTimeout(error: unknown): boolean {
   return codeOf(error) === '55P03';
 }
 
-/** Two transactions waited for each other and this one was chosen to give way. */
 export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
-/** A row of a partitioned table for which there is no partition: 23514, which a broken check constraint is too. */
+/** Tells whether a row has no partition. A broken check constraint has the same code. */
 export function isMissingPartition(error: unknown): boolean {
   return (
     codeOf(error) === '23514' &&
@@ -106,7 +105,7 @@ export function isMissingPartition(error: unknown): boolean {
   );
 }
 
-/** A table, column or schema that this program expects is not there: it was migrated by another version, or never. */
+/** Tells whether a table, column or schema is missing: the database was migrated by another version, or never. */
 export function isMissingTable(error: unknown): boolean {
   return ['42P01', '42703', '3F000'].includes(codeOf(error) ?? '');
 }

@@ -16,7 +16,6 @@ import { readSession } from '../session.ts';
 
 /** Describes a database without its rows. */
 export interface DatabaseShape {
-  /** For example "18.4". */
   readonly serverVersion: string;
   /** The time of the snapshot by the server's clock. */
   readonly at: string;

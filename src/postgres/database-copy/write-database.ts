@@ -221,7 +221,7 @@ async function addColumn(
   );
 }
 
-/** In smaller tables indexes cost nothing either way. */
+/** Tables with fewer rows keep their indexes while they are written. */
 const largeRows = 10_000;
 
 /**

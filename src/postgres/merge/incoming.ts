@@ -8,7 +8,7 @@ import type { Entity } from '../../domain/entity.ts';
 /**
  * The rows of one batch on their way into a profile table, in the session's temporary table:
  * each key once; `company` null leaves the company alone and '' removes it; flags as in RowBuffer.
- * Not in `Database`'s schema because no migration makes it.
+ * It is not part of the generated schema, because no migration makes it.
  */
 export interface Incoming {
   readonly key: string;
@@ -53,20 +53,20 @@ export async function copyIncoming(client: pg.PoolClient, entity: Entity, text: 
   await pipeline(Readable.from([text], { objectMode: false }), sink);
 }
 
-/** Which load and chunk merges, for whom. */
+/** The load and chunk that merge, and how. */
 export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
-  /** When the load was accepted, as `Instant` writes it: the time of all that comes without one. */
+  /** The time of records without a time of their own, as `Instant` writes it. */
   readonly acceptedAt: string;
   /** The rows are dated: what is stored stays where it is newer. */
   readonly dated: boolean;
-  /** Some row of the batch removes a property or its company. */
+  /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
   /** No row of the batch removes anything or has a property that is an object or an array. */
   readonly flat: boolean;
-  /** Which rows of the batch stand for a record and so belong in the tally. */
+  /** The rows of the batch that stand for a record and so belong in the tally. */
   readonly counted: 'all' | 'some' | 'none';
   /** Keep the hashes of the keys met: only a load of several chunks can meet a key in two. */
   readonly keepKeys: boolean;

@@ -191,7 +191,7 @@ export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' 
 }
 
 /**
- * For users that are all expected to be new: COPY straight into the table, which PostgreSQL does in about half the
+ * Adds users that are all expected to be new: COPY straight into the table, which PostgreSQL does in about half the
  * time of the merge (pages filled many rows at a time, no temporary table, no sort, no look-up for conflicts).
  * Throws a unique violation if one of them is known after all, or comes at the same time by another way; the caller
  * then rolls back and merges. Nothing but time is lost.

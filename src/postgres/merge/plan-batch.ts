@@ -121,7 +121,7 @@ export function plannedUserStamp({ loadId, chunkNo }: Pick<MergeScope, 'loadId' 
   return Buffer.from(`\t${loadId}\t${chunkNo}\tusers\tt\n`);
 }
 
-/** For users of whom none is there: COPY straight into the plan. Their text has no digests; `before` stands in their place. */
+/** Plans users of whom none is there: COPY straight into the plan. Their text has `before` in place of digests. */
 export async function planNewUsers(
   { client, db }: Transaction,
   scope: MergeScope,

@@ -61,9 +61,9 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /** At least MAX_REFUSED_AT_FIRST records are counted and all are refused: the load goes no further. */
+  /** True if the first MAX_REFUSED_AT_FIRST records were all refused: the load goes no further. */
   readonly isRefusedSoFar: boolean;
-  /** It was the only chunk and nothing is left to do: the load is completed. */
+  /** True if it was the only chunk and nothing is left to do: the load is completed. */
   readonly isCompleted: boolean;
   /** The task that finishes the load after the last chunk, if something is left to do. */
   readonly finish: DueTask | null;
@@ -217,7 +217,7 @@ const keepingTimes = sql`
       where e.environment_id = counted.environment_id and not counted.dry_run
     ),`;
 
-/** Only the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
+/** Adds the counts of the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
 function countedByKind(kinds: OutcomesByKind) {
   const met = countedKinds
     .filter((kind) => toTally(kinds[kind]).read > 0)

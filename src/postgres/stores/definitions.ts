@@ -26,10 +26,9 @@ import type { Database } from '../database.ts';
 
 /** The store of one kind of items. */
 export interface DefinitionsOf<Item, StoredItem = Item> {
-  /** In an order that does not change: by id, or by key where there is none. */
+  /** Reads the items, sorted by id, or by key where there is none. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
   add(db: Database, environmentId: number, items: readonly Item[]): Promise<void>;
-  /** Makes the item of that key this. */
   change(db: Database, environmentId: number, item: Item): Promise<void>;
   remove(db: Database, environmentId: number, keys: readonly string[]): Promise<void>;
 }
@@ -48,7 +47,7 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
   event_retention: retentionTable(),
 };
 
-/** Everything that is defined for an environment, as of one moment. */
+/** Reads everything that is defined for an environment, as of one moment. */
 export function readDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
   return db
     .transaction()
@@ -59,7 +58,7 @@ export function readDefinitions(db: Database, environmentId: number): Promise<St
 /** The class half of a two-key advisory lock. */
 const applyLock = 0x43415441;
 
-/** The same for who changes them: until the transaction ends, nobody else does. */
+/** Reads the definitions and keeps others from changing them until the transaction ends. */
 export async function lockDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
   return readAll(db, environmentId);
@@ -80,7 +79,7 @@ async function readAll(db: Database, environmentId: number): Promise<StoredDefin
   };
 }
 
-/** The same as a file has it. */
+/** Returns the definitions as a file has them. */
 export function withoutIds(stored: StoredDefinitions): Definitions {
   const { segments, surveys, embeds, flows, banners, spotlights, ...others } = stored;
   return {
@@ -197,7 +196,6 @@ function keyedItemsTable(kind: KeyedKind): DefinitionsOf<KeyedItem> {
   };
 }
 
-/** The same, of one kind of items. */
 function removeOf(table: 'titled_items' | 'keyed_items', kind: TitledKind | KeyedKind) {
   return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
     await db
@@ -235,8 +233,8 @@ function retentionTable(): DefinitionsOf<RetentionItem> {
 }
 
 /**
- * The features that were defined, and every name that an event was tracked under, by key. An event with a feature's key
- * is that feature: the operator's words for it count.
+ * Lists the defined features and every name that an event was tracked under, by key. The operator's words for a feature win
+ * over those of an event with its key.
  */
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
@@ -251,7 +249,7 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Which of these are names of events: tracked under, or keys of features that were defined. */
+/** Returns those of the names that events were tracked under, or that are keys of defined features. */
 export async function findFeaturesAndEvents(
   db: Database,
   environmentId: number,

@@ -264,7 +264,7 @@ export interface KeptFile {
   readonly ref: FileRef;
 }
 
-/** Up to `limit` files kept of earlier loads. */
+/** Finds up to `limit` stored files of earlier loads. */
 export function findKeptFiles(db: Database, deletionId: number, limit: number): Promise<KeptFile[]> {
   return db
     .selectFrom('loads')
@@ -277,7 +277,7 @@ export function findKeptFiles(db: Database, deletionId: number, limit: number): 
     .execute();
 }
 
-/** Earlier loads that have refused records. */
+/** Finds earlier loads that have refused records. */
 export async function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
   const rows = await db
     .selectFrom('loads')
@@ -303,7 +303,7 @@ export async function deleteRejects(db: Database, loadId: number, rows: readonly
   return Number(numDeletedRows);
 }
 
-/** A mark between the transactions that have begun to write by now and those that will. */
+/** Returns a mark between the transactions that have begun to write and those that will. */
 export async function markNow(db: Database): Promise<string> {
   const { rows } = await sql<{
     mark: string;
@@ -319,9 +319,8 @@ export async function earlierWritersEnded(db: Database, mark: string): Promise<b
 }
 
 /**
- * Exports of the environment that are under way begin anew: what they have written is of a moment before. Their workers
- * find out when they renew the lease, and cannot complete any more. Returns the moment: no export that is under way
- * then, or begins later, shows what was before it.
+ * Makes running exports of the environment begin anew; their workers find out when they renew the lease. Returns the moment: no
+ * export that runs then, or begins later, shows the state before it.
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
@@ -329,7 +328,7 @@ export async function restartExports(db: Database, environmentId: number): Promi
   return rows[0]?.moment ?? new Date();
 }
 
-/** Up to `limit` completed exports of the environment whose files show what was at `moment` or before. */
+/** Finds up to `limit` completed exports of the environment whose files show a state of `moment` or before. */
 export async function findKeptExports(
   db: Database,
   environmentId: number,
@@ -347,7 +346,7 @@ export async function findKeptExports(
     .execute();
 }
 
-/** Counts archived events to the ids that they went with; returns how many they are. */
+/** Adds the removed archived events to the counts of their ids, and returns their number. */
 export async function countErased(
   db: Database,
   deletionId: number,

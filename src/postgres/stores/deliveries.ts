@@ -79,7 +79,7 @@ export interface DeliveryAttempt {
   };
   /** Sign a webhook: the current secret and, while receivers change over, the previous one. */
   readonly secrets: readonly string[];
-  /** Why nothing is sent there any more; `null` otherwise. */
+  /** The reason why nothing is sent there any more; `null` if there is none. */
   readonly closed: string | null;
 }
 
@@ -253,7 +253,7 @@ export interface Delivery {
   readonly target: string;
   readonly state: DeliveryState;
   readonly attempts: number;
-  /** When it is tried next; `null` unless it is pending. */
+  /** The time of the next attempt; `null` unless it is pending. */
   readonly nextAt: Date | null;
   readonly createdAt: Date;
   readonly lastAttemptAt: Date | null;
@@ -266,7 +266,7 @@ export interface Delivery {
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
   readonly jobId?: string | undefined;
-  /** Only those that were given up, or whose last attempt failed. */
+  /** Selects deliveries that were given up, or whose last attempt failed. */
   readonly failed?: boolean;
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;

@@ -77,7 +77,7 @@ export class EventPartitions {
     }
   }
 
-  /** After a partition turned out to be gone. */
+  /** Forgets the known months, after a partition turned out to be gone. */
   forget(): void {
     this.#known.clear();
   }
@@ -138,7 +138,7 @@ export interface UserEventsQuery {
 
 const userEvents = readQuery('read-user-events');
 
-/** Newest first. `more`: there are others that match. */
+/** Reads events of a user, newest first. `more` tells whether others match. */
 export async function readUserEvents(
   { pool }: Pick<Reader, 'pool'>,
   environmentId: number,
@@ -167,7 +167,7 @@ export async function isUserKnown(db: Database, environmentId: number, userId: s
 }
 
 /**
- * Up to when events of the environment may be in archives, which only exports read; null: none are. A month on its way there
+ * Returns the time up to which events of the environment may be in archives, which only exports read; `null` if none are. A month on its way there
  * counts, whoever's events it holds.
  */
 export async function findArchivedUntil(db: Database, environmentId: number): Promise<string | null> {
@@ -186,12 +186,12 @@ export async function findArchivedUntil(db: Database, environmentId: number): Pr
 export interface LatestEventsQuery {
   readonly userId: string | null;
   readonly eventName: string | null;
-  /** Only those that happened within so many milliseconds before now; null: whenever. */
+  /** The greatest age of an event; `null` for any. */
   readonly withinMs: number | null;
   readonly limit: number;
 }
 
-/** The latest events of an environment that have happened by now, the oldest of them first. */
+/** Reads the latest events of an environment that have happened by now, the oldest of them first. */
 export async function readLatestEvents(
   db: Database,
   environmentId: number,
@@ -243,11 +243,10 @@ export interface ActivityQuery {
   readonly id: string;
   /** The number of past days whose events are counted by day. */
   readonly days: number;
-  /** Whose days they are. */
   readonly timeZone: string;
 }
 
-/** By events_user_idx or events_company_idx. @throws InputError `invalid_field` for a time zone that the database does not know. */
+/** Counts the events of a user or company, by events_user_idx or events_company_idx. @throws InputError `invalid_field` for a time zone that the database does not know. */
 export async function readActivity(
   db: Database,
   entity: Entity,
@@ -292,7 +291,7 @@ export async function readActivity(
   return row;
 }
 
-/** Users who belong to a company now, MAX_COUNTED_USERS at most. */
+/** Counts the users who belong to a company now, up to MAX_COUNTED_USERS. */
 export async function countUsersOf(db: Database, environmentId: number, companyId: string): Promise<number> {
   const { rows } = await sql<{ users: number }>`
     select count(*) as users

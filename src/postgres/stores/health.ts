@@ -9,7 +9,7 @@ import { readFigure, readFigures } from '../pool.ts';
 export interface Unfinished {
   readonly queued: number;
   readonly processing: number;
-  /** Since the longest waiting was accepted; 0 if none waits. */
+  /** The seconds since the longest waiting was accepted; 0 if none waits. */
   readonly oldestSeconds: number;
 }
 
@@ -97,7 +97,7 @@ export interface LoadRows {
   readonly superseded: number;
   readonly rejected: number;
   readonly amended: number;
-  /** Completed loads whose counts do not add up, or that read another number of records than was received. */
+  /** The completed loads whose counts do not add up, or that read another number of records than was received. */
   readonly differences: number;
 }
 
@@ -133,7 +133,7 @@ const forgottenAfterMinutes = 10;
 /** The health of a schedule; those of one name in several environments are taken together. */
 export interface ScheduleFigures {
   readonly name: string;
-  /** Since the last run that did not fail ended. If none is found, since the first one looked at was due: it is at least as long. */
+  /** The seconds since the last run that did not fail, or at least since the first run that was searched. */
   readonly secondsSinceSuccess: number;
   /** The last run that ended, and was not skipped, failed. */
   readonly failing: boolean;
@@ -145,7 +145,7 @@ export type RecentRuns = Readonly<
 >;
 
 export interface SchedulesOverview {
-  /** Schedules in force that have had a run. */
+  /** The schedules in force that have had a run. */
   readonly schedules: readonly ScheduleFigures[];
   readonly recent: RecentRuns;
 }

@@ -7,7 +7,7 @@ import type { Database } from '../database.ts';
 /** Serialises decisions about one lane; the class half of a two-key advisory lock. */
 const laneLock = 0x4c414e45;
 
-/** Until the transaction ends nobody starts, retries or puts a deletion into the lane. */
+/** Keeps others from starting, retrying or adding a job in the lane until the transaction ends. */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
 }

@@ -31,7 +31,7 @@ export interface LiveJob {
   readonly status: string;
   readonly filename: string;
   readonly fileSize: number;
-  /** In the file; of an export, expected; of a deletion, ids to delete. */
+  /** Records of a load, expected rows of an export, ids of a deletion. */
   readonly totalRows: number;
   readonly completedRows: number;
   /** Counts by outcome; `null` for an export. */
@@ -78,7 +78,7 @@ export interface LiveAnswer {
 
 const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** Which rows of a table of jobs are looked at: the newest, the unfinished, and those that were asked for. */
+/** Selects the newest jobs of a table, the unfinished ones, and those that were asked for. */
 const wanted = (table: string, id: string) => `
   select n.${id}
   from unnest($1::int[]) w (environment_id)

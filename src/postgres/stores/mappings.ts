@@ -12,7 +12,7 @@ const columns = [
   ...camel('entity', 'format', 'column_names', 'saved_at', 'last_used_at'),
 ] as const;
 
-/** Does not depend on the order of the columns: a map names them. */
+/** Hashes the names in any order, since a map names its columns. */
 function digestOf(columnNames: readonly string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(columnNames.toSorted())).digest();
 }

@@ -16,7 +16,7 @@ export interface Subscription {
   readonly outcomes: readonly Outcome[];
   readonly kinds: readonly JobKind[];
   readonly createdAt: Date;
-  /** Why nothing is sent there any more; `null` if it is enabled. */
+  /** The reason why nothing is sent there any more; `null` if it is enabled. */
   readonly disabled: { readonly at: Date; readonly reason: string } | null;
   /** The previous secret signs webhooks too until then; `null`: there is none. */
   readonly previousSecretUntil: Date | null;

@@ -24,7 +24,7 @@ export interface LaneOverview {
   /** `null`: nothing runs. */
   readonly running: LaneJob | null;
   readonly waiting: number;
-  /** Since the longest waiting was accepted; null: none waits. */
+  /** The seconds since the longest waiting was accepted; `null` if none waits. */
   readonly oldestWaitingSeconds: number | null;
 }
 
@@ -276,7 +276,7 @@ export interface FailingTask {
   readonly failures: number;
   readonly losses: number;
   readonly lastError: string | null;
-  /** Not before; null: it is under way. */
+  /** `null`: it is under way. */
   readonly nextTryAt: Date | null;
 }
 
@@ -284,13 +284,13 @@ export interface FailingTask {
 export interface WorkOverview {
   readonly waiting: number;
   readonly running: number;
-  /** To be tried again later. */
+  /** Tasks that are tried again later. */
   readonly postponed: number;
   /** The first SHOWN_FAILING_TASKS, in the order in which they are tried. */
   readonly failing: readonly FailingTask[];
 }
 
-/** `withSystem`: and of the work that belongs to no environment. */
+/** Reads the work of an environment; with `withSystem` also the work that belongs to none. */
 export async function readWork(
   db: Database,
   environmentId: number,
@@ -318,7 +318,7 @@ export async function readWork(
 
 export type Counted = 'records' | 'refused' | 'rows';
 
-/** In the order of environments, so that two processes do not wait for each other for ever. */
+/** Adds to the counts of this minute, in the order of environments, so that two processes cannot deadlock. */
 export async function addRates(
   db: Database,
   counted: ReadonlyMap<number, Readonly<Record<Counted, number>>>,
@@ -344,7 +344,7 @@ export interface MinuteRate extends Readonly<Record<Counted, number>> {
   readonly minute: Date;
 }
 
-/** The last hour, oldest first; minutes in which nothing came are there too. */
+/** Reads the rates of the last hour, oldest first, including minutes in which nothing came. */
 export async function readRates(db: Database, environmentId: number): Promise<MinuteRate[]> {
   const { rows } = await sql<MinuteRate>`
     select

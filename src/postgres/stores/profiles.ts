@@ -127,7 +127,7 @@ function isRemoving({ removes }: ProfileRow): boolean {
   return removes;
 }
 
-/** Which of some keys are stored. */
+/** Returns those of the keys that are stored. */
 export async function findStored(
   db: Database,
   environmentId: number,
@@ -208,7 +208,6 @@ export async function hasNoUsers(db: Database, environmentId: number): Promise<b
 /** The alias of the table in conditions. */
 export const profileAlias = 'profile';
 
-/** In the order of the answer. */
 const columns = {
   users: ['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
@@ -252,11 +251,11 @@ export async function readProfile(
   return rows[0]?.json ?? null;
 }
 
-/** Which profiles, by id: those after one, and up to another where the search is to end there. */
+/** A range of ids. */
 export interface KeyRange {
   /** `null`: from the first. */
   readonly after: string | null;
-  /** Included. Null: to the last. */
+  /** Included; `null`: to the last. */
   readonly upTo: string | null;
   /** The prefix of all ids; `null`: none. */
   readonly prefix?: string | null;
@@ -273,7 +272,7 @@ export interface ReadProfile {
   readonly json: string;
 }
 
-/** In the order of their ids. `more`: there are others that match in the range. */
+/** Reads profiles in the order of their ids. `more` tells whether others in the range match. */
 export async function readProfiles(
   db: Database,
   entity: Entity,
@@ -305,7 +304,7 @@ export async function readProfiles(
   return { profiles: rows, more: (rows[0]?.found ?? 0) > rows.length };
 }
 
-/** The id up to which the next `rows` profiles stand, whatever they hold; null: there are fewer. By the index alone. */
+/** Returns the id of the last of the next `rows` profiles, whatever they hold; `null` if there are fewer. Reads the index only. */
 export async function findRangeEnd(
   db: Database,
   entity: Entity,

@@ -9,11 +9,10 @@ import type { Database } from '../database.ts';
 /** A name as Postgres holds it. */
 export interface HeldName {
   readonly name: string;
-  /** `string` where no value could change it. */
   readonly type: DataType;
 }
 
-/** A name to be listed. A type of null is `string` if the name is new, and otherwise says nothing. */
+/** A name to be listed. A type of `null` means `string` for a new name, and nothing for a known one. */
 export interface WantedName {
   readonly name: string;
   readonly type: DataType | null;
@@ -166,10 +165,9 @@ function heldEventName(name: string): HeldName {
   return { name, type: 'string' };
 }
 
-/** Columns of the profile tables that are listed as properties beside those that data brings. */
 const autoProperties = ['first_seen_at', 'last_seen_at'];
 
-/** To be called in the transaction that makes the environment. */
+/** Lists the columns of the profile tables as properties. Call it in the transaction that makes the environment. */
 export async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
   const rows = entities.flatMap((entity) =>
     autoProperties.map((key) => ({
@@ -192,7 +190,7 @@ export interface ListedProperty {
   readonly is_auto_property: boolean;
 }
 
-/** Every property that users, companies or events of the environment have had, by key. */
+/** Lists every property that users, companies or events of the environment have had, by key. */
 export async function listProperties(
   db: Database,
   environmentId: number,

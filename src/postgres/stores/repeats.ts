@@ -172,7 +172,7 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
     where load_id = ${loadId}`.execute(db);
 }
 
-/** Chunks that hold a key noted for replay, in file order. */
+/** Finds the chunks that hold a key noted for replay, in file order. */
 export async function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
   const { rows } = await sql<{ chunkNo: number }>`
     select k.chunk_no as "chunkNo"
@@ -200,13 +200,13 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
   return rows[0]?.left ?? 0;
 }
 
-/** Events too. What only a running load needs, or one that may be retried. */
+/** Forgets what only a running load needs, or one that may be retried, of profiles and events. */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('load_chunk_keys').where('load_id', 'in', loadIds).execute();
   await forgetReplays(db, loadIds);
 }
 
-/** The same but for the hashes of keys. */
+/** Forgets the replays, but not the hashes of keys. */
 export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
   await db.deleteFrom('load_event_replays').where('load_id', 'in', loadIds).execute();
@@ -262,13 +262,13 @@ export async function noteEventRepeats(db: Database, loadId: number): Promise<vo
 const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
-/** Rows, if some chunk found an event there already. */
+/** Selects rows if some chunk found an event that was there already. */
 export const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
   where n.load_id = ${loadId} and n.kind in ('track', 'page_view') and n.rows_unchanged > 0`;
 
-/** Chunks that hold events to be put right, in file order. */
+/** Finds the chunks that hold events to be put right, in file order. */
 export async function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {
   const rows = await db
     .selectFrom('load_event_replays')
@@ -288,7 +288,7 @@ export interface EventRepeat {
   readonly isWritten: boolean;
 }
 
-/** By the hash of the id, as `EventBuffer` has it. As many as the chunk has events, at most. */
+/** Reads the repeats of a chunk by the hash of the id, as `EventBuffer` has it; no more than the chunk has events. */
 export async function readEventRepeats(
   db: Database,
   loadId: number,
@@ -301,10 +301,9 @@ export async function readEventRepeats(
   return new Map(rows.map(({ hash, ...repeat }) => [BigInt(hash), repeat]));
 }
 
-/** The corrections of the counts by a chunk's replay. */
 export type Corrections = OutcomesByKind;
 
-/** The chunk's events are right, and so are the counts. False: they were before. */
+/** Ends the replay of a chunk's events and corrects the counts. Returns false if that was done before. */
 export async function endEventReplay(
   db: Database,
   loadId: number,

@@ -10,7 +10,7 @@ const pruningLock = 0x5245544e;
 
 /** A month of `sluice.events`. */
 export interface Month {
-  /** Its first day, `2026-03-01`. */
+  /** The first day, `2026-03-01`. */
   readonly month: string;
   /** The partition, made by `sluice.ensure_events_partition`. */
   readonly table: string;
@@ -23,7 +23,6 @@ export interface HeldNames {
   readonly kept: number;
 }
 
-/** A table of ours by its name. */
 export function eventTable(name: string): RawBuilder<unknown> {
   return sql`${sql.id('sluice', name)}`;
 }
@@ -53,7 +52,7 @@ export async function findOldMonths(db: Database, defaultDays: number): Promise<
 }
 
 /**
- * Which events of a month have outlived their retention, by environment. Names are found by stepping from one to the next
+ * Finds the events of a month that have outlived their retention, by environment. Names are found by stepping from one to the next
  * in events_name_idx: some tens of microseconds each, however many events the month has.
  */
 export async function readHeldNames(
@@ -122,7 +121,7 @@ export async function countPast(db: Database, { table }: Month, held: readonly H
   return count;
 }
 
-/** The instant at which a month is over, in UTC whatever the session's zone. */
+/** Returns the instant at which a month is over, in UTC whatever the session's zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
 }
@@ -142,7 +141,7 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
   });
 }
 
-/** Writes down how a pruning of events ended; null: well. */
+/** Records how a pruning of events ended; `null` stands for success. */
 export async function recordEventPruning(db: Database, error: string | null): Promise<void> {
   await sql`
     insert into event_prunings as known (ended_at, error, failing_since)
@@ -158,16 +157,14 @@ export async function recordEventPruning(db: Database, error: string | null): Pr
 
 /** The results of retention in all environments. */
 export interface EventRetention {
-  /** From the database, ever. */
   readonly eventsRemoved: number;
   readonly monthsDropped: number;
-  /** In files. */
   readonly eventsArchived: number;
   readonly archiveFiles: number;
   readonly archiveBytes: number;
-  /** When the latest pruning ended; null: there was none. */
+  /** The end of the latest pruning; `null` if there was none. */
   readonly prunedAt: Date | null;
-  /** Why it did not do all that was to be done; null: it did. */
+  /** The reason why the latest pruning did not complete; `null` if it did. */
   readonly error: string | null;
   readonly failingSince: Date | null;
 }
@@ -247,7 +244,7 @@ export function archiveFolder(uuid: string): FileFolder {
 
 const uuidOf = (folder: FileFolder): string => folder.slice('archives/'.length);
 
-/** Before anything is written: so that what a killed process leaves is known. */
+/** Records an archive before anything is written, so that what a killed process leaves is known. */
 export async function recordArchive(
   db: Database,
   folder: FileFolder,
@@ -258,7 +255,7 @@ export async function recordArchive(
     values (${uuidOf(folder)}, ${environmentId}, ${month}::date, ${retirementId}::bigint)`.execute(db);
 }
 
-/** From the commit of this on exports read it. @throws if somebody has taken it for a dead process's. */
+/** Makes a written archive visible to exports. Throws if another process has removed it as abandoned. */
 export async function storeArchive(db: Database, file: WrittenArchive): Promise<void> {
   const { numAffectedRows } = await sql`
     update event_archives
@@ -304,7 +301,7 @@ export async function findArchives(
   return rows;
 }
 
-/** Exports that begin from the commit of this on read `by` instead, or nothing. */
+/** Makes later exports read `by` in place of the archive, or nothing. */
 export async function replaceArchive(
   db: Database,
   archive: Archive,
@@ -335,7 +332,7 @@ export async function findReplaced(db: Database): Promise<FileFolder[]> {
   return rows.map(({ folder }) => archiveFolder(folder));
 }
 
-/** Whoever read an archive before it was replaced has ended. @throws 55P03 if that takes long. */
+/** Waits for everybody who read an archive before it was replaced. Throws 55P03 if that takes long. */
 export async function awaitReaders(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, ({ db }) => lockEventStore(db));
 }

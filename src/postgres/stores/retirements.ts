@@ -29,7 +29,7 @@ export interface Retirement {
   readonly month: string;
   readonly table: string;
   readonly archives: boolean;
-  /** All of the month. */
+  /** The whole month goes. */
   readonly isWhole: boolean;
   readonly state: 'retired' | 'archived';
 }
@@ -48,7 +48,8 @@ export async function findRetirements(db: Database): Promise<Retirement[]> {
 }
 
 /**
- * Takes a month out of `sluice.events`, if all that it holds has outlived its retention; null if something has not. Waits a bounded time for those who use the events, and holds up others no longer than that.
+ * Takes a month out of `sluice.events`; returns `null` if some of its events are to be kept. Waits a bounded time for those who use
+ * the events, and holds up others no longer than that.
  * @throws 55P03 if they take longer.
  */
 export async function retireMonth(
@@ -143,7 +144,6 @@ export async function deleteEvents(
   return rows[0]?.removed ?? 0;
 }
 
-/** Writes down what was deleted where it stood. */
 export async function recordDeleted(db: Database, month: string, events: number): Promise<void> {
   await sql`
     insert into event_retirements (month, archives, is_whole, state, events_removed, ended_at)
@@ -180,7 +180,7 @@ export async function readRevision(db: Database, { retirementId }: Retirement): 
   return rows[0]?.revision ?? -1;
 }
 
-/** From the commit of this on exports read the archives instead of the table. False: it is not as it was when they were written. */
+/** Makes exports read the archives instead of the table. Returns false if the table has changed since they were written. */
 export async function markArchived(
   db: Database,
   { retirementId }: Retirement,

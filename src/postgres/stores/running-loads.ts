@@ -45,7 +45,7 @@ export interface LoadSource {
   readonly maxErrors: number | null;
   /** Secret of the environment: see `digestKey`. */
   readonly recordKey: string;
-  /** Its records yield to what stands later in the file of its parent (`src/load/amend/place.ts`). `null`: they count as of now. */
+  /** Set if its records yield to later ones in the file of its parent (`src/load/amend/place.ts`); `null`: they count as of now. */
   readonly place: Place | null;
 }
 

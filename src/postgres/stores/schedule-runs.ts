@@ -12,7 +12,6 @@ import { isOwn } from './tasks.ts';
  * The second half reads them, and has what each took.
  */
 
-/** A run that is to be made. */
 export interface NewRun {
   readonly dueAt: Date;
   readonly cause: 'due' | 'made_up' | 'asked';
@@ -36,7 +35,7 @@ export async function hasOpenRun(db: Database, environmentId: number, name: stri
   return row !== undefined;
 }
 
-/** Makes the run of a due time, once: null if there is one. */
+/** Inserts the run of a due time; returns `null` if there is one. */
 export async function insertRun(
   db: Database,
   environmentId: number,
@@ -71,8 +70,8 @@ function toJson(notify: Notify | null): string | null {
 }
 
 /**
- * A run that failed or was skipped is to be done again, as the file says now; what it took stays taken, unless its job
- * came to nothing. False if there is no such run. Call it inside a transaction.
+ * Queues a failed or skipped run again, as the file defines it now. Its items stay taken, except those whose job failed or was
+ * cancelled. Returns false if there is no such run. Call it inside a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -113,7 +112,7 @@ export async function requeueRun(
   return true;
 }
 
-/** Forgets runs that ended long ago; how many. The last of each schedule stays. */
+/** Deletes runs that ended `days` ago, except the last of each schedule. Returns the number. */
 export async function deleteRuns(db: Database, days: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from schedule_runs r
@@ -128,7 +127,6 @@ export async function deleteRuns(db: Database, days: number): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-/** A run whose task was claimed. */
 export interface RunWork {
   readonly runId: number;
   readonly environmentId: number;
@@ -181,7 +179,7 @@ export async function queueRuns(db: Database): Promise<DueTask[]> {
   return rows;
 }
 
-/** Counts an attempt; null if the run is not queued any more. */
+/** Counts an attempt; returns `null` if the run is not queued any more. */
 export async function beginRun(db: Database, runId: number): Promise<RunWork | null> {
   const row = await db
     .updateTable('schedule_runs')
@@ -192,7 +190,7 @@ export async function beginRun(db: Database, runId: number): Promise<RunWork | n
   return row === undefined ? null : { runId, ...row };
 }
 
-/** The time of the run has not come: nothing was attempted. Does nothing if the task is no longer the claim's own. */
+/** Takes an attempt back, since the time of the run has not come. Does nothing if the task is no longer the claim's own. */
 export async function uncountAttempt(db: Database, claim: TaskClaim): Promise<void> {
   await db
     .updateTable('schedule_runs')
@@ -202,7 +200,7 @@ export async function uncountAttempt(db: Database, claim: TaskClaim): Promise<vo
     .execute();
 }
 
-/** Its jobs are under way: it is done for now. Call it in the transaction that ends its task, before that. */
+/** Makes a run wait for its jobs. Call it in the transaction that ends its task, before that. */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`
     update schedule_runs
@@ -242,14 +240,13 @@ export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: str
     .execute();
 }
 
-/** The end of a run. */
 export interface RunEnd {
   readonly status: 'completed' | 'completed_with_rejects' | 'unchanged' | 'skipped' | 'failed';
   readonly code: string | null;
   readonly reason: string | null;
 }
 
-/** Ends a run that is in this state, if it is; false otherwise. */
+/** Ends a run that is in the state `from`; returns false if it is in another. */
 export async function endRun(
   db: Database,
   runId: number,

@@ -5,13 +5,13 @@ import type { Database } from '../database.ts';
 
 /** The progress of a schedule. */
 export interface Considered {
-  /** Up to when its due times have been. */
+  /** The time up to which its due times have been considered. */
   readonly until: Date;
-  /** Since when nothing is due of it; null: it is not paused. */
+  /** The time since which it is paused; `null` if it is not. */
   readonly pausedAt: Date | null;
 }
 
-/** By environment id and name. */
+/** Reads the progress of every schedule, by `scheduleKey`. */
 export async function readConsidered(db: Database): Promise<Map<string, Considered>> {
   const rows = await db
     .selectFrom('schedules')
@@ -25,7 +25,7 @@ export async function readConsidered(db: Database): Promise<Map<string, Consider
   );
 }
 
-/** Since when each paused schedule of the environment is so, by name. */
+/** Reads since when each paused schedule of the environment is paused, by name. */
 export async function readPauses(db: Database, environmentId: number): Promise<ReadonlyMap<string, Date>> {
   const rows = await db
     .selectFrom('schedules')
@@ -37,7 +37,7 @@ export async function readPauses(db: Database, environmentId: number): Promise<R
   );
 }
 
-/** Pauses it, or lets it go on: what was due meanwhile is not made up. Does nothing if it is so already. */
+/** Pauses a schedule, or lets it go on; what was due meanwhile is not made up. */
 export async function setPaused(
   db: Database,
   environmentId: number,
@@ -61,7 +61,7 @@ export function scheduleKey(environmentId: number, name: string): string {
   return `${environmentId}/${name}`;
 }
 
-/** Notes that a schedule is there, and that nothing before `now` is asked of it. Does nothing if it is known. */
+/** Adds a schedule, of which nothing before `now` is due. Does nothing if it is known. */
 export async function addSchedule(
   db: Database,
   environmentId: number,
@@ -75,7 +75,7 @@ export async function addSchedule(
     .execute();
 }
 
-/** Holds the schedule until the transaction ends: nobody else sees to its due times. */
+/** Locks the schedule, so that nobody else considers its due times until the transaction ends. */
 export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Considered> {
   const row = await db
     .selectFrom('schedules')
@@ -100,7 +100,7 @@ export async function markConsidered(
     .execute();
 }
 
-/** The version of each item that was loaded last. */
+/** Reads the version of each item that was loaded last. */
 export async function readMemory(
   db: Database,
   { environmentId, name }: { readonly environmentId: number; readonly name: string },
@@ -233,7 +233,7 @@ export async function untilCommitted(db: Database, to: string, lagMs: number): P
 export interface UnfinishedLoad {
   readonly jobId: string;
   readonly acceptedAt: string;
-  /** It was accepted longer ago than exports hold a range for. */
+  /** The load was accepted longer ago than exports wait for. */
   readonly isOld: boolean;
 }
 

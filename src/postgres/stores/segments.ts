@@ -6,17 +6,14 @@ import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
 
-/** By id. At most one of the two places, each the id of a segment that there is or was. */
+/** A page of segments, sorted by id. At most one of `after` and `before` is set. */
 export interface SegmentPageQuery {
   readonly limit: number;
-  /** The page follows this id. */
   readonly after: number | null;
-  /** The page precedes this id. */
   readonly before: number | null;
 }
 
 export interface SegmentPage {
-  /** By id, from the lowest, whichever way the page was found. */
   readonly segments: readonly ListedSegment[];
   /** Segments of the environment. */
   readonly total: number;
@@ -72,7 +69,6 @@ export interface DefinedSegment {
   readonly definition: unknown;
 }
 
-/** By id. */
 export function readSegmentDefinitions(db: Database, environmentId: number): Promise<DefinedSegment[]> {
   return db
     .selectFrom('segments')
@@ -100,7 +96,7 @@ export async function findSegmentDefinition(
   return row?.definition ?? null;
 }
 
-/** A segment with all that the operator wrote of it; null: there is none. */
+/** Returns a segment with all that the operator wrote of it; `null` if there is none. */
 export async function findSegmentItem(
   db: Database,
   environmentId: number,
@@ -116,7 +112,7 @@ export async function findSegmentItem(
   return row === undefined ? null : { ...row, definition: row.definition as object };
 }
 
-/** Which of these ids are those of segments. */
+/** Returns those of the ids that are ids of segments. */
 export async function findSegmentIds(
   db: Database,
   environmentId: number,

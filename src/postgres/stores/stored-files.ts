@@ -5,7 +5,7 @@ import type { Database } from '../database.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
-/** Before the file is complete in the store: from then on somebody must know of it. */
+/** Records a file before it is complete in the store, so that an abandoned one is found. */
 export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await db.insertInto('received_files').values({ file_ref: ref }).execute();
 }
@@ -53,7 +53,7 @@ export async function condemnReceived(db: Database, ref: FileRef, withinMs: numb
   return row !== undefined;
 }
 
-/** Up to `limit` files that no load may take any more, because none has for `olderThanMs`. */
+/** Takes up to `limit` files that no load has taken for `olderThanMs`; none can any more. */
 export async function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   const rows = await db
     .updateTable('received_files')

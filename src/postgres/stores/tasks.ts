@@ -12,8 +12,8 @@ import type { Database } from '../database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from '../lease.ts';
 
 /**
- * Nobody has it and its pause is over. One that waits from a moment in the future was given back before the clock of the
- * database went back: then the end of its pause means nothing.
+ * A task is due if nobody has it and its pause is over. If it waits since a moment in the future, the clock of the database went
+ * back, and the end of the pause means nothing.
  */
 const isDue = sql<boolean>`(
   t.lease_until is null
@@ -64,7 +64,7 @@ export async function deleteTasks(
   return rows.map(({ task_id }) => task_id);
 }
 
-/** Takes the tasks of an environment that are under way from their workers: they begin anew. No attempt is held against them. */
+/** Takes the running tasks of an environment from their workers; they begin anew, and no attempt counts against them. */
 export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
   await sql`
     update tasks
@@ -79,10 +79,10 @@ export interface NextTask {
 }
 
 /**
- * Whose turn it is: up to `limit` kinds and environments, since others may take the first ones meanwhile. A job in the queue
- * says that something is due, not what: the queue is first come, first served, and would give all its workers to whoever asked
- * for most. Here environments take turns: first the one with the fewest tasks under way, among equals the one that was served
- * longest ago (`served`, longest ago first). So no environment gets another task while one that has fewer under way waits.
+ * Finds whose turn it is: up to `limit` kinds and environments, since others may take the first ones meanwhile. The queue only
+ * says that something is due: first come, first served, it would give all its workers to whoever asked for most. Here environments
+ * take turns: first the one with the fewest tasks under way, among equals the one that was served longest ago (`served`, longest
+ * ago first). No environment gets another task while one with fewer under way waits.
  *
  * Tasks that lost their worker before are left out: see `findSuspect`.
  */
@@ -126,15 +126,14 @@ export async function findNextTasks(
   return rows;
 }
 
-/** The name of this process in the ledger. */
 const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
 
 const claim = sql`
   set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${ownName}`;
 
 /**
- * Takes the first task that is due of a kind and environment; null if others have taken all. `maxOfGroup`: so many of one group may be
- * under way; whoever claims tasks of such a kind waits for the others, so that each counts what the one before took.
+ * Claims the first due task of a kind and environment; `null` if others have taken all. `maxOfGroup` bounds the tasks of one group
+ * that are under way; claims of such a kind wait for each other, so that each counts what the one before took.
  */
 export async function claimNextTask(
   db: Database,
@@ -180,7 +179,7 @@ async function claimFirst(
 }
 
 /**
- * Takes one task; null if it is done, or another worker has it. One whose worker vanished counts as lost by that, and the loss
+ * Claims one task; `null` if it is done, or another worker has it. Claiming the task of a vanished worker counts as a loss; the loss
  * that is one too many is left to `rescueTasks`.
  */
 export async function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
@@ -193,20 +192,20 @@ export async function claimTask(db: Database, taskId: number, maxLosses: number)
   return rows[0] ?? null;
 }
 
-/** Prolongs the lease, and fences what a claim writes: false when the task is no longer its own. */
+/** Prolongs the lease, and fences what a claim writes. Returns false if the task is no longer its own. */
 export async function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   const { rows } = await sql`
     update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`.execute(db);
   return rows.length > 0;
 }
 
-/** The fence: the task is done. False when it is no longer the claim's own; the caller must then roll back. */
+/** The fence: ends the task. Returns false if it is no longer the claim's own; the caller must then roll back. */
 export async function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
   const { rows } = await sql`delete from tasks where ${isOwn(claimed)} returning task_id`.execute(db);
   return rows.length > 0;
 }
 
-/** The fence of work that is due again and again: done for now. False when the task is no longer the claim's own. */
+/** The fence of recurring work: the task waits again. Returns false if it is no longer the claim's own. */
 export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
   const { rows } = await sql`
     update tasks
@@ -216,9 +215,8 @@ export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: numb
   return rows.length > 0;
 }
 
-/** Why a task is given back; null: nothing happened, and no attempt is held against it. */
+/** The reason why a task is given back. */
 export interface Setback {
-  /** `null`: there was no error. */
   readonly message: string | null;
   /** The time until it is due again. */
   readonly pauseMs: number;
@@ -254,7 +252,7 @@ export interface LostTask extends TaskClaim {
   readonly losses: number;
 }
 
-/** Tasks whose worker gave no sign of life: due again. */
+/** Makes tasks due again whose worker gave no sign of life. */
 export async function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
   const { rows } = await sql<LostTask>`
     update tasks t
@@ -275,7 +273,7 @@ export const NOTIFIED_TASKS = 1_000;
 /** Tasks that are notified again if nothing of their kind and environment is running. */
 const repeatedTasks = 8;
 
-/** Tasks that are due and of which the queue was not notified for `olderThanMs`; marks them notified. */
+/** Marks due tasks as notified that the queue was not notified of for `olderThanMs`, and returns them. */
 export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],
@@ -337,8 +335,8 @@ export async function takeUnnotifiedTasks(
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
 /**
- * Any task that is due and lost its worker SUSPECT_LOSSES times or more. Whoever does it does it where it can end no other;
- * they are taken in no order, so that none of them is always first.
+ * Finds a due task that lost its worker SUSPECT_LOSSES times or more. It is to be done where it can end no other. The order is
+ * random, so that no suspect is always first.
  */
 export async function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
   const { rows } = await sql<Suspect>`
