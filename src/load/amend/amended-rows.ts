@@ -1,7 +1,7 @@
 import { inputError } from '../../domain/errors.ts';
 import { MAX_AMENDED_ROWS } from '../../domain/limits.ts';
 import type { ChunkRange } from '../../domain/load.ts';
-import { type rejectColumns, rejectKey } from '../../domain/reject.ts';
+import { isRejectColumn, type rejectColumns, rejectKey, rejectRawKey } from '../../domain/reject.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
@@ -10,7 +10,7 @@ import { CsvChunk } from '../../mapping/csv-chunk.ts';
 import { RecordIndex } from '../../mapping/rows.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 
-/** Which refused row each record of a mended file takes the place of. */
+/** The refused rows that the records of a mended file replace. */
 export interface AmendedRows {
   /** In the order of the file, in which they ascend. */
   readonly rows: readonly number[];
@@ -20,18 +20,27 @@ export interface AmendedRows {
 
 export const rowColumn = 'sluice_row' satisfies (typeof rejectColumns)[number];
 
-/** A record of a chunk: its line within the chunk, from 0, and the row it names; null: it names none. */
-type NamedRow = (line: number, row: number | null) => void;
+/** Takes a record of a chunk: its line within the chunk, from 0, the row it names, and the text of `sluice_raw` if it has no other. */
+type NamedRow = (line: number, row: number | null, raw?: string) => void;
+
+/** A record that stands in `sluice_raw` alone. */
+export interface RawRecord {
+  readonly row: number;
+  readonly line: number;
+  readonly raw: string;
+}
 
 /**
  * Reads the numbers of the refused rows from a file that was received: of CSV the column `sluice_row`, of NDJSON `sluice_reject.row`.
  * They must ascend, as they do in the download: so no row comes twice, records of one key take effect in the order of the parent's
  * file, and two senders never wait for each other.
+ * `checkRaw` gets the records of each chunk that stand in `sluice_raw` alone.
  * @throws InputError `invalid_field` naming the line; `too_many_records`.
  */
 export async function readAmendedRows(
   files: Pick<FileStore, 'readRange'>,
   { ref, header, chunks }: ReceivedFile,
+  checkRaw: (records: readonly RawRecord[]) => Promise<void>,
 ): Promise<AmendedRows> {
   const rows: number[] = [];
   const lines: number[] = [];
@@ -39,13 +48,16 @@ export async function readAmendedRows(
   for (const chunk of chunks) {
     if (chunk.oversized) throw unreadable(chunk.firstLine);
     const bytes = await files.readRange(ref, chunk.byteStart, chunk.byteEnd);
-    read(bytes, (lineInChunk, row) => {
+    const raws: RawRecord[] = [];
+    read(bytes, (lineInChunk, row, raw = '') => {
       const line = chunk.firstLine + lineInChunk;
       if (row === null) throw unreadable(line);
       checkOrder(rows.at(-1) ?? 0, row, line);
       rows.push(row);
       lines.push(line);
+      if (raw !== '') raws.push({ row, line, raw });
     });
+    await checkRaw(raws);
     checkCount(chunk, rows.length);
   }
   return { rows, lines };
@@ -73,6 +85,8 @@ function unreadable(line: number): Error {
 
 function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) => void {
   const column = header.columns.indexOf(rowColumn);
+  const rawColumn = header.columns.indexOf(rejectRawKey);
+  const own = [...header.columns.keys()].filter((at) => !isRejectColumn(header.columns[at] ?? ''));
   const records = new RecordIndex();
   const chunk = new CsvChunk(header, records);
   const cells = new CsvCells(header.delimiter.charCodeAt(0), header.columns.length, true);
@@ -84,7 +98,9 @@ function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) =>
       const isWhole = !chunk.problems.has(record);
       const found = isWhole ? cells.find(chunk.bytes, start, end) : 0;
       const text = found > column ? cells.text(chunk.bytes, column) : '';
-      named(records.lines[record] ?? 0, readNumber(text.trim()));
+      const isRaw = rawColumn >= 0 && found > rawColumn && own.every((at) => cells.isEmpty(at));
+      const raw = isRaw ? cells.text(chunk.bytes, rawColumn) : '';
+      named(records.lines[record] ?? 0, readNumber(text.trim()), raw);
     }
   };
 }
