@@ -36,18 +36,20 @@ function end(name: 'from' | 'to', description: string) {
   );
 }
 
-/** A list of texts; one alone stands for a list of it. */
+/** A list of texts. A single text stands for a list of one. */
 function list(items: TSchema, tooMany: string, description: string, maxItems = MAX_EXPORT_VALUES) {
   const many = worded(Type.Array(items, { maxItems }), tooMany);
   return Type.Optional(
-    Type.Union([many, Type.String()], { description: `${description} One value may stand alone.` }),
+    Type.Union([many, Type.String()], {
+      description: `${description} A single value may be given without an array.`,
+    }),
   );
 }
 
 function values(name: string, maxBytes: number, description: string) {
   const item = ruled(Type.String(), (text) => {
     const problem = textProblem(text, maxBytes);
-    // Not to be looked up: Postgres takes no such text.
+    // PostgreSQL takes no such text.
     return problem === null ? null : `A value of ${name} ${problem}`;
   });
   const items = worded(item, `A value of ${name} is no string`);
@@ -75,26 +77,31 @@ export const exportRequest = Type.Object(
   {
     from: end(
       'from',
-      'Where the range begins: a day of UTC, or an ISO 8601 instant, UTC unless it says otherwise. Default: the beginning.',
+      'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data.',
     ),
-    to: end('to', 'Where it ends: a day, which is included, or an instant, which is not. Default: now.'),
+    to: end('to', 'End of the range: a day, inclusive, or an instant, exclusive. Default: now.'),
     emails: list(
       address,
       `emails may list ${MAX_EXPORT_EMAILS} addresses`,
-      'Who is notified when the export has ended: one plain address each.',
+      'E-mail addresses to notify when the export ends.',
       MAX_EXPORT_EMAILS,
     ),
     event_type: values(
       'event_type',
       MAX_EVENT_NAME_BYTES,
-      'What is wanted: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`; any other value is the key of an event or feature, and selects those events. `interaction`, `track_feature` and `session_start` select events of that name. Default: users, companies and events.',
+      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`; any other value is the key of an event or feature, and selects those events. `interaction`, `track_feature` and `session_start` select events of that name. Default: users, companies and events.',
     ),
-    user_id: values('user_id', MAX_ID_BYTES, 'Only these users, their companies and their events.'),
-    company_id: values('company_id', MAX_ID_BYTES, 'Only these companies, their users and their events.'),
+    user_id: values('user_id', MAX_ID_BYTES, 'Only export these users, their companies and their events.'),
+    company_id: values(
+      'company_id',
+      MAX_ID_BYTES,
+      'Only export these companies, their users and their events.',
+    ),
     segment_id: Type.Optional(
       worded(
         Type.Union([Type.String(), Type.Integer()], {
-          description: 'Only the users of this segment, and what belongs to them: its id in the lookup.',
+          description:
+            'Only export the users of this segment, their companies and their events. The ID is that of the segment lookup.',
         }),
         notASegmentId,
       ),
@@ -103,7 +110,7 @@ export const exportRequest = Type.Object(
       worded(
         Type.String({
           description:
-            'What to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
+            'Data to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
           examples: ['user:test-*,property:password'],
         }),
         'exclusions must be a string such as user:u1,event:page_*',
@@ -116,16 +123,18 @@ export const exportRequest = Type.Object(
     }),
     format: oneOf('format', [...exportFormats, 'json'], {
       default: 'ndjson',
-      description: 'How rows are written. `json` is `ndjson`.',
+      description: 'Format of the files. `json` means `ndjson`.',
     }),
     compression: oneOf('compression', compressions, {
-      description: 'Default: gzip; none for parquet and avro, which compress inside.',
+      description:
+        'Compression of the files. Default: gzip; none for parquet and avro, which compress their content themselves.',
     }),
     escape_formulas: Type.Optional(
       worded(
         Type.Boolean({
           default: true,
-          description: 'CSV only: cells that a spreadsheet would run as a formula are defused.',
+          description:
+            'CSV only: prefixes cells that a spreadsheet would run as a formula with an apostrophe.',
         }),
         'escape_formulas is true or false',
       ),
@@ -134,7 +143,7 @@ export const exportRequest = Type.Object(
   {
     additionalProperties: true,
     description:
-      'Filters of different kinds are combined with AND. Unknown fields are ignored, and named in `warnings` of the answer.',
+      'Filters of different kinds are combined with AND. Unknown fields are ignored and named in `warnings`.',
   },
 );
 

@@ -8,7 +8,7 @@ import { worded } from '../validation.ts';
 function idempotencyKey(what: string) {
   const key = Type.String({
     pattern: '^[\\x20-\\x7e]{1,255}$',
-    description: `Makes the request safe to repeat: for 24 hours the same key with the same ${what} gives the first answer again and changes nothing; with another ${what} it is refused with \`idempotency_conflict\`.`,
+    description: `Makes the request safe to repeat. For 24 hours, the same key with the same ${what} returns the first answer again and changes nothing; with another ${what} it is refused with \`idempotency_conflict\`.`,
     examples: ['2026-11-20/nightly'],
   });
   return Type.Optional(
@@ -28,7 +28,8 @@ export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 export const conditionHeaders = {
   'If-None-Match': Type.Optional(
     Type.String({
-      description: 'The ETag of what the caller has: if it is still the same, 304 and no body.',
+      description:
+        'ETag of the version that the caller has. If it is still current, the answer is 304 without a body.',
     }),
   ),
 };
@@ -37,7 +38,7 @@ export const conditionHeaders = {
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
-    Type.Enum(['gzip', 'x-gzip', 'identity'], { type: 'string', description: 'How the body is packed.' }),
+    Type.Enum(['gzip', 'x-gzip', 'identity'], { type: 'string', description: 'Encoding of the body.' }),
   ),
 };
 
