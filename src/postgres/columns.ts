@@ -90,7 +90,12 @@ interface Known {
   };
   properties: { data_type: DataType; entity: PropertyEntity };
   received_files: { file_ref: FileRef };
-  schedule_runs: { cause: 'due' | 'made_up' | 'asked'; notify: Notify | null; status: RunStatus };
+  schedule_runs: {
+    cause: 'due' | 'made_up' | 'asked';
+    definition: object;
+    notify: Notify | null;
+    status: RunStatus;
+  };
   segments: { definition: object };
   tasks: { kind: TaskKindName };
   upload_parts: { file_ref: FileRef };

@@ -8,17 +8,7 @@ import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
 
 /** A key without its secret. */
-export interface ApiKey {
-  readonly keyId: string;
-  readonly label: string;
-  readonly scopes: readonly Scope[];
-  readonly createdAt: Date;
-  /** The key is refused from then on; `null`: never. */
-  readonly expiresAt: Date | null;
-  readonly revokedAt: Date | null;
-  /** To the minute; null: never. */
-  readonly lastUsedAt: Date | null;
-}
+export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 
 export interface NewApiKey {
   readonly label: string;
@@ -60,7 +50,7 @@ export async function createApiKey(
 }
 
 /** Lists the keys, newest first, including those that are expired or revoked. */
-export function listApiKeys(db: Database, environmentId: number): Promise<ApiKey[]> {
+export function listApiKeys(db: Database, environmentId: number) {
   return db
     .selectFrom('api_keys')
     .select(keyColumns)
@@ -230,16 +220,7 @@ export async function markUsed(db: Database, keyId: string): Promise<void> {
 }
 
 /** A session of the console, without its secret. */
-export interface ConsoleSession {
-  readonly sessionId: string;
-  readonly holder: Holder;
-  /** `null` unless the holder is an API key. */
-  readonly keyId: string | null;
-  /** The user agent. */
-  readonly client: string;
-  readonly createdAt: Date;
-  readonly expiresAt: Date;
-}
+export type ConsoleSession = Awaited<ReturnType<typeof listSessions>>[number];
 
 export interface NewSession {
   readonly sessionId: string;
@@ -261,10 +242,7 @@ function digestOf(secret: string): Buffer {
 const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
 /** Adds a session, and deletes the oldest of its holder beyond MAX_SESSIONS_PER_KEY. */
-export async function insertSession(
-  db: Database,
-  { cookie, ...session }: NewSession,
-): Promise<ConsoleSession> {
+export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
   return db.transaction().execute(async (transaction) => {
     const added = await transaction
       .insertInto('console_sessions')
@@ -319,14 +297,10 @@ export const openSessionsText = (ids: string): string => `
     and s.expires_at > clock_timestamp()
     and (s.key_id is null or exists (select 1 from api_keys where key_id = s.key_id and ${isLiveText}))`;
 
-export type SessionOwner = Pick<ConsoleSession, 'holder' | 'keyId'>;
+export type SessionOwner = Pick<NewSession, 'holder' | 'keyId'>;
 
 /** Lists the open sessions, newest first; only those of `owner`, if given. */
-export async function listSessions(
-  db: Database,
-  environmentId: number,
-  owner?: SessionOwner,
-): Promise<ConsoleSession[]> {
+export async function listSessions(db: Database, environmentId: number, owner?: SessionOwner) {
   let live = db
     .selectFrom('console_sessions')
     .select(sessionColumns)

@@ -240,21 +240,13 @@ function shorten(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
 }
 
-export interface ChunkPage {
-  readonly chunks: readonly LiveChunk[];
-  /** The number on all pages. */
-  readonly total: number;
-  /** Others follow. */
-  readonly more: boolean;
-}
-
-/** The chunks of a load behind the first `after`. Throws `InputError` `not_found`, also for a job that is no load. */
+/** Reads a page of a load's chunks, and their number on all pages. Throws `InputError` `not_found`, also for a job that is no load. */
 export async function readChunks(
   db: Database,
   environmentId: number,
   jobId: string,
   page: { readonly limit: number; readonly after: number },
-): Promise<ChunkPage> {
+) {
   const load = await db
     .selectFrom('loads')
     .select(['load_id', 'chunk_count'])

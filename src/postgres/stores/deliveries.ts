@@ -242,26 +242,7 @@ export async function reopenDeliveries(
 }
 
 /** A delivery as it is listed. */
-export interface Delivery {
-  readonly publicId: string;
-  readonly eventId: string;
-  readonly eventType: EventType;
-  readonly jobId: string | null;
-  /** `null`: the job itself named the address. */
-  readonly subscriptionId: string | null;
-  readonly channel: Channel;
-  readonly target: string;
-  readonly state: DeliveryState;
-  readonly attempts: number;
-  /** The time of the next attempt; `null` unless it is pending. */
-  readonly nextAt: Date | null;
-  readonly createdAt: Date;
-  readonly lastAttemptAt: Date | null;
-  readonly lastTookMs: number | null;
-  readonly lastStatus: number | null;
-  readonly lastError: string | null;
-  readonly deliveredAt: Date | null;
-}
+export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 
 export interface DeliveryFilter {
   readonly publicId?: string | undefined;
@@ -277,11 +258,7 @@ export interface DeliveryFilter {
 }
 
 /** Lists deliveries, newest first. */
-export function listDeliveries(
-  db: Database,
-  environmentId: number,
-  filter: DeliveryFilter,
-): Promise<Delivery[]> {
+export function listDeliveries(db: Database, environmentId: number, filter: DeliveryFilter) {
   return db
     .selectFrom('notification_deliveries as d')
     .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
@@ -328,16 +305,8 @@ function matching(environmentId: number, filter: DeliveryFilter) {
   return sql<boolean>`${sql.join(conditions, sql` and `)}`;
 }
 
-export interface AttemptRow {
-  readonly attempt: number;
-  readonly begunAt: Date;
-  readonly tookMs: number;
-  readonly status: number | null;
-  readonly error: string | null;
-}
-
 /** Lists the attempts at a delivery, latest first. */
-export function readAttempts(db: Database, publicId: string, limit: number): Promise<AttemptRow[]> {
+export function readAttempts(db: Database, publicId: string, limit: number) {
   return db
     .selectFrom('notification_attempts')
     .innerJoin('notification_deliveries as d', 'd.delivery_id', 'notification_attempts.delivery_id')

@@ -50,16 +50,10 @@ export async function insertExport(
   return insertTask(db, { kind: 'export', subjectId: export_id, part: 0, environmentId, jobId, requestId });
 }
 
-export interface ExportWork {
-  readonly jobId: string;
-  readonly environmentId: number;
-  readonly environmentName: string;
-  readonly appToken: string;
-  readonly request: ExportRequest;
-}
+export type ExportWork = NonNullable<Awaited<ReturnType<typeof beginExport>>>;
 
 /** Begins an attempt, from nothing. Returns `null` if the export has ended. */
-export async function beginExport(db: Database, claim: TaskClaim): Promise<ExportWork | null> {
+export async function beginExport(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('exports')
     .from('environments')
@@ -353,21 +347,15 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
   return Math.floor(Math.min(written / expected, 0.99) * 10_000) / 10_000;
 }
 
-export interface ExportPage {
-  readonly exports: readonly Export[];
-  /** Exports that match, on all pages. */
-  readonly total: number;
-  /** The job id to continue after; `null` on the last page. */
-  readonly next: string | null;
-}
-
-/** Lists exports, newest first. `after` is the last job id of the page before. */
+/**
+ * Lists exports, newest first. `after` is the last job id of the page before, `next` that of this page, or `null` if it is the last.
+ */
 export async function pageExports(
   db: Database,
   environmentId: number,
   filter: { readonly statuses?: readonly string[] | undefined },
   page: { readonly limit: number; readonly after: string | null },
-): Promise<ExportPage> {
+) {
   const { ids, total, next } = await pageJobIds(db, environmentId, { types: ['export'], ...filter }, page);
   const exports = await readExports(db, environmentId, ids);
   return { exports: exports.sort((a, b) => (a.jobId < b.jobId ? 1 : -1)), total, next };

@@ -85,21 +85,11 @@ export function findMappingsOf(
     .execute();
 }
 
-/** A mapping without the lists that would make a page of them too long. */
-export interface ListedMapping extends Pick<SavedMapping, 'name' | 'entity' | 'savedAt' | 'lastUsedAt'> {
-  /** The number of columns that it maps. */
-  readonly mapped: number;
-  /** The number of columns of the files that it is offered for; `null`: none. */
-  readonly columns: number | null;
-}
+/** A mapping without the lists that would make a page of them too long. `columns` is null if it is offered for no files. */
+export type ListedMapping = Awaited<ReturnType<typeof listMappings>>[number];
 
 /** Lists up to `limit` mappings after the name `after`, sorted by name. */
-export function listMappings(
-  db: Database,
-  environmentId: number,
-  limit: number,
-  after: string | null,
-): Promise<ListedMapping[]> {
+export function listMappings(db: Database, environmentId: number, limit: number, after: string | null) {
   return db
     .selectFrom('mappings')
     .select(['mapping_name as name', ...camel('entity', 'saved_at', 'last_used_at')])

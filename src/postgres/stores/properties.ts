@@ -99,8 +99,7 @@ async function readProperties(
     .select(['key', 'data_type', 'is_auto_property'])
     .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .execute();
-  // The table's check constraint knows the same types.
-  return rows.map((row) => heldProperty(row as HeldProperty));
+  return rows.map(heldProperty);
 }
 
 interface HeldProperty {
@@ -182,26 +181,12 @@ export async function addAutoProperties(db: Database, environmentId: number): Pr
   await db.insertInto('properties').values(rows).execute();
 }
 
-export interface ListedProperty {
-  readonly id: number;
-  readonly key: string;
-  readonly display_name: string;
-  readonly data_type: DataType;
-  readonly is_auto_property: boolean;
-}
-
 /** Lists every property that users, companies or events of the environment have had, by key. */
-export async function listProperties(
-  db: Database,
-  environmentId: number,
-  entity: PropertyEntity,
-): Promise<ListedProperty[]> {
-  const rows = await db
+export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
+  return db
     .selectFrom('properties')
     .select(['property_id as id', 'key', 'display_name', 'data_type', 'is_auto_property'])
     .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .orderBy('key')
     .execute();
-  // A check constraint knows the same types.
-  return rows.map((row) => ({ ...row, data_type: row.data_type as DataType }));
 }

@@ -1,19 +1,7 @@
 import { sql } from 'kysely';
-import type { LoadEntity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import {
-  type Guards,
-  keepsPlan,
-  type LoadPass,
-  type OnDrift,
-  type PlanSummary,
-  type Preset,
-  type StoredFormat,
-  type Tally,
-} from '../../domain/load.ts';
+import { keepsPlan, type LoadPass, type OnDrift, type Tally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
-import type { FileRef } from '../../files/file-store.ts';
-import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { insertChunkTasks, planBegins } from './loads.ts';
@@ -26,34 +14,14 @@ import { forgetRepeats } from './repeats.ts';
  */
 
 /** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
-export interface LoadSource {
-  readonly loadId: number;
-  readonly jobId: string;
-  readonly environmentId: number;
-  readonly entity: LoadEntity;
-  /** Written like an `Instant`; the parent's, if the load has a `place`. */
-  readonly acceptedAt: string;
-  readonly fileRef: FileRef | null;
-  readonly fileFormat: StoredFormat;
-  readonly header: CsvHeader | null;
-  readonly columnMap: Readonly<Record<string, string>>;
-  readonly preset: Preset | null;
-  readonly pass: LoadPass;
-  /** The pass writes neither profiles nor events. */
-  readonly dryRun: boolean;
-  readonly chunkCount: number;
-  readonly maxErrors: number | null;
-  /** Secret of the environment: see `digestKey`. */
-  readonly recordKey: string;
-  /** Set if its records yield to later ones in the file of its parent (`src/load/amend/place.ts`); `null`: they count as of now. */
-  readonly place: Place | null;
-}
+export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
+export type Place = NonNullable<LoadSource['place']>;
 
-export interface Place {
-  readonly parentId: number;
-}
-
-export async function readLoadSource(db: Database, loadId: number): Promise<LoadSource> {
+/**
+ * Reads a load for its tasks. `acceptedAt` is written like an `Instant`, and is the parent's if the load has a `place`: then its
+ * records yield to later ones in the file of its parent (`src/load/amend/place.ts`).
+ */
+export async function readLoadSource(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
@@ -88,19 +56,7 @@ export const tally = sql<Tally>`json_build_object(
 )`.as('tally');
 
 /** The state that is checked before a load is completed. */
-export interface FinishState {
-  readonly jobId: string;
-  readonly totalRows: number;
-  readonly isAmendment: boolean;
-  /** Chunks that are not done; 0 if the counter of done chunks is right. */
-  readonly openChunks: number;
-  readonly pass: LoadPass;
-  readonly guards: Guards;
-  readonly plan: PlanSummary | null;
-  readonly tally: Tally;
-  /** The counts by kind, if there are any, add up to the tally. */
-  readonly kindsAddUp: boolean;
-}
+export type FinishState = Awaited<ReturnType<typeof readFinishState>>;
 
 const openChunks = sql<number>`(
   select count(*)
@@ -119,7 +75,7 @@ const kindsAddUp = sql<boolean>`coalesce(
   true
 )`.as('kindsAddUp');
 
-export async function readFinishState(db: Database, loadId: number): Promise<FinishState> {
+export async function readFinishState(db: Database, loadId: number) {
   const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await db
     .selectFrom('loads')
     .select(camel('job_id', 'total_rows', 'amends', 'pass', 'plan'))

@@ -273,28 +273,8 @@ export async function resumeRun(db: Database, runId: number): Promise<void> {
 
 /* Runs of schedules as they are shown, and the items that each took. */
 
-export interface ScheduleRun {
-  readonly runId: number;
-  readonly environmentId: number;
-  readonly environment: string;
-  readonly name: string;
-  readonly dueAt: Date;
-  readonly cause: 'due' | 'made_up' | 'asked';
-  readonly status: RunStatus;
-  readonly missed: number;
-  readonly startedAt: Date | null;
-  readonly endedAt: Date | null;
-  readonly attempts: number;
-  readonly rangeFrom: Date | null;
-  readonly rangeTo: Date | null;
-  readonly deliveredTo: string | null;
-  readonly code: string | null;
-  readonly reason: string | null;
-  /** The last error of a run that is tried again. */
-  readonly lastError: string | null;
-  readonly definition: unknown;
-  readonly notify: Notify | null;
-}
+/** A run of a schedule as it is shown. */
+export type ScheduleRun = Awaited<ReturnType<ReturnType<typeof selectRuns>['execute']>>[number];
 
 export interface RunFilter {
   readonly runId?: number;
