@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { afterEach } from 'vitest';
+import { afterAll, afterEach } from 'vitest';
 import { type HttpServer, startHttpServer } from '../../src/http/listen.ts';
 import { checkAnswer } from './check-answer.ts';
 import { openTestSystem, type TestSystem } from './system.ts';
@@ -88,6 +88,15 @@ export async function serve(system: TestSystem): Promise<TestServer> {
     },
     connect: () => RawConnection.open(new URL(server.address)),
   };
+}
+
+/** Opens the system and the server of a test file. Both end with the file. To be called once, at its top. */
+export async function openServer(options: Parameters<typeof openTestSystem>[0] = {}) {
+  const t = await openTestSystem(options);
+  afterAll(() => t.close());
+  const server = await serve(t);
+  afterAll(() => server.stop());
+  return { t, server };
 }
 
 /** For files whose tests have systems and servers of their own: both end with the test. To be called once, outside of tests. */

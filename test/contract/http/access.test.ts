@@ -1,23 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Scope, scopes } from '../../../src/domain/scope.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { describedApi } from '../../support/api-document.ts';
 import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, openServer, serve } from '../../support/http.ts';
+import { openTestSystem } from '../../support/system.ts';
 
-let t: TestSystem;
-let server: TestServer;
 const { log, lines } = collectLog();
 const staticKey = 'a-static-key-of-the-operator';
-beforeAll(async () => {
-  t = await openTestSystem({ settings: { API_KEY: staticKey }, log });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ settings: { API_KEY: staticKey }, log });
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 const lookups = '/api/v1/analytics/exports/lookups';

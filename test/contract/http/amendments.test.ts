@@ -1,29 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { JobDetail as Job } from '../../../src/api/load.ts';
 import { type CountOptions, countReplacement } from '../../../src/load/causes/mended-rejects.ts';
 import type { Reader } from '../../../src/postgres/pool.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
-
-interface Job {
-  readonly job_id: string;
-  readonly status: string;
-  readonly counts: Readonly<Record<string, number>>;
-  readonly counts_by_kind: Readonly<Record<string, Readonly<Record<string, number>>>> | null;
-  readonly failure: unknown;
-  readonly amends: string | null;
-  readonly amendments: readonly { readonly job_id: string; readonly status: string }[];
-}
+const { t, server } = await openServer({ worker: true });
 
 let environments = 0;
 const tenant = (): Promise<Tenant> => t.addEnvironment(`amend${++environments}`);

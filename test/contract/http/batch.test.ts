@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import {
   MAX_BATCH_BYTES,
   MAX_BATCH_ITEMS,
@@ -15,11 +15,8 @@ import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support
 import { waitFor } from '../../support/wait-for.ts';
 
 const path = '/v1/batch';
-let site: RecordSite;
-beforeAll(async () => {
-  site = await openRecordSite();
-});
-afterAll(() => site?.close());
+const site = await openRecordSite();
+afterAll(() => site.close());
 
 let serial = 0;
 const newId = () => `batch-${++serial}`;

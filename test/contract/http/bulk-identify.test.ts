@@ -1,26 +1,11 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
-
-interface Job {
-  job_id: string;
-  file_size: number;
-  total_rows: number;
-}
+import { describe, expect, test } from 'vitest';
+import type { JobRecord as Job } from '../../../src/api/job.ts';
+import { type ErrorBody, form, openServer } from '../../support/http.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
 
 const kinds = [
   { entity: 'users', id: 'user_id', type: 'bulk_identify_users' },

@@ -1,27 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { JobHistory as History, JobListItem as Job } from '../../../src/api/job.ts';
+import type { Overview } from '../../../src/api/overview.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { type ErrorBody, form, refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, form, openServer, refusalOf, walkPages } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ settings: { CHUNK_BYTES: '64k' } });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ settings: { CHUNK_BYTES: '64k' } });
 
 let serial = 0;
-interface Job {
-  readonly job_id: string;
-  readonly status: string;
-  readonly start_time: string;
-}
-
 async function load(
   { key }: Tenant,
   { filename = 'users.csv', rows = 1, headers = {} as Record<string, string>, query = '' } = {},
@@ -155,13 +142,6 @@ describe('jobs that match a filter', () => {
   });
 });
 
-interface History {
-  readonly request_id: string | null;
-  readonly origin: { readonly kind: string; readonly name: string | null } | null;
-  readonly parameters: Readonly<Record<string, unknown>>;
-  readonly phases: readonly { readonly phase: string; readonly at: string }[];
-}
-
 describe('a job', () => {
   // proves: provenance
   test('says who started it, by which request, with what, when it reached each phase, and who did each chunk', async () => {
@@ -229,18 +209,6 @@ describe('a job', () => {
     }
   });
 });
-
-interface Overview {
-  readonly minutes: readonly { readonly records: number; readonly refused: number; readonly rows: number }[];
-  readonly lane: readonly { readonly position: number; readonly job_id: string; readonly status: string }[];
-  readonly findings: { readonly is_known: boolean; readonly items: readonly { readonly check: string }[] };
-  readonly work: { readonly waiting: number; readonly failing: readonly object[] };
-  readonly queue: { readonly queues: readonly { readonly name: string; readonly waiting: number }[] } | null;
-  readonly needs: readonly { readonly kind: string; readonly says: string }[];
-  readonly queued: number;
-  readonly failed_24h: number;
-  readonly unaccounted: number;
-}
 
 describe('the overview', () => {
   const show = async (key: string) => (await server.json<Overview>('/v1/overview', { key })).body;

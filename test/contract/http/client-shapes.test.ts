@@ -1,15 +1,12 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { ErrorBody } from '../../support/http.ts';
-import { openRecordSite, type RecordSite } from '../../support/records.ts';
+import { openRecordSite } from '../../support/records.ts';
 
 /** Requests in the shapes in which other products' destinations, transformers and SDKs send them. */
 
-let site: RecordSite;
-beforeAll(async () => {
-  site = await openRecordSite({ worker: true });
-});
-afterAll(() => site?.close());
+const site = await openRecordSite({ worker: true });
+afterAll(() => site.close());
 
 const json = { 'content-type': 'application/json' };
 const context = {

@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createSignInLink } from '../../../src/access/console-session.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { type ErrorBody, serve, serversPerTest, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, openServer, serve, serversPerTest, type TestServer } from '../../support/http.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';
 const staticKey = 'a-static-key-of-the-operator';
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ settings: { ADMIN_KEY: adminKey, API_KEY: staticKey } });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ settings: { ADMIN_KEY: adminKey, API_KEY: staticKey } });
 
 interface Who {
   readonly environment: string;

@@ -1,44 +1,20 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { DeletionJobDetail as Detail } from '../../../src/api/deletion.ts';
+import type { JobRecord as Job } from '../../../src/api/job.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
-
-interface Job {
-  readonly job_id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly total_rows: number;
-  readonly end_time: string | null;
-  readonly links: string;
-}
-
-interface Detail extends Job {
-  readonly progress: number;
-  readonly counts: object;
-  readonly removed: object;
-  readonly outcomes: { readonly links: string };
-}
 
 interface Outcomes {
   readonly data: readonly { readonly id: string; readonly outcome: string; readonly events: number }[];
   readonly metadata: { readonly cursor: { readonly after: string | null }; readonly total_count: number };
 }
 
-let t: TestSystem;
-let server: TestServer;
-let neighbour: Tenant;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  neighbour = await t.addEnvironment('neighbour');
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
+const neighbour = await t.addEnvironment('neighbour');
 
 const request = (method: string, body: unknown, headers: Record<string, string> = {}) => ({
   method,

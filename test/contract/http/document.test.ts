@@ -1,20 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { describeApi } from '../../../tools/describe-api.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, openServer, serve } from '../../support/http.ts';
+import { openTestSystem } from '../../support/system.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem();
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { server } = await openServer();
 
 describe('/openapi.json', () => {
   // proves: openapi

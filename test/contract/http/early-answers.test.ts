@@ -1,18 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type RawConnection, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { afterEach, describe, expect, test } from 'vitest';
+import { openServer, type RawConnection, serve } from '../../support/http.ts';
+import { openTestSystem } from '../../support/system.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({
-    settings: { MAX_UPLOAD_BYTES: '4m', UPLOAD_STALL_MS: '500', MIN_UPLOAD_RATE: '0' },
-  });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
+const { t, server } = await openServer({
+  settings: { MAX_UPLOAD_BYTES: '4m', UPLOAD_STALL_MS: '500', MIN_UPLOAD_RATE: '0' },
 });
 
 const connections: RawConnection[] = [];

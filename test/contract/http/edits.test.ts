@@ -1,32 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { describe, expect, test } from 'vitest';
+import type { JobDetail as Job } from '../../../src/api/load.ts';
+import type { Reject } from '../../../src/api/reject.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
-
-interface Job {
-  readonly job_id: string;
-  readonly status: string;
-  readonly counts: Readonly<Record<string, number>>;
-}
-
-interface Reject {
-  readonly row: number;
-  readonly error_code: string;
-  readonly raw: string;
-  readonly raw_base64: string | null;
-  readonly cells: readonly string[] | null;
-}
+const { t, server } = await openServer({ worker: true });
 
 type Edit = {
   readonly row: number;

@@ -1,35 +1,16 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import type { ExportJob as Detail } from '../../../src/api/export.ts';
 import { pruneExports } from '../../../src/background-jobs/prune.ts';
 import { warnOfStorage } from '../../../src/cli/service/preflight.ts';
 import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { collectLog } from '../../support/collected-log.ts';
-import { serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { openServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  const settings = { STORAGE_PRESIGN: 'true', LINK_TTL_HOURS: '1000' };
-  t = await openTestSystem({ storage: 's3', worker: true, settings });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
-
-interface Detail {
-  readonly end_time: string | null;
-  readonly presigned_urls: readonly {
-    readonly filename: string;
-    readonly url: string;
-    readonly bytes: number;
-    readonly sha256: string;
-  }[];
-}
+const settings = { STORAGE_PRESIGN: 'true', LINK_TTL_HOURS: '1000' };
+const { t, server } = await openServer({ storage: 's3', worker: true, settings });
 
 const exportsPath = '/api/v1/analytics/exports';
 

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { ExportJob as Detail } from '../../../src/api/export.ts';
 import { fileLinks, findLinkedFile } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { type Answer, type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { type Answer, type ErrorBody, openServer, serve } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -26,35 +27,13 @@ interface FileItem {
   readonly sha256: string;
 }
 
-interface Detail {
-  readonly app_token: string;
-  readonly job_id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly progress: number;
-  readonly end_time: string | null;
-  readonly rows: number;
-  readonly presigned_urls: readonly FileItem[];
-  readonly manifest: Omit<FileItem, 'rows'> | null;
-  readonly files_expired: boolean;
-  readonly warnings: readonly { readonly details: string }[];
-  readonly failure: { readonly error_code: string } | null;
-}
-
 const exportsPath = '/api/v1/analytics/exports';
 const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
 
-let t: TestSystem;
-let server: TestServer;
+const { t, server } = await openServer({ worker: true });
 let segmentId: number;
 beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
   segmentId = await fill(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
 });
 
 async function send(path: string, body: unknown): Promise<void> {

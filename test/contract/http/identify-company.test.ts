@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openRecordSite, type ProblemText, type RecordSite } from '../../support/records.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { openRecordSite, type ProblemText } from '../../support/records.ts';
 
 const path = '/v1/companies/identify';
-let site: RecordSite;
-beforeAll(async () => {
-  site = await openRecordSite();
-});
-afterAll(() => site?.close());
+const site = await openRecordSite();
+afterAll(() => site.close());
 
 const identify = (record: unknown) => site.accept(path, record);
 const refuse = (record: unknown, ...problems: readonly ProblemText[]) =>

@@ -1,14 +1,11 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openRecordSite, type RecordSite } from '../../support/records.ts';
+import { afterAll, expect, test } from 'vitest';
+import { openRecordSite } from '../../support/records.ts';
 import { runs } from '../../support/runs.ts';
 
 const path = '/v1/identify';
-let site: RecordSite;
-beforeAll(async () => {
-  site = await openRecordSite();
-});
-afterAll(() => site?.close());
+const site = await openRecordSite();
+afterAll(() => site.close());
 
 type Texts = Readonly<Record<string, string | null>>;
 type Values = Readonly<Record<string, string | number | boolean | null>>;

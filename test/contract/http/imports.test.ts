@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { JobDetail as Detail } from '../../../src/api/load.ts';
 import { avroOf, parquetOf } from '../../support/columnar-file.ts';
-import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
+import { openTestSystem } from '../../support/system.ts';
 import { mountSmallDisk } from '../../support/tmpfs.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
@@ -22,25 +23,7 @@ interface ImportBody {
   links: string;
 }
 
-interface Detail {
-  status: string;
-  counts: Record<string, number>;
-  rejects: { count: number; by_code: Record<string, number> };
-  duplicate_of: string | null;
-  dry_run: boolean;
-  failure: { error_code: string } | null;
-}
-
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
 
 const csv = 'user_id,name,company_id\nu1,Ada,c1\nu2,Grace,c1\n';
 const users = {

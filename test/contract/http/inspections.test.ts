@@ -1,54 +1,19 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { Inspection } from '../../../src/api/inspection.ts';
+import type { JobDetail as Detail } from '../../../src/api/load.ts';
 import { sweep } from '../../../src/background-jobs/prune.ts';
 import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { listParts } from '../../../src/postgres/stores/uploads.ts';
-import { type ErrorBody, form, refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
 import { recordSite } from '../../support/records.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 
-interface Inspection {
-  upload_id: string;
-  expires_at: string;
-  filename: string | null;
-  file_size: number;
-  sha256: string;
-  read_as: {
-    format: string;
-    encoding: string;
-    csv: { delimiter: string } | null;
-    sheet: string | null;
-  } | null;
-  records: number;
-  columns: { name: string; becomes: string | null; reason: string }[];
-  map: Record<string, string>;
-  problem: { error_code: string; message: string } | null;
-  rejects: { count: number; items: { line: number; error_code: string }[] };
-  rows: { row: number; user_id: string; metadata: Record<string, unknown> }[];
-}
-
-interface Detail {
-  status: string;
-  sha256: string;
-  filename: string;
-  counts: Record<string, number>;
-}
-
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
 
@@ -91,9 +56,9 @@ describe('a file that is inspected', () => {
       { name: 'Kunden-Nr', becomes: 'user_id', reason: 'its name looks like that of a user_id' },
       { name: 'Name', becomes: 'metadata.Name' },
     ]);
-    expect(body.rows.map(({ row, user_id }) => [row, user_id])).toEqual([
-      [1, `${serial}-1`],
-      [2, `${serial}-2`],
+    expect(body.rows).toMatchObject([
+      { row: 1, user_id: `${serial}-1` },
+      { row: 2, user_id: `${serial}-2` },
     ]);
     expect(await t.system.db.selectFrom('loads').select('load_id').execute()).toEqual(before);
   });

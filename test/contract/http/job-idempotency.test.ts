@@ -1,23 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { expect, test } from 'vitest';
+import type { JobRecord as Job } from '../../../src/api/job.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem();
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
-
-interface Job {
-  job_id: string;
-  status: string;
-  end_time: string | null;
-}
+const { t, server } = await openServer();
 
 let serial = 0;
 

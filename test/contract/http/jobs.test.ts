@@ -1,29 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import type { JobListItem as Item } from '../../../src/api/job.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
 import { endedLoad } from '../../support/load-file.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import type { Tenant } from '../../support/system.ts';
 
-interface Item {
-  job_id: string;
-  type: string;
-  status: string;
-  start_time: string;
-  end_time: string | null;
-  links: string;
-  elapsed_time: number;
-}
-
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem();
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer();
 
 const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
 let serial = 0;

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Property } from '../../../src/api/definition.ts';
+import type { SegmentPage as Page } from '../../../src/api/segment.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
@@ -27,47 +29,12 @@ const arrays = [
 ] as const;
 const lookups = ['segments', ...arrays] as const;
 
-interface Segment {
-  readonly id: number;
-  readonly title: string;
-}
-interface Page {
-  readonly data: readonly Segment[];
-  readonly metadata: {
-    readonly cursor: { readonly after: string; readonly before: string | null };
-    readonly limit: number;
-    readonly total_count: number;
-  };
-}
-interface Keyed {
-  readonly display_name: string;
-  readonly key: string;
-  readonly data_type: string;
-}
-interface Property extends Keyed {
-  readonly id: number;
-  readonly type: string;
-  readonly is_auto_property: boolean;
-}
-
-let t: TestSystem;
-let server: TestServer;
-let full: Tenant;
-let empty: Tenant;
-
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-  full = await t.addEnvironment('full');
-  empty = await t.addEnvironment('empty');
-  await apply(t, full, sample);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
+const full = await t.addEnvironment('full');
+const empty = await t.addEnvironment('empty');
+await apply(t, full, sample);
 
 const get = async <T>(name: string, { key }: Tenant, options: object = {}): Promise<T> => {
   const { status, body } = await server.json<T>(`${root}/${name}`, { key, ...options });

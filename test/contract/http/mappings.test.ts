@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { Inspection } from '../../../src/api/inspection.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
-import { type ErrorBody, form, refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, form, openServer, refusalOf, walkPages } from '../../support/http.ts';
 
 interface Mapping {
   name: string;
@@ -12,27 +12,7 @@ interface Mapping {
   last_used_at: string | null;
 }
 
-interface Inspection {
-  upload_id: string;
-  columns: { name: string; becomes: string | null; reason: string }[];
-  column_names: string[] | null;
-  map: Record<string, string>;
-  mapping: string | null;
-  saved_mappings: string[];
-  problem: { error_code: string } | null;
-  rows: { user_id: string; metadata: Record<string, unknown> }[];
-}
-
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
 
 const json = { 'content-type': 'application/json' };
 const csv = { 'content-type': 'text/csv' };

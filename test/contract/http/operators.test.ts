@@ -1,59 +1,42 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { DeliveryDetail as Delivery } from '../../../src/api/delivery.ts';
+import type { Inbox } from '../../../src/api/inbox.ts';
 import { addSubscription } from '../../../src/notifications/subscriptions.ts';
-import { refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { openServer, refusalOf } from '../../support/http.ts';
 import { drop } from '../../support/inbox.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts';
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
 /* What operators look at and act on: the inbox, deliveries, keys, settings. */
 
 const adminKey = 'admin-key-of-the-tests-0123';
-let t: TestSystem;
-let server: TestServer;
-let other: Tenant;
-let folder: string;
-let receiver: WebhookReceiver;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
-  receiver = await startWebhookReceiver();
-  t = await openTestSystem({
-    worker: true,
-    settings: {
-      INBOX_DIR: folder,
-      INBOX_STABLE_MS: '100',
-      INBOX_SCAN_MS: '100',
-      ADMIN_KEY: adminKey,
-      NOTIFY_ALLOW_PRIVATE: 'true',
-      NOTIFY_ALLOW_HTTP: 'true',
-    },
-  });
-  other = await t.addEnvironment('other');
-  server = await serve(t);
-});
+const folder = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+const receiver = await startWebhookReceiver();
 afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-  await receiver?.stop();
+  await receiver.stop();
   await rm(folder, { recursive: true, force: true });
 });
+const { t, server } = await openServer({
+  worker: true,
+  settings: {
+    INBOX_DIR: folder,
+    INBOX_STABLE_MS: '100',
+    INBOX_SCAN_MS: '100',
+    ADMIN_KEY: adminKey,
+    NOTIFY_ALLOW_PRIVATE: 'true',
+    NOTIFY_ALLOW_HTTP: 'true',
+  },
+});
+const other = await t.addEnvironment('other');
 
 const post = (body?: object) => ({
   method: 'POST',
   ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
 });
-
-interface Inbox {
-  readonly recent: readonly {
-    readonly file_id: string;
-    readonly name: string;
-    readonly outcome: string;
-    readonly path: string;
-  }[];
-}
 
 describe('the inbox', () => {
   test('is looked at once for all who ask within a second, and shows then what came meanwhile', async () => {
@@ -101,13 +84,6 @@ describe('the inbox', () => {
     expect(await refusalOf(server, '/v1/inbox/x/take_again', post())).toEqual([404, ['not_found']]);
   });
 });
-
-interface Delivery {
-  readonly delivery_id: string;
-  readonly subscription_id: string | null;
-  readonly state: string;
-  readonly tries: readonly { readonly status: number | null; readonly error: string | null }[];
-}
 
 describe('deliveries', () => {
   const subscribe = async ({ environment }: Tenant): Promise<string> => {

@@ -1,34 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { describe, expect, test } from 'vitest';
+import type { JobDetail as Detail } from '../../../src/api/load.ts';
+import type { Plan } from '../../../src/api/plan.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
-interface Plan {
-  readonly job_id: string;
-  readonly applied_at: string | null;
-  readonly counts: Readonly<Record<string, number>>;
-  readonly profiles: unknown;
-  readonly values: unknown;
-  readonly properties: readonly { readonly name: string; readonly is_new: boolean }[];
-  readonly sample: readonly object[];
-}
-interface Detail {
-  readonly job_id: string;
-  readonly status: string;
-  readonly dry_run: boolean;
-  readonly plan: Omit<Plan, 'properties' | 'sample' | 'job_id'> | null;
-}
-
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
 
 const csv = { 'content-type': 'text/csv' };
 const ndjson = { 'content-type': 'application/x-ndjson' };

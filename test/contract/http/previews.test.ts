@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { DeletionPreview as Counts } from '../../../src/api/deletion.ts';
+import type { Activity } from '../../../src/api/event.ts';
+import type { ExportPreview } from '../../../src/api/export.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
-import { refusalOf, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { openServer, refusalOf, type TestServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /* What the service says of people before anybody acts: sums, segments, and the numbers of deletions and exports to come. */
 
-let t: TestSystem;
-let server: TestServer;
-let neighbour: Tenant;
+const { t, server } = await openServer({ worker: true });
+const neighbour = await t.addEnvironment('neighbour');
 beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  neighbour = await t.addEnvironment('neighbour');
-  server = await serve(t);
   await fill();
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
 });
 
 const json = (body: unknown, method = 'POST') => ({
@@ -64,13 +58,6 @@ async function segmentIds(): Promise<Record<string, number>> {
     '/api/v1/analytics/exports/lookups/segments',
   );
   return Object.fromEntries(found.data.map(({ id, title }) => [title.replace('Segment ', ''), id]));
-}
-
-interface Activity {
-  readonly events: number;
-  readonly users: number | null;
-  readonly days: readonly { readonly day: string; readonly events: number }[];
-  readonly event_names: readonly { readonly event_name: string; readonly events: number }[];
 }
 
 describe('what a user or company did', () => {
@@ -175,17 +162,6 @@ describe('profiles by the beginning of their ids', () => {
   });
 });
 
-interface ExportPreview {
-  readonly rows: number;
-  readonly bytes: number;
-  readonly files: readonly {
-    readonly dataset: string;
-    readonly rows: number;
-    readonly header: string | null;
-    readonly first_rows: readonly string[];
-  }[];
-}
-
 describe('the preview of an export', () => {
   const exportsPath = '/api/v1/analytics/exports';
   const preview = (body: object) => ask<ExportPreview>(`${exportsPath}/preview`, json(body));
@@ -249,13 +225,6 @@ describe('the preview of an export', () => {
     ]);
   });
 });
-
-interface Counts {
-  readonly profiles: number;
-  readonly not_found: number;
-  readonly events: number;
-  readonly users: number;
-}
 
 describe('the preview of a deletion', () => {
   // proves: previews

@@ -1,11 +1,11 @@
 import { get } from 'node:http';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
-import { refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
+import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import type { Tenant } from '../../support/system.ts';
 
 interface Profile {
   readonly user_id?: string;
@@ -23,18 +23,8 @@ interface Page {
   };
 }
 
-let t: TestSystem;
-let server: TestServer;
-let other: Tenant;
-beforeAll(async () => {
-  t = await openTestSystem();
-  server = await serve(t);
-  other = await t.addEnvironment('other');
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer();
+const other = await t.addEnvironment('other');
 
 let environments = 0;
 const newTenant = () => t.addEnvironment(`reading-${++environments}`);

@@ -1,14 +1,11 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_WAITING_BYTES } from '../../../src/domain/limits.ts';
-import { errorsOf, openRecordSite, type RecordAnswer, type RecordSite } from '../../support/records.ts';
+import { errorsOf, openRecordSite, type RecordAnswer } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let site: RecordSite;
-beforeAll(async () => {
-  site = await openRecordSite();
-});
-afterAll(() => site?.close());
+const site = await openRecordSite();
+afterAll(() => site.close());
 
 /** The marks in the rows of `full`. */
 const marks = async (table: 'users' | 'events') => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_RECORD_BYTES, MAX_VALUE_BYTES } from '../../../src/domain/limits.ts';
 import { type Scope, scopes } from '../../../src/domain/scope.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
@@ -8,11 +8,8 @@ import type { ErrorBody } from '../../support/http.ts';
 import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let site: RecordSite;
-beforeAll(async () => {
-  site = await openRecordSite();
-});
-afterAll(() => site?.close());
+const site = await openRecordSite();
+afterAll(() => site.close());
 
 type Properties = Readonly<Record<string, unknown>>;
 

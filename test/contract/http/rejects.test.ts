@@ -1,37 +1,13 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { uuidv7 } from 'uuidv7';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { RejectPage as RejectsPage } from '../../../src/api/reject.ts';
 import { hazardousText } from '../../support/formulas.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
-interface RejectsPage {
-  data: {
-    row: number;
-    line: number;
-    byte_offset: number;
-    column: string | null;
-    error_code: string;
-    message: string;
-    raw: string;
-    raw_base64: string | null;
-    cells: string[] | null;
-  }[];
-  metadata: { cursor: { after: string | null; before: null }; limit: number; total_count: number };
-}
-
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer({ worker: true });
 
 const csvReasons =
   'sluice_row,sluice_line,sluice_error_code,sluice_message,sluice_column,sluice_raw,sluice_raw_base64';

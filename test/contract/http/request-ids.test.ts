@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
-import { serve, type TestServer } from '../../support/http.ts';
+import { expect, test } from 'vitest';
+import { collectLog } from '../../support/collected-log.ts';
+import { openServer } from '../../support/http.ts';
 import { acceptFile } from '../../support/load-file.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let t: TestSystem;
-let server: TestServer;
-let collected: CollectedLog;
-beforeAll(async () => {
-  collected = collectLog();
-  t = await openTestSystem({ log: collected.log, worker: true });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server.stop();
-  await t.close();
-});
+const collected = collectLog();
+const { t, server } = await openServer({ log: collected.log, worker: true });
 
 /** What was logged for a request, once the line that is to be the last is there. */
 async function linesOf(requestId: string, last: string): Promise<{ messages: unknown[]; jobs: unknown[] }> {

@@ -1,27 +1,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
+import type { Schedule } from '../../../src/api/schedule.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { readSchedulesFile } from '../../../src/sources/schedules/schedules-file.ts';
-import { refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { openServer, refusalOf } from '../../support/http.ts';
 import { scheduleContext, tick } from '../../support/schedules.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
-interface Schedule {
-  readonly schedule: string;
-  readonly next_due: string | null;
-  readonly paused_at: string | null;
-  readonly due_times: readonly string[];
-  readonly due_times_are_all: boolean;
-  readonly runs: readonly { readonly due_at: string; readonly status: string }[];
-}
-
-let t: TestSystem;
-let server: TestServer;
-let other: Tenant;
-let folder: string;
-let file: string;
 const text = `schedules:
   - name: nightly-users
     cron: "0 2 * * *"
@@ -39,19 +25,12 @@ const text = `schedules:
     cron: "@daily"
     export: {}
 `;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
-  file = join(folder, 'schedules.yaml');
-  await writeFile(file, text);
-  t = await openTestSystem({ settings: { SCHEDULES_FILE: file } });
-  other = await t.addEnvironment('other');
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-  await rm(folder, { recursive: true, force: true });
-});
+const folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
+afterAll(() => rm(folder, { recursive: true, force: true }));
+const file = join(folder, 'schedules.yaml');
+await writeFile(file, text);
+const { t, server } = await openServer({ settings: { SCHEDULES_FILE: file } });
+const other = await t.addEnvironment('other');
 
 const post = (body?: object) => ({
   method: 'POST',

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import {
   LIVE_RECENT_JOBS,
   MAX_LIVE_UNFINISHED_JOBS,
@@ -7,23 +7,14 @@ import {
 } from '../../../src/domain/limits.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { EventStream, type StreamData } from '../../support/event-stream.ts';
-import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
+import { openTestSystem, type Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let t: TestSystem;
-let server: TestServer;
 const streams: EventStream[] = [];
-beforeAll(async () => {
-  t = await openTestSystem({ settings: { CHUNK_BYTES: '64k' } });
-  server = await serve(t);
-});
+const { t, server } = await openServer({ settings: { CHUNK_BYTES: '64k' } });
 afterEach(() => {
   for (const stream of streams.splice(0)) stream.close();
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
 });
 
 async function watch(tenant: Tenant, topics: string, lastEventId: string | null = null) {

@@ -1,34 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { Upload } from '../../../src/api/upload.ts';
 import { sweep } from '../../../src/background-jobs/prune.ts';
 import { MAX_OPEN_UPLOADS, UPLOAD_PART_BYTES } from '../../../src/domain/limits.ts';
 import { appendToUpload, createUpload } from '../../../src/load/append-upload.ts';
 import { openUpload, requireWholeUpload } from '../../../src/load/uploads.ts';
-import { type ErrorBody, type FetchOptions, refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, type FetchOptions, openServer, refusalOf } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import type { TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-let t: TestSystem;
-let server: TestServer;
-beforeAll(async () => {
-  t = await openTestSystem({ worker: true, settings: { MAX_UPLOAD_BYTES: '40m' } });
-  server = await serve(t);
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
-
-interface Upload {
-  upload_id: string;
-  filename: string | null;
-  file_size: number;
-  received_bytes: number;
-  sha256: string | null;
-}
+const { t, server } = await openServer({ worker: true, settings: { MAX_UPLOAD_BYTES: '40m' } });
 
 const json = { 'content-type': 'application/json' };
 const base64 = (text: string) => Buffer.from(text).toString('base64');

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
-import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { describe, expect, test } from 'vitest';
+import { openServer, refusalOf, walkPages } from '../../support/http.ts';
+import type { Tenant } from '../../support/system.ts';
 
 interface Event {
   readonly event_id: string;
@@ -16,18 +16,8 @@ interface Page {
   };
 }
 
-let t: TestSystem;
-let server: TestServer;
-let other: Tenant;
-beforeAll(async () => {
-  t = await openTestSystem();
-  server = await serve(t);
-  other = await t.addEnvironment('other');
-});
-afterAll(async () => {
-  await server?.stop();
-  await t?.close();
-});
+const { t, server } = await openServer();
+const other = await t.addEnvironment('other');
 
 /** Events that happened so, in one statement. */
 async function store(
