@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
 import { JOB_TRACE_DAYS, MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
@@ -134,20 +134,13 @@ export interface JobHistory {
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
 
-interface HistoryRow {
-  readonly requestId: string | null;
+interface HistoryRow extends Omit<JobHistory, 'origin' | 'isCut' | 'phases'> {
   readonly origin: Origin['kind'] | null;
   readonly originName: string | null;
-  readonly parameters: Readonly<Record<string, unknown>>;
   readonly status: string;
-  readonly acceptedAt: Date;
-  readonly startedAt: Date | null;
-  readonly begunAgainAt: Date | null;
-  readonly plannedAt: Date | null;
-  readonly appliedAt: Date | null;
-  readonly mergedAt: Date | null;
-  readonly finishingAt: Date | null;
   readonly endedAt: Date | null;
+  /** The phases with their times, `null` where they were not reached. */
+  readonly times: readonly { readonly phase: string; readonly at: string | null }[];
 }
 
 /** Throws `InputError` `not_found`, also for another environment's job. */
@@ -156,68 +149,74 @@ export async function readJobHistory(
   environmentId: number,
   jobId: string,
 ): Promise<JobHistory> {
-  const { rows } = await sql<HistoryRow>`
+  const found = await historyOf(environmentId, jobId).execute(db);
+  const [row] = found.rows;
+  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  const { requestId, origin, originName, status, endedAt, times } = row;
+  const reached = times.flatMap(({ phase, at }) => (at === null ? [] : [{ phase, at: new Date(at) }]));
+  reached.sort((one, other) => one.at.getTime() - other.at.getTime());
+  // Its time is the start of the transaction that ended the job; others may have committed at later times meanwhile.
+  if (endedAt !== null) reached.push({ phase: status, at: endedAt });
+  const parameters = named(row.parameters);
+  return {
+    requestId,
+    origin: origin === null ? null : { kind: origin, name: originName },
+    parameters: shorten(parameters) as JobHistory['parameters'],
+    isCut: isCut(parameters),
+    phases: reached,
+  };
+}
+
+/** Selects phases and the columns of their times, as JSON. */
+function phases(times: Readonly<Record<string, string>>): RawBuilder<unknown> {
+  const pairs = Object.entries(times).map(
+    ([phase, time]) => sql`json_build_object('phase', ${sql.lit(phase)}, 'at', ${sql.raw(time)})`,
+  );
+  return sql`json_build_array(${sql.join(pairs)})`;
+}
+
+const ofLoad = phases({
+  accepted: 'accepted_at',
+  started: 'started_at',
+  planned: 'plan_ended_at',
+  applied: 'applied_at',
+  resumed: 'nullif(work_started_at, started_at)',
+  merged: `case when pass in ('load', 'dry_run') and chunks_done = chunk_count then (
+    select max(done_at) from load_chunks c where c.load_id = loads.load_id
+  ) end`,
+  repeats_resolved: 'repeats_resolved_at',
+});
+const ofExport = phases({ accepted: 'requested_at', started: 'started_at', snapshot: 'snapshot_at' });
+const ofDeletion = phases({ accepted: 'accepted_at', started: 'started_at' });
+
+function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow> {
+  const job = sql`request_id as "requestId", origin, origin_name as "originName", status, ended_at as "endedAt"`;
+  const isMeant = sql`environment_id = ${environmentId} and job_id = ${jobId}`;
+  return sql<HistoryRow>`
     select
-      request_id as "requestId", origin, origin_name as "originName", status, accepted_at as "acceptedAt",
-      started_at as "startedAt",
-      nullif(work_started_at, started_at) as "begunAgainAt",
+      ${job}, ${ofLoad} as times,
       json_build_object(
         'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
         'max_removed_values', max_removed_values, 'dry_run', pass = 'dry_run',
         'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
         'format', coalesce(read_as ->> 'format', file_format), 'file_of', file_of,
         'amends', (select a.job_id from loads a where a.load_id = loads.amends), 'wins', wins, 'chunks', chunk_count
-      ) as parameters,
-      plan_ended_at as "plannedAt",
-      applied_at as "appliedAt",
-      case when pass in ('load', 'dry_run') and chunks_done = chunk_count then (
-        select max(done_at) from load_chunks c where c.load_id = loads.load_id
-      ) end as "mergedAt",
-      repeats_resolved_at as "finishingAt",
-      ended_at as "endedAt"
+      ) as parameters
     from loads
-    where environment_id = ${environmentId} and job_id = ${jobId}
+    where ${isMeant}
     union all
     select
-      request_id, origin, origin_name, status, requested_at, started_at, null,
+      ${job}, ${ofExport},
       json_build_object(
         'request', case when pg_column_size(request) < 65536 then request end, 'emails', emails,
         'retention_days', retention_days
-      ),
-      null, null, null, snapshot_at, ended_at
+      )
     from exports
-    where environment_id = ${environmentId} and job_id = ${jobId}
+    where ${isMeant}
     union all
-    select
-      request_id, origin, origin_name, status, accepted_at, started_at, null,
-      json_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested),
-      null, null, null, null, ended_at
+    select ${job}, ${ofDeletion}, json_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested)
     from deletions
-    where environment_id = ${environmentId} and job_id = ${jobId}`.execute(db);
-  const [row] = rows;
-  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  const isExport = 'request' in row.parameters;
-  const phases = [
-    ['accepted', row.acceptedAt],
-    ['started', row.startedAt],
-    ['planned', row.plannedAt],
-    ['applied', row.appliedAt],
-    ['resumed', row.begunAgainAt],
-    ['merged', row.mergedAt],
-    [isExport ? 'snapshot' : 'repeats_resolved', row.finishingAt],
-  ] as const;
-  const reached = phases.flatMap(([phase, at]) => (at === null ? [] : [{ phase: phase as string, at }]));
-  reached.sort((a, b) => a.at.getTime() - b.at.getTime());
-  // Its time is the start of the transaction that ended the job; others may have committed at later times meanwhile.
-  if (row.endedAt !== null) reached.push({ phase: row.status, at: row.endedAt });
-  const parameters = named(row.parameters);
-  return {
-    requestId: row.requestId,
-    origin: row.origin === null ? null : { kind: row.origin, name: row.originName },
-    parameters: shorten(parameters) as JobHistory['parameters'],
-    isCut: isCut(parameters),
-    phases: reached,
-  };
+    where ${isMeant}`;
 }
 
 /** Returns the parameters as callers write them. */

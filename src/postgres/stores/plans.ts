@@ -122,15 +122,9 @@ async function planNamedCompanies(db: Database, loadId: number): Promise<void> {
   );
 }
 
-interface Summed extends ValueChanges {
-  readonly entity: Entity;
-  readonly name: string;
-  readonly isNew: boolean;
+interface Summed extends PlannedProperty {
   readonly names: number;
-  readonly allAppear: number;
-  readonly allChange: number;
-  readonly allGo: number;
-  readonly allRetype: number;
+  readonly all: ValueChanges;
 }
 
 async function readChanges(
@@ -142,6 +136,22 @@ async function readChanges(
     from planned_chunks
     where load_id = ${loadId}
     group by entity`.execute(db);
+  const rows = await sumProperties(db, loadId);
+  const profiles = (entity: Entity) => {
+    const found = counted.find((each) => each.entity === entity);
+    return { new: found?.new ?? 0, changed: found?.changed ?? 0 };
+  };
+  const [first] = rows;
+  return {
+    profiles: { users: profiles('users'), companies: profiles('companies') },
+    values: first?.all ?? { appear: 0, change: 0, go: 0, retype: 0 },
+    properties: rows.map(({ names: _, all: __, ...property }) => property),
+    morePropertyNames: (first?.names ?? 0) - rows.length,
+  };
+}
+
+/** Sums the changes of values by property, up to MAX_PLAN_PROPERTIES, and with each row those of all (`names`, `all`). */
+async function sumProperties(db: Database, loadId: number): Promise<readonly Summed[]> {
   const { rows } = await sql<Summed>`
     select
       summed.*,
@@ -155,10 +165,9 @@ async function readChanges(
       select
         *,
         count(*) over () as names,
-        (sum(appear) over ())::bigint as "allAppear",
-        (sum(change) over ())::bigint as "allChange",
-        (sum(go) over ())::bigint as "allGo",
-        (sum(retype) over ())::bigint as "allRetype"
+        json_build_object(
+          'appear', sum(appear) over (), 'change', sum(change) over (), 'go', sum(go) over (), 'retype', sum(retype) over ()
+        ) as all
       from (
         select
           k.entity,
@@ -177,32 +186,7 @@ async function readChanges(
       limit ${MAX_PLAN_PROPERTIES}
     ) summed
     order by appear + change + go desc, entity desc, name`.execute(db);
-  const [first] = rows;
-  const profiles = (entity: Entity) => {
-    const found = counted.find((each) => each.entity === entity);
-    return { new: found?.new ?? 0, changed: found?.changed ?? 0 };
-  };
-  return {
-    profiles: { users: profiles('users'), companies: profiles('companies') },
-    values: {
-      appear: first?.allAppear ?? 0,
-      change: first?.allChange ?? 0,
-      go: first?.allGo ?? 0,
-      retype: first?.allRetype ?? 0,
-    },
-    properties: rows.map(
-      ({ entity, name, appear, change, go, retype, isNew }): PlannedProperty => ({
-        entity,
-        name,
-        appear,
-        change,
-        go,
-        retype,
-        isNew,
-      }),
-    ),
-    morePropertyNames: (first?.names ?? 0) - rows.length,
-  };
+  return rows;
 }
 
 /** The rows of plans; their summaries name no profile, and stay. They go before the file does: what has no file has no rows. */

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import {
   addOutcomes,
@@ -98,36 +98,7 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
       group by k.entity
       having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
     ),
-    met as (
-      select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
-      where k.load_id = ${loadId}
-      union all
-      select k.entity, k.chunk_no, hash, 'kept', is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
-      where k.load_id = ${loadId}
-      union all
-      select k.entity, k.chunk_no, hash, 'wrote again', is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset)
-    ),
-    repeated as (
-      select
-        entity,
-        hash & -4 as key_hash,
-        bool_or(hash & 1 = 1) as is_new,
-        bool_or(did <> 'kept') as is_written,
-        bool_or(hash & 2 = 0) as is_counted,
-        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserts,
-        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updates,
-        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
-        count(*) filter (where did = 'wrote') > 1
-          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
-          or bool_or(is_retried) as out_of_order
-      from met
-      group by entity, hash & -4
-      having count(*) > 1
-    ),
+    ${repeatedKeys(loadId)},
     noted as (
       insert into load_replays (load_id, entity, key_hash)
       select ${loadId}, entity, key_hash
@@ -171,6 +142,39 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
     from surplus
     where load_id = ${loadId}`.execute(db);
 }
+
+/** Selects, from the entities `concerned`, the keys that several chunks met, with what counts of them and what is surplus. */
+const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
+    met as (
+      select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
+      where k.load_id = ${loadId}
+      union all
+      select k.entity, k.chunk_no, hash, 'kept', is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
+      where k.load_id = ${loadId}
+      union all
+      select k.entity, k.chunk_no, hash, 'wrote again', is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
+      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset)
+    ),
+    repeated as (
+      select
+        entity,
+        hash & -4 as key_hash,
+        bool_or(hash & 1 = 1) as is_new,
+        bool_or(did <> 'kept') as is_written,
+        bool_or(hash & 2 = 0) as is_counted,
+        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserts,
+        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updates,
+        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
+        count(*) filter (where did = 'wrote') > 1
+          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
+          or bool_or(is_retried) as out_of_order
+      from met
+      group by entity, hash & -4
+      having count(*) > 1
+    )`;
 
 /** Finds the chunks that hold a key noted for replay, in file order. */
 export async function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
