@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
@@ -127,20 +127,7 @@ export async function finishChunk(
     ),
     ${tally.rejected === 0 ? sql`` : keepingTimes}
     ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
-    finish as (
-      insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
-      select 'finish', load_id, environment_id, job_id, request_id, now()
-      from counted
-      where chunks_done = chunk_count and status = 'processing'
-      returning task_id
-    )
-    select
-      rows_rejected as rejected,
-      max_errors as "maxErrors",
-      ${isRefusedSoFar} as "isRefusedSoFar",
-      status = 'completed' as "isCompleted",
-      (select task_id from finish) as "finishId"
-    from counted`.execute(db);
+    ${finishing(isRefusedSoFar)}`.execute(db);
   return toProgress(rows[0]);
 }
 
@@ -180,22 +167,26 @@ export async function endValidation(
       where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
       returning loads.*
     ),
+    ${finishing(sql`false`)}`.execute(db);
+  return toProgress(rows[0]);
+}
+
+/** Inserts the task that finishes the load after its last chunk, and selects its progress from `counted`. */
+const finishing = (isRefused: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     finish as (
       insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
       select 'finish', load_id, environment_id, job_id, request_id, now()
       from counted
-      where chunks_done = chunk_count
+      where chunks_done = chunk_count and status = 'processing'
       returning task_id
     )
     select
       rows_rejected as rejected,
       max_errors as "maxErrors",
-      false as "isRefusedSoFar",
-      false as "isCompleted",
+      ${isRefused} as "isRefusedSoFar",
+      status = 'completed' as "isCompleted",
       (select task_id from finish) as "finishId"
-    from counted`.execute(db);
-  return toProgress(rows[0]);
-}
+    from counted`;
 
 function toProgress(
   row: (Omit<LoadProgress, 'finish'> & { readonly finishId: number | null }) | undefined,

@@ -1,5 +1,5 @@
 /** The SQL of what operators define: `sluice.segments`, `surveys`, `titled_items`, `keyed_items` and `event_retention`. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import {
   type Definitions,
@@ -8,15 +8,11 @@ import {
   type KeyedItem,
   type KeyedKind,
   type Kind,
-  type RetentionItem,
-  type SegmentItem,
+  kinds,
   type Stored,
   type StoredDefinitions,
-  type StoredEmbed,
   type StoredOf,
-  type StoredSegment,
   type StoredSurvey,
-  type StoredTitled,
   type SurveyItem,
   type SurveyModule,
   type TitledItem,
@@ -34,17 +30,20 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 }
 
 export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, StoredOf<K>> } = {
-  segments: segmentsTable(),
+  segments: itemsTable({
+    table: 'segments',
+    id: 'segment_id',
+    columns: ['key', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status', 'definition'],
+  }),
   surveys: { read: readSurveys, add: addSurveys, change: changeSurvey, remove: removeFrom('surveys') },
-  // A check constraint knows the types of embeds.
-  embeds: titledItemsTable('embeds') as DefinitionsOf<ItemOf<'embeds'>, StoredEmbed>,
-  flows: titledItemsTable('flows'),
-  banners: titledItemsTable('banners'),
-  spotlights: titledItemsTable('spotlights'),
-  resource_center_modules: keyedItemsTable('resource_center_modules'),
-  checklists: keyedItemsTable('checklists'),
-  features: keyedItemsTable('features'),
-  event_retention: retentionTable(),
+  embeds: titledItems('embeds'),
+  flows: titledItems('flows'),
+  banners: titledItems('banners'),
+  spotlights: titledItems('spotlights'),
+  resource_center_modules: keyedItems('resource_center_modules'),
+  checklists: keyedItems('checklists'),
+  features: keyedItems('features'),
+  event_retention: itemsTable({ table: 'event_retention', columns: ['key', 'days'], isDated: false }),
 };
 
 /** Reads everything that is defined for an environment, as of one moment. */
@@ -65,18 +64,9 @@ export async function lockDefinitions(db: Database, environmentId: number): Prom
 }
 
 async function readAll(db: Database, environmentId: number): Promise<StoredDefinitions> {
-  return {
-    segments: await definitionsOf.segments.read(db, environmentId),
-    surveys: await definitionsOf.surveys.read(db, environmentId),
-    embeds: await definitionsOf.embeds.read(db, environmentId),
-    flows: await definitionsOf.flows.read(db, environmentId),
-    banners: await definitionsOf.banners.read(db, environmentId),
-    spotlights: await definitionsOf.spotlights.read(db, environmentId),
-    resource_center_modules: await definitionsOf.resource_center_modules.read(db, environmentId),
-    checklists: await definitionsOf.checklists.read(db, environmentId),
-    features: await definitionsOf.features.read(db, environmentId),
-    event_retention: await definitionsOf.event_retention.read(db, environmentId),
-  };
+  const found: [Kind, readonly unknown[]][] = [];
+  for (const kind of kinds) found.push([kind, await definitionsOf[kind].read(db, environmentId)]);
+  return Object.fromEntries(found) as unknown as StoredDefinitions;
 }
 
 /** Returns the definitions as a file has them. */
@@ -100,136 +90,77 @@ function withoutId<Item extends Stored>({ id: _, ...item }: Item): Omit<Item, 'i
   return item;
 }
 
-/** Removes items by key, surveys with their modules. */
-function removeFrom(table: 'segments' | 'surveys' | 'event_retention') {
-  return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
-    await db
-      .deleteFrom(table)
-      .where('environment_id', '=', environmentId)
-      .where('key', '=', sql<string>`any(${keys}::text[])`)
-      .execute();
-  };
+interface ItemsTable {
+  readonly table: 'segments' | 'surveys' | 'titled_items' | 'keyed_items' | 'event_retention';
+  /** The items are sorted by this column, and read with it as `id`; by key if there is none. */
+  readonly id?: string;
+  readonly columns: readonly string[];
+  /** The kind of the items, if the table holds several. */
+  readonly kind?: Kind;
+  /** The table has `updated_at`. */
+  readonly isDated?: boolean;
 }
 
-function segmentsTable(): DefinitionsOf<SegmentItem, StoredSegment> {
-  const toRow = (item: SegmentItem) => ({ ...item, definition: JSON.stringify(item.definition) });
+/** Reads and writes items whose members are the columns of a table. */
+function itemsTable<Item extends { readonly key: string }, StoredItem>({
+  table,
+  id,
+  columns,
+  kind,
+  isDated = true,
+}: ItemsTable): DefinitionsOf<Item, StoredItem> {
+  const into = sql.table(table);
+  const names = sql.join(columns.map((column) => sql.ref(column)));
+  const selected = id === undefined ? names : sql`${sql.ref(id)} as id, ${names}`;
   return {
     async read(db, environmentId) {
-      const rows = await db
-        .selectFrom('segments')
-        .select(['segment_id as id', 'key', 'title', 'usage', 'category'])
-        .select(['is_hidden', 'is_protected', 'status', 'definition'])
-        .where('environment_id', '=', environmentId)
-        .orderBy('segment_id')
-        .execute();
-      // A check constraint holds the definition to be an object.
-      return rows.map((row) => ({ ...row, definition: row.definition as object }));
+      const { rows } = await sql<StoredItem>`
+        select ${selected}
+        from ${into}
+        where ${isOf(environmentId, kind)}
+        order by ${sql.ref(id ?? 'key')}`.execute(db);
+      return rows;
     },
     async add(db, environmentId, items) {
-      await db
-        .insertInto('segments')
-        .values(items.map((item) => ({ environment_id: environmentId, ...toRow(item) })))
-        .execute();
+      const scope =
+        kind === undefined ? { environment_id: environmentId } : { environment_id: environmentId, kind };
+      const scoped = sql.join(Object.keys(scope).map((column) => sql.ref(column)));
+      const rows = JSON.stringify(items.map((item) => ({ ...scope, ...item })));
+      await sql`
+        insert into ${into} (${scoped}, ${names})
+        select ${scoped}, ${names} from json_populate_recordset(null::${into}, ${rows})`.execute(db);
     },
     async change(db, environmentId, item) {
-      await db
-        .updateTable('segments')
-        .set({ ...toRow(item), updated_at: sql`now()` })
-        .where((eb) => eb.and({ environment_id: environmentId, key: item.key }))
-        .execute();
+      await sql`
+        update ${into}
+        set
+          (${names}) = (select ${names} from json_populate_record(null::${into}, ${JSON.stringify(item)}))
+          ${isDated ? sql`, updated_at = now()` : sql``}
+        where ${isOf(environmentId, kind)} and key = ${item.key}`.execute(db);
     },
-    remove: removeFrom('segments'),
+    remove: removeFrom(table, kind),
   };
 }
 
-/** `sluice.titled_items`, as far as it is about one kind. */
-function titledItemsTable(kind: TitledKind): DefinitionsOf<TitledItem, StoredTitled> {
-  return {
-    read: (db, environmentId) =>
-      db
-        .selectFrom('titled_items')
-        .select(['item_id as id', 'key', 'title', 'type'])
-        .where((eb) => eb.and({ environment_id: environmentId, kind }))
-        .orderBy('item_id')
-        .execute(),
-    async add(db, environmentId, items) {
-      await db
-        .insertInto('titled_items')
-        .values(items.map((item) => ({ environment_id: environmentId, kind, ...item })))
-        .execute();
-    },
-    async change(db, environmentId, item) {
-      await db
-        .updateTable('titled_items')
-        .set({ ...item, updated_at: sql`now()` })
-        .where((eb) => eb.and({ environment_id: environmentId, kind, key: item.key }))
-        .execute();
-    },
-    remove: removeOf('titled_items', kind),
-  };
+function titledItems<StoredItem>(kind: TitledKind): DefinitionsOf<TitledItem, StoredItem> {
+  return itemsTable({ table: 'titled_items', id: 'item_id', columns: ['key', 'title', 'type'], kind });
 }
 
-/** `sluice.keyed_items`, as far as it is about one kind. */
-function keyedItemsTable(kind: KeyedKind): DefinitionsOf<KeyedItem> {
-  return {
-    read: (db, environmentId) =>
-      db
-        .selectFrom('keyed_items')
-        .select(['key', 'display_name', 'data_type'])
-        .where((eb) => eb.and({ environment_id: environmentId, kind }))
-        .orderBy('key')
-        .execute(),
-    async add(db, environmentId, items) {
-      await db
-        .insertInto('keyed_items')
-        .values(items.map((item) => ({ environment_id: environmentId, kind, ...item })))
-        .execute();
-    },
-    async change(db, environmentId, item) {
-      await db
-        .updateTable('keyed_items')
-        .set({ ...item, updated_at: sql`now()` })
-        .where((eb) => eb.and({ environment_id: environmentId, kind, key: item.key }))
-        .execute();
-    },
-    remove: removeOf('keyed_items', kind),
-  };
+function keyedItems(kind: KeyedKind): DefinitionsOf<KeyedItem> {
+  return itemsTable({ table: 'keyed_items', columns: ['key', 'display_name', 'data_type'], kind });
 }
 
-function removeOf(table: 'titled_items' | 'keyed_items', kind: TitledKind | KeyedKind) {
+/** Removes items by key, surveys with their modules. */
+function removeFrom(table: ItemsTable['table'], kind?: Kind) {
   return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
-    await db
-      .deleteFrom(table)
-      .where((eb) => eb.and({ environment_id: environmentId, kind }))
-      .where('key', '=', sql<string>`any(${keys}::text[])`)
-      .execute();
+    await sql`
+      delete from ${sql.table(table)}
+      where ${isOf(environmentId, kind)} and key = any(${keys}::text[])`.execute(db);
   };
 }
 
-function retentionTable(): DefinitionsOf<RetentionItem> {
-  return {
-    read: (db, environmentId) =>
-      db
-        .selectFrom('event_retention')
-        .select(['key', 'days'])
-        .where('environment_id', '=', environmentId)
-        .orderBy('key')
-        .execute(),
-    async add(db, environmentId, items) {
-      await db
-        .insertInto('event_retention')
-        .values(items.map((item) => ({ environment_id: environmentId, ...item })))
-        .execute();
-    },
-    async change(db, environmentId, { key, days }) {
-      await db
-        .updateTable('event_retention')
-        .set({ days })
-        .where((eb) => eb.and({ environment_id: environmentId, key }))
-        .execute();
-    },
-    remove: removeFrom('event_retention'),
-  };
+function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean> {
+  return sql`environment_id = ${environmentId}${kind === undefined ? sql`` : sql` and kind = ${kind}`}`;
 }
 
 /**

@@ -129,20 +129,25 @@ async function deleteEventsOf(
         and k.event_id = r.event_id
         and k.inserted_at = r.inserted_at
     ),
-    counted as (
-      select user_id, count(*) as events
-      from removed
-      group by user_id
-    ),
-    noted as (
-      update deletion_ids i
-      set events = i.events + c.events
-      from counted c
-      where i.deletion_id = ${deletionId} and i.id = c.user_id
-    )
+    ${noted(deletionId, 'removed', 'user_id', 'events')}
     select count(*) as removed
     from removed`.execute(db);
   return rows[0]?.removed ?? 0;
+}
+
+/** Counts rows of the query `from` to the ids of the deletion that stand in its column `id`. */
+function noted(
+  deletionId: number,
+  from: string,
+  id: string,
+  counter: 'events' | 'users',
+): RawBuilder<unknown> {
+  return sql`noted as (
+      update deletion_ids i
+      set ${sql.ref(counter)} = i.${sql.ref(counter)} + c.count
+      from (select ${sql.ref(id)} as id, count(*) as count from ${sql.ref(from)} group by 1) c
+      where i.deletion_id = ${deletionId} and i.id = c.id
+    )`;
 }
 
 /** Removes the profiles, in key order as every writer, and marks the ids as done. */
@@ -211,17 +216,7 @@ export async function releaseUsers(
       where u.environment_id = ${environmentId} and u.user_id = m.user_id
       returning m.company_id
     ),
-    counted as (
-      select company_id, count(*) as users
-      from released
-      group by company_id
-    ),
-    noted as (
-      update deletion_ids i
-      set users = i.users + c.users
-      from counted c
-      where i.deletion_id = ${deletionId} and i.id = c.company_id
-    )
+    ${noted(deletionId, 'released', 'company_id', 'users')}
     select count(*) as released
     from released`.execute(db);
   return rows[0]?.released ?? 0;
@@ -255,17 +250,7 @@ async function releaseEventsOf(
         and e.event_id = n.event_id
       returning n.company_id
     ),
-    counted as (
-      select company_id, count(*) as events
-      from released
-      group by company_id
-    ),
-    noted as (
-      update deletion_ids i
-      set events = i.events + c.events
-      from counted c
-      where i.deletion_id = ${deletionId} and i.id = c.company_id
-    )
+    ${noted(deletionId, 'released', 'company_id', 'events')}
     select count(*) as released
     from released`.execute(db);
   return rows[0]?.released ?? 0;

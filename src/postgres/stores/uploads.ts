@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -237,44 +237,33 @@ export async function condemnUpload(db: Database, environmentId: number, uploadI
 }
 
 /** Closes up to `limit` expired uploads for removal. */
-export async function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
-  const rows = await db
-    .updateTable('uploads')
-    .set({ expires_at: sql<Date>`'-infinity'` })
-    .where('upload_id', 'in', (eb) =>
-      eb
-        .selectFrom('uploads')
-        .select('upload_id')
-        .where('expires_at', '<=', sql<Date>`now()`)
-        .orderBy('expires_at')
-        .limit(limit),
-    )
-    .returning('upload_id')
-    .execute();
-  return rows.map(({ upload_id }) => upload_id);
+export function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
+  return condemn(
+    db,
+    sql`select upload_id from uploads where expires_at <= now() order by expires_at limit ${limit}`,
+  );
 }
 
 /** Closes up to `limit` uploads that were created in the deletion's environment before it. */
-export async function condemnEarlierUploads(
-  db: Database,
-  deletionId: number,
-  limit: number,
-): Promise<string[]> {
-  const rows = await db
-    .updateTable('uploads')
-    .set({ expires_at: sql<Date>`'-infinity'` })
-    .where('upload_id', 'in', (eb) =>
-      eb
-        .selectFrom('uploads as u')
-        .innerJoin('deletions as d', 'd.environment_id', 'u.environment_id')
-        .select('u.upload_id')
-        .where('d.deletion_id', '=', deletionId)
-        .whereRef('u.created_at', '<=', 'd.accepted_at')
-        .limit(limit),
-    )
-    .returning('upload_id')
-    .execute();
-  return rows.map(({ upload_id }) => upload_id);
+export function condemnEarlierUploads(db: Database, deletionId: number, limit: number): Promise<string[]> {
+  return condemn(
+    db,
+    sql`
+      select u.upload_id
+      from uploads u
+      join deletions d using (environment_id)
+      where d.deletion_id = ${deletionId} and u.created_at <= d.accepted_at
+      limit ${limit}`,
+  );
+}
+
+async function condemn(db: Database, chosen: RawBuilder<unknown>): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    update uploads
+    set expires_at = '-infinity'
+    where upload_id in (${chosen})
+    returning upload_id as id`.execute(db);
+  return rows.map(({ id }) => id);
 }
 
 export async function forgetUploads(db: Database, uploadIds: readonly string[]): Promise<void> {
