@@ -32,13 +32,13 @@ create table sluice.users (
 comment on table sluice.users is 'One row per end user and environment.';
 comment on column sluice.users.company_id is 'The one company the user belongs to now.';
 comment on column sluice.users.metadata is 'Free-form properties; never holds a null at the top level.';
-comment on column sluice.users.updated_at is 'When the row last changed; loads that bring nothing new do not touch it.';
+comment on column sluice.users.updated_at is 'The time of the last change; loads that bring nothing new do not touch it.';
 comment on column sluice.users.load_id is 'The load that wrote the row last: sluice.loads.load_id.';
 comment on column sluice.users.load_chunk is 'The highest chunk of that load that wrote the row.';
-comment on column sluice.users.load_touches is 'How many chunks of that load wrote the row.';
+comment on column sluice.users.load_touches is 'The number of chunks of that load that wrote the row.';
 comment on column sluice.users.times is
   '{"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. "dated": by a record with a time. Null: last_seen_at, of all.';
-comment on column sluice.users.digest is 'Of a record whose content the row has; null if there is none that is known to.';
+comment on column sluice.users.digest is 'The digest of a record whose content the row has; null if none is known.';
 
 create table sluice.companies (
   environment_id integer not null,
@@ -59,8 +59,6 @@ create table sluice.companies (
   )
 );
 comment on table sluice.companies is 'One row per company (account) and environment.';
-comment on column sluice.companies.times is 'As in sluice.users.';
-comment on column sluice.companies.digest is 'As in sluice.users.';
 
 -- Whoever changes what a profile holds, an operator's own statement included, makes its digest void, unless it brings another.
 create function sluice.forget_digest() returns trigger

@@ -94,37 +94,28 @@ create table sluice.loads (
   )
 );
 comment on table sluice.loads is 'One row per accepted import or bulk identify; job_id is what the API shows.';
-comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
-comment on column sluice.loads.sha256 is 'Of the bytes as received.';
+comment on column sluice.loads.lane_position is 'Loads and deletions of an environment take effect in this order.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.pass is
-  'What its chunks do: load; dry_run, plan: only look; guard, validate: look first whether a guard is hit, then load; apply: its plan is to be loaded.';
+  'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
-comment on column sluice.loads.begins_anew is 'Before its chunks start, what the last pass left is forgotten.';
-comment on column sluice.loads.planned_at is 'When its plan was begun.';
+comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
 comment on column sluice.loads.plan_since is
-  'When the oldest transaction began that was under way then: what it changes bears no earlier time.';
-comment on column sluice.loads.plan_horizon is 'The oldest transaction that was under way then: what earlier ones wrote, the plan saw.';
-comment on column sluice.loads.plan is 'The summary of its plan.';
-comment on column sluice.loads.plan_ended_at is 'When its plan was complete.';
+  'The start of the oldest transaction that ran when the plan began: its changes bear no earlier time.';
+comment on column sluice.loads.plan_horizon is 'The oldest transaction that ran when the plan began: the plan saw what earlier ones wrote.';
 comment on column sluice.loads.work_started_at is
-  'When the work that goes on, or went on last, began: of the pass, or of a retry that goes on with it; null: it waits.';
-comment on column sluice.loads.work_rows_before is 'Of rows_read, those that were read before that.';
-comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
-comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
-comment on column sluice.loads.read_as is 'How the file turned out to be written.';
-comment on column sluice.loads.origin is 'Who or what started it; null: not said.';
-comment on column sluice.loads.origin_name is 'Id of the key, name of the schedule, or place in the inbox.';
-comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
+  'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
+comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
+comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
 comment on column sluice.loads.rows_amended is
-  'Refused records that amendments took the place of since; rows_rejected has the others.';
+  'Refused records that amendments have mended; rows_rejected has the others.';
 comment on column sluice.loads.amends is
-  'The load whose refused records this one mends; null: none, or its record is gone.';
+  'The load whose refused records this one mends; null if there is none, or its row is gone.';
 comment on column sluice.loads.wins is
-  'Of an amendment: its records count as of now, and not as of their place in the file of the load that it amends.';
-comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null: its file was sent.';
+  'The records of this amendment count as of now, not as of their place in the file of the load that it amends.';
+comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
-  'Some record says by its event_type what it is: the counts are shown by kind.';
+  'Some record has an event_type: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
@@ -182,12 +173,9 @@ create table sluice.load_chunks (
   )
 );
 comment on table sluice.load_chunks is
-  'A byte range of a load''s file: unit of work, retry and parallelism. Who works on it stands in sluice.tasks.';
-comment on column sluice.load_chunks.done_at is 'When its rows were committed; null: not yet.';
-comment on column sluice.load_chunks.started_at is 'When the attempt that did it claimed it.';
-comment on column sluice.load_chunks.worker is 'The process that did it: host and process id.';
+  'A chunk is a byte range of a load''s file: the unit of work, retry and parallelism. Its worker stands in sluice.tasks.';
 comment on column sluice.load_chunks.attempts is 'The number of the attempt that did it; 0 until then.';
-comment on column sluice.load_chunks.losses is 'How many of those lost their worker.';
+comment on column sluice.load_chunks.losses is 'The attempts that lost their worker.';
 create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where done_at is null;
 
 create table sluice.load_chunk_keys (
@@ -202,7 +190,7 @@ create table sluice.load_chunk_keys (
   constraint load_chunk_keys_entity_check check (entity in ('users', 'companies', 'events'))
 );
 comment on table sluice.load_chunk_keys is
-  'Hashes of the keys each chunk met, while the load runs: how keys that stand in several chunks are found.';
+  'Hashes of the keys that each chunk met, kept while the load runs, to find keys that stand in several chunks.';
 comment on column sluice.load_chunk_keys.written is
   'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller''s.';
 comment on column sluice.load_chunk_keys.unchanged is
@@ -231,9 +219,7 @@ create table sluice.load_event_replays (
   constraint load_event_replays_rows_before_check check (rows_before >= 0)
 );
 comment on table sluice.load_event_replays is
-  'Events that stand in several chunks: what is still to be put right before the load completes. A chunk''s rows go when it is done.';
-comment on column sluice.load_event_replays.rows_before is 'Rows of earlier chunks with this key.';
-comment on column sluice.load_event_replays.is_written is 'The chunk has written the event.';
+  'Events that stand in several chunks and are to be corrected before the load completes. A chunk''s rows go when it is done.';
 
 create table sluice.load_rejects (
   load_id bigint not null,
@@ -250,13 +236,13 @@ create table sluice.load_rejects (
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
-comment on table sluice.load_rejects is 'Every refused record, as it stood in the file, and why. One that was amended goes to sluice.load_amendments.';
+comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. An amended one moves to sluice.load_amendments.';
 comment on column sluice.load_rejects.kind is
   'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
 comment on column sluice.load_rejects.cause is
-  'Stands for error_code, column_name and shape: records of one cause are counted together.';
+  'A hash of error_code, column_name and shape: records of one cause are counted together.';
 comment on column sluice.load_rejects.shape is
-  'What was at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
+  'The value at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
 create index load_rejects_cause_idx on sluice.load_rejects (load_id, cause, row_number);
 
 -- Each refused record is mended once: whoever sends it claims it here, and the key lets one in.
@@ -273,10 +259,9 @@ create table sluice.load_amendments (
 );
 comment on table sluice.load_amendments is
   'Refused records that were mended, or are about to be. Claims of a load that does not complete go with its end.';
-comment on column sluice.load_amendments.row_number is 'Of the refused record in its file.';
 comment on column sluice.load_amendments.amended_by is 'The load that brings the mended record, and its number there: amended_row.';
 comment on column sluice.load_amendments.amended_at is
-  'When that load completed with it; null: it has not ended, and the record counts as refused.';
+  'The time at which that load completed; null until then: the record still counts as refused.';
 
 -- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look
 -- up the load of every row; they are removed with the file of the load, which goes first. Written by COPY where all are new.
@@ -300,11 +285,9 @@ create table sluice.planned_rows (
 );
 comment on table sluice.planned_rows is 'Profiles that a planned load would make or change; unchanged ones are not here.';
 comment on column sluice.planned_rows.chunk_no is 'The chunk, of several the last; behind all chunks: made because a user names it.';
-comment on column sluice.planned_rows.is_repeated is 'The key stands in several chunks.';
-comment on column sluice.planned_rows.before is 'The properties as they were; null: there is no such profile.';
 comment on column sluice.planned_rows.seen_before is
   'last_seen_at of the profile, where a record with a time of its own is laid over it: then this and times_before decide too.';
-comment on column sluice.planned_rows.times_after is 'As sluice.users.times, of keys that stand in several chunks.';
+comment on column sluice.planned_rows.times_after is 'Times like sluice.users.times, of keys that stand in several chunks.';
 create index planned_rows_place_idx on sluice.planned_rows (load_id, entity, is_new, chunk_no);
 create unique index planned_rows_repeated_key on sluice.planned_rows (load_id, entity, key) where is_repeated;
 
@@ -320,8 +303,8 @@ create table sluice.planned_chunks (
   constraint planned_chunks_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint planned_chunks_entity_check check (entity in ('users', 'companies'))
 );
-comment on table sluice.planned_chunks is 'What each chunk adds to the summary of a plan, until it is written.';
-comment on column sluice.planned_chunks.chunk_no is 'Below 0: corrections.';
+comment on table sluice.planned_chunks is 'The sums that each chunk adds to the summary of a plan, until it is written.';
+comment on column sluice.planned_chunks.chunk_no is 'A number below 0 marks corrections.';
 comment on column sluice.planned_chunks.properties is
   '{name: [values that appear, change, go, change their type]}';
 comment on column sluice.planned_chunks.companies is 'Companies that users name and that were not there.';
@@ -337,5 +320,5 @@ create table sluice.received_files (
 comment on table sluice.received_files is
   'Files between being complete in the store and belonging to a load: written before the first, deleted with the second.';
 comment on column sluice.received_files.condemned_at is
-  'Nobody came for it: it is being removed, and no load may take it any more.';
+  'The time since which it is being removed, and no load may take it.';
 create index received_files_age_idx on sluice.received_files (received_at);

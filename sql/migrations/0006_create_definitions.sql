@@ -21,9 +21,8 @@ create table sluice.segments (
   constraint segments_definition_check check (jsonb_typeof(definition) = 'object')
 );
 comment on table sluice.segments is 'Groups of users that exports can be narrowed to.';
-comment on column sluice.segments.key is 'What the definitions file calls it.';
-comment on column sluice.segments.is_protected is 'It is not removed unless forced.';
-comment on column sluice.segments.definition is 'Who belongs to it: docs/schemas/segment.schema.json.';
+comment on column sluice.segments.key is 'The name of the item in the definitions file.';
+comment on column sluice.segments.definition is 'The rule of membership: docs/schemas/segment.schema.json.';
 
 create table sluice.surveys (
   survey_id integer generated always as identity,
@@ -38,8 +37,7 @@ create table sluice.surveys (
   constraint surveys_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint surveys_key_check check (key <> '')
 );
-comment on table sluice.surveys is 'What users are asked.';
-comment on column sluice.surveys.updated_at is 'When it or one of its modules last changed.';
+comment on table sluice.surveys is 'Surveys that users are asked.';
 
 create table sluice.survey_modules (
   module_id integer generated always as identity,
@@ -57,7 +55,6 @@ create table sluice.survey_modules (
   constraint survey_modules_position_check check (position > 0)
 );
 comment on table sluice.survey_modules is 'The questions of a survey.';
-comment on column sluice.survey_modules.position is 'Its place in the survey, from 1; `order` in the lookup.';
 
 create table sluice.titled_items (
   item_id integer generated always as identity,
@@ -75,7 +72,7 @@ create table sluice.titled_items (
   constraint titled_items_key_check check (key <> ''),
   constraint titled_items_embed_type_check check (kind <> 'embeds' or type in ('banner', 'card'))
 );
-comment on table sluice.titled_items is 'What the lookups list by id and title: embeds (banners and cards), flows, banners, spotlights.';
+comment on table sluice.titled_items is 'Items that the lookups list by id and title: embeds (banners and cards), flows, banners, spotlights.';
 
 create table sluice.keyed_items (
   environment_id integer not null,
@@ -90,4 +87,4 @@ create table sluice.keyed_items (
   constraint keyed_items_kind_check check (kind in ('resource_center_modules', 'checklists', 'features')),
   constraint keyed_items_key_check check (key <> '')
 );
-comment on table sluice.keyed_items is 'What the lookups list by key alone: resource center modules, checklists, features.';
+comment on table sluice.keyed_items is 'Items that the lookups list by key alone: resource center modules, checklists, features.';

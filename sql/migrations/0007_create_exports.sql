@@ -38,15 +38,10 @@ create table sluice.exports (
   constraint exports_failed_has_reason check ((failure_code is not null) = (status = 'failed'))
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
-comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
+comment on column sluice.exports.request is 'The request, as src/domain/export.ts has it; never run as SQL.';
 comment on column sluice.exports.format is 'One of src/domain/export-format.ts, which alone lists them.';
-comment on column sluice.exports.warnings is 'What of the request was ignored: [{"message", "details"}].';
-comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';
-comment on column sluice.exports.origin is 'Who or what started it; null: not said.';
-comment on column sluice.exports.origin_name is 'Id of the key, name of the schedule, or place in the inbox.';
-comment on column sluice.exports.request_id is 'Of the HTTP request that it came by; null if it came another way.';
-comment on column sluice.exports.rows_expected is 'The planner''s estimate, for the progress.';
-comment on column sluice.exports.files_expired_at is 'When its files were removed; null while they are there.';
+comment on column sluice.exports.warnings is 'The ignored parts of the request: [{"message", "details"}].';
+comment on column sluice.exports.retention_days is 'The days that its files are kept; null: as configured.';
 create index exports_listing_idx on sluice.exports (environment_id, job_id desc);
 create index exports_open_idx on sluice.exports (export_id) where status in ('queued', 'processing');
 create index exports_leftovers_idx on sluice.exports (ended_at)
@@ -66,7 +61,7 @@ create table sluice.export_files (
   constraint export_files_sha256_check check (octet_length(sha256) = 32)
 );
 comment on table sluice.export_files is
-  'The files of completed exports, written together with "completed": what is not here was never finished and nobody can fetch it.';
+  'The files of completed exports, written together with "completed": a file that is not here was never finished and cannot be fetched.';
 
 create table sluice.signing_keys (
   purpose text not null,
@@ -75,4 +70,4 @@ create table sluice.signing_keys (
   constraint signing_keys_pkey primary key (purpose),
   constraint signing_keys_secret_check check (octet_length(secret) = 32)
 );
-comment on table sluice.signing_keys is 'Secrets by which links are signed; made when first needed, the same for every process.';
+comment on table sluice.signing_keys is 'Secrets that sign links; made when first needed, and shared by all processes.';

@@ -39,14 +39,10 @@ create table sluice.deletions (
   )
 );
 comment on table sluice.deletions is 'One row per deletion of users or companies; job_id is what the API shows.';
-comment on column sluice.deletions.lane_position is 'Of the sequence that loads take theirs from.';
 comment on column sluice.deletions.accepted_at is
-  'By the clock, while the lane is locked: loads that were accepted before it are earlier.';
-comment on column sluice.deletions.origin is 'Who or what started it; null: not said.';
-comment on column sluice.deletions.origin_name is 'Id of the key, name of the schedule, or place in the inbox.';
-comment on column sluice.deletions.request_id is 'Of the HTTP request that it came by; null if it came another way.';
+  'Taken from the clock while the lane is locked: loads accepted before it are earlier.';
 comment on column sluice.deletions.events_removed is
-  'Events of the users that were removed; of companies, those from which the company was taken.';
+  'Removed events of the users, or events from which the companies were taken.';
 create index deletions_listing_idx on sluice.deletions (environment_id, job_id desc);
 create index deletions_lane_idx on sluice.deletions (environment_id, lane_position)
 where status in ('queued', 'processing');
@@ -63,8 +59,5 @@ create table sluice.deletion_ids (
   constraint deletion_ids_deletion_fkey foreign key (deletion_id) references sluice.deletions on delete cascade,
   constraint deletion_ids_outcome_check check (outcome in ('deleted', 'not_found'))
 );
-comment on table sluice.deletion_ids is 'The ids of a deletion, as they were asked for, and what became of each.';
-comment on column sluice.deletion_ids.outcome is 'Null until it is known.';
-comment on column sluice.deletion_ids.events is 'As deletions.events_removed; counted as they go.';
-comment on column sluice.deletion_ids.users is 'Users that were taken out of the company.';
+comment on table sluice.deletion_ids is 'The ids of a deletion, as requested, with the outcome of each.';
 create index deletion_ids_open_idx on sluice.deletion_ids (deletion_id, position) where outcome is null;

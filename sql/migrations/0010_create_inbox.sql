@@ -36,14 +36,13 @@ create table sluice.inbox_files (
   constraint inbox_files_concluded_has_outcome check (state <> 'concluded' or outcome is not null)
 );
 comment on table sluice.inbox_files is 'One row per file taken from an inbox; file_id names the folder it is claimed into.';
-comment on column sluice.inbox_files.inbox_id is 'Stands in a file of the inbox directory: the same on whichever machine it is seen.';
-comment on column sluice.inbox_files.arrival is 'Files of one environment are loaded in this order.';
-comment on column sluice.inbox_files.folder is 'The folder of the environment it lay in; empty: the environment''s own.';
-comment on column sluice.inbox_files.modified_ns is 'Nanoseconds since 1970; with inode and size, what tells that it is still the same file.';
-comment on column sluice.inbox_files.options is 'From its mapping.yaml, as it was when the file was taken.';
+comment on column sluice.inbox_files.inbox_id is 'The id in a file of the inbox directory, the same on every machine.';
+comment on column sluice.inbox_files.folder is 'The folder that the file lay in; empty: the environment''s own.';
+comment on column sluice.inbox_files.modified_ns is 'Nanoseconds since 1970; with inode and size it tells whether the file is still the same.';
+comment on column sluice.inbox_files.options is 'The options of its mapping.yaml when the file was taken.';
 comment on column sluice.inbox_files.attempt is 'Fences whoever took the file in before.';
 comment on column sluice.inbox_files.is_duplicate is 'job_id loaded the same bytes before; this file was not loaded again.';
-comment on column sluice.inbox_files.placed_as is 'Where it goes below done or failed: day and name. Fixed before it is moved.';
+comment on column sluice.inbox_files.placed_as is 'The day and name below done or failed, fixed before the file is moved.';
 -- Two processes that look at the same file write one row: the order of arrival is that of whoever was first.
 create unique index inbox_files_claim_key
 on sluice.inbox_files (inbox_id, environment_id, folder, name, inode, size, modified_ns)

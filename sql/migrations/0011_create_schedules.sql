@@ -9,12 +9,12 @@ create table sluice.schedules (
   constraint schedules_pkey primary key (environment_id, schedule_name),
   constraint schedules_environment_fkey foreign key (environment_id) references sluice.environments
 );
-comment on table sluice.schedules is 'What a schedule of the file remembers; the file itself is not stored.';
+comment on table sluice.schedules is 'The progress of the schedules of the file; the file itself is not stored.';
 comment on column sluice.schedules.considered_until is
-  'Due times up to here have their rows in schedule_runs, or are known to need none.';
-comment on column sluice.schedules.paused_at is 'Since then nothing is due of it; null: it is not paused.';
+  'Due times up to here have their rows in schedule_runs, or need none.';
+comment on column sluice.schedules.paused_at is 'The time since which the schedule is paused; null if it is not.';
 comment on column sluice.schedules.exported_until is
-  'End of the last range that was exported with success: where "since_last_success" goes on.';
+  'The end of the last range that was exported: "since_last_success" continues here.';
 
 create table sluice.schedule_runs (
   run_id bigint generated always as identity,
@@ -59,11 +59,9 @@ create table sluice.schedule_runs (
 );
 comment on table sluice.schedule_runs is
   'One row per schedule and due time: queued (a task of the kind run says who does it), waiting (its jobs are under way), ended.';
-comment on column sluice.schedule_runs.attempts is 'Those that were begun.';
-comment on column sluice.schedule_runs.last_error is 'What went wrong before it got as far as waiting; until then its task has it.';
-comment on column sluice.schedule_runs.definition is 'What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.';
-comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are notified if the run ends so; null: none.';
-comment on column sluice.schedule_runs.missed is 'Due times before this one that passed unused and that this run stands for.';
+comment on column sluice.schedule_runs.last_error is 'The last error before the run waited for its jobs; until then its task has it.';
+comment on column sluice.schedule_runs.definition is 'The definition in the file when the row was made; secrets stand in it as ${env:…}.';
+comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are notified of these ends; null: none.';
 create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
 where status = 'waiting';
 create index schedule_runs_open_idx on sluice.schedule_runs (due_at)
@@ -83,7 +81,7 @@ create table sluice.schedule_run_items (
   constraint schedule_run_items_job_or_error check ((job_id is null) = (error_code is not null))
 );
 comment on table sluice.schedule_run_items is
-  'What a run took from its source, each with its job; written in the transaction that accepts the job, so that a run done again takes nothing twice.';
+  'The items that a run took from its source, each with its job; written in the transaction that accepts the job, so that a repeated run takes nothing twice.';
 comment on column sluice.schedule_run_items.is_new is 'False: the same bytes had been loaded before, by this job.';
 
 create table sluice.schedule_memory (

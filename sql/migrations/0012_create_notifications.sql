@@ -33,9 +33,9 @@ create table sluice.notification_subscriptions (
   constraint notification_subscriptions_disabled_check check ((disabled_reason is not null) = (disabled_at is not null))
 );
 comment on table sluice.notification_subscriptions is
-  'Who is notified of the end of an environment''s jobs. A removed one stays, without its secrets, for its deliveries.';
+  'Receivers that are notified of the end of an environment''s jobs. A removed one stays, without its secrets, for its deliveries.';
 comment on column sluice.notification_subscriptions.secret is
-  'Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.';
+  'It signs webhooks, so it is stored as it is. Shown once, when it is made.';
 create index notification_subscriptions_environment_idx on sluice.notification_subscriptions (environment_id);
 
 create table sluice.notification_events (
@@ -52,8 +52,8 @@ create table sluice.notification_events (
   )
 );
 comment on table sluice.notification_events is
-  'What is to be notified: written in the transaction that ends the job or run, and only if somebody is to be notified.';
-comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every try.';
+  'Events to notify of: written in the transaction that ends the job or run, if there is a receiver.';
+comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every attempt.';
 create index notification_events_created_idx on sluice.notification_events (created_at);
 create index notification_events_job_idx on sluice.notification_events (job_id) where job_id is not null;
 
@@ -89,8 +89,8 @@ comment on table sluice.notification_deliveries is
   'One event for one receiver. While it is pending, a task of the kind delivery says when it is due and who sends it.';
 comment on column sluice.notification_deliveries.delivery_id is
   'The subject of its task. It counts over all environments, so nobody is shown it: public_id is.';
-comment on column sluice.notification_deliveries.attempts is 'Those that were begun, also before a replay.';
-comment on column sluice.notification_deliveries.subscription_id is 'Null: the job itself named the address.';
+comment on column sluice.notification_deliveries.attempts is 'The attempts that were begun, also before a replay.';
+comment on column sluice.notification_deliveries.subscription_id is 'The subscription; null if the job itself named the address.';
 create index notification_deliveries_event_idx on sluice.notification_deliveries (event_id);
 create unique index notification_deliveries_address_key on sluice.notification_deliveries (event_id, lower(target))
 where channel = 'email';
@@ -110,5 +110,4 @@ create table sluice.notification_attempts (
     references sluice.notification_deliveries on delete cascade,
   constraint notification_attempts_error_check check (length(error) <= 1000)
 );
-comment on table sluice.notification_attempts is 'What each attempt at a delivery was answered; one that was cut short has no row.';
-comment on column sluice.notification_attempts.error is 'One line; null: it went well.';
+comment on table sluice.notification_attempts is 'The answer to each attempt at a delivery; an attempt that was cut short has no row.';

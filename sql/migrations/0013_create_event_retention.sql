@@ -9,9 +9,8 @@ create table sluice.event_retention (
   constraint event_retention_key_check check (key <> ''),
   constraint event_retention_days_check check (days between 0 and 36500)
 );
-comment on table sluice.event_retention is 'What the definitions say of how long events are kept.';
+comment on table sluice.event_retention is 'The retention of events, from the definitions.';
 comment on column sluice.event_retention.key is 'The name of an event; *: all that have no row of their own.';
-comment on column sluice.event_retention.days is '0: for ever.';
 
 create table sluice.event_retirements (
   retirement_id bigint generated always as identity,
@@ -33,8 +32,8 @@ create table sluice.event_retirements (
 comment on table sluice.event_retirements is
   'Events that outlived their retention, a month at a time. Exports hold it locked in row share mode, so that no table is taken from under them.';
 comment on column sluice.event_retirements.table_name is
-  'Where the events are: no longer a partition of sluice.events. Null: they were deleted where they stood.';
-comment on column sluice.event_retirements.is_whole is 'The month was dropped; else events of some names were taken out of it.';
+  'The table of the events, no longer a partition of sluice.events; null if they were deleted in place.';
+comment on column sluice.event_retirements.is_whole is 'The whole month was dropped; otherwise events of some names were taken out of it.';
 comment on column sluice.event_retirements.state is
   'retired: in the table, which exports read if they are to be archived; archived: in event_archives; removed: the table is gone.';
 comment on column sluice.event_retirements.revision is
@@ -80,4 +79,4 @@ create table sluice.event_prunings (
   constraint event_prunings_pkey primary key (singleton),
   constraint event_prunings_singleton_check check (singleton)
 );
-comment on table sluice.event_prunings is 'How the latest pruning of events ended; one row.';
+comment on table sluice.event_prunings is 'The result of the latest pruning of events; one row.';

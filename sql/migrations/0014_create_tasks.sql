@@ -26,22 +26,16 @@ create table sluice.tasks (
   constraint tasks_counts_check check (attempt >= 0 and failures >= 0 and losses >= 0)
 );
 comment on table sluice.tasks is 'Background work that waits or is under way. What is done is not here.';
-comment on column sluice.tasks.kind is 'As in src/domain/task.ts: chunk, finish, deletion and so on.';
-comment on column sluice.tasks.subject_id is 'Of the load, deletion and so on that the task belongs to.';
-comment on column sluice.tasks.part is 'The number of a chunk; 0 where the subject has one task of this kind.';
-comment on column sluice.tasks.environment_id is 'Whose turn it takes; 0: of the whole system.';
+comment on column sluice.tasks.environment_id is 'The environment whose turn it takes; 0: the whole system.';
 comment on column sluice.tasks.group_id is
-  'Of a kind with a limit for each group, such as the receiver of deliveries; null: of no group.';
-comment on column sluice.tasks.job_id is 'For the log, as request_id; null: the subject is no job.';
+  'The group, such as the receiver of deliveries, if the kind has a limit for each group.';
+comment on column sluice.tasks.job_id is 'The job, for the log, like request_id; null if the subject is no job.';
 comment on column sluice.tasks.attempt is 'Counts claims. Every write of a claim is fenced by it.';
-comment on column sluice.tasks.lease_until is 'Until when a worker owns it, on this clock; null: it waits.';
-comment on column sluice.tasks.claimed_at is 'When it was last claimed.';
-comment on column sluice.tasks.worker is 'The process that claimed it last: host and process id.';
-comment on column sluice.tasks.waiting_since is 'When it was made or last given back.';
-comment on column sluice.tasks.not_before is 'Not to be claimed before: after an error, a while later.';
-comment on column sluice.tasks.notified_at is 'When the queue was notified of it; null: not since it was given back.';
-comment on column sluice.tasks.failures is 'Errors that count, since it last got on.';
-comment on column sluice.tasks.losses is 'Workers that vanished with it, since it last got on.';
+comment on column sluice.tasks.lease_until is 'The time until which a worker owns it, by this clock; null while it waits.';
+comment on column sluice.tasks.not_before is 'The earliest time of a claim; after an error, a while later.';
+comment on column sluice.tasks.notified_at is 'The time of its last notice to the queue; null if there was none since it was given back.';
+comment on column sluice.tasks.failures is 'Errors that count since it last made progress.';
+comment on column sluice.tasks.losses is 'Workers that vanished with it since it last made progress.';
 
 -- Whoever looks for the next task reads one entry of each kind and environment, however many wait.
 create index tasks_waiting_idx on sluice.tasks (kind, environment_id, task_id) where lease_until is null;

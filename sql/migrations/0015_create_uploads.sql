@@ -23,13 +23,10 @@ create table sluice.uploads (
   constraint uploads_file_of_load_is_whole check (file_of is null or sha256 is not null)
 );
 comment on table sluice.uploads is 'Files that were sent to be inspected.';
-comment on column sluice.uploads.is_gzip is 'The request said Content-Encoding: gzip.';
-comment on column sluice.uploads.file_size is 'Bytes as sent; known when the upload is created.';
-comment on column sluice.uploads.received_bytes is 'Of these, the bytes that its parts have.';
-comment on column sluice.uploads.attempt is 'Requests that appended; only the last of them may still add a part.';
-comment on column sluice.uploads.sha256 is 'Hex, of the bytes as sent; null: not all have come, or they were not read yet.';
+comment on column sluice.uploads.attempt is 'The number of requests that appended; only the last may still add a part.';
+comment on column sluice.uploads.sha256 is 'Hex, of the bytes as sent; null until all have come and were read.';
 comment on column sluice.uploads.file_of is
-  'The load whose stored file it is, to be loaded again: it has no parts, and goes with that file. Null: it was sent.';
+  'The load whose stored file it is: the upload has no parts, and goes with that file. Null if the file was sent.';
 comment on column sluice.uploads.expires_at is '-infinity: it is being removed, and nothing is added any more.';
 create index uploads_expiry_idx on sluice.uploads (expires_at);
 create index uploads_environment_idx on sluice.uploads (environment_id, created_at);
@@ -44,4 +41,4 @@ create table sluice.upload_parts (
   constraint upload_parts_upload_fkey foreign key (upload_id) references sluice.uploads on delete cascade,
   constraint upload_parts_not_empty check (byte_start >= 0 and byte_end > byte_start)
 );
-comment on table sluice.upload_parts is 'What has come of an upload: without gaps, in the order of the bytes.';
+comment on table sluice.upload_parts is 'The received parts of an upload, without gaps.';

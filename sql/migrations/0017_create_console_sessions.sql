@@ -28,10 +28,9 @@ create table sluice.console_sessions (
 );
 comment on table sluice.console_sessions is 'Sessions of the console. Only the SHA-256 digest of a cookie is kept.';
 comment on column sluice.console_sessions.holder is
-  'What was signed in with: an API key, API_KEY, ADMIN_KEY, or a one-time link of the command line.';
+  'The credential of the sign-in: an API key, API_KEY, ADMIN_KEY, or a one-time link of the command line.';
 comment on column sluice.console_sessions.mark is
   'HMAC of API_KEY or ADMIN_KEY under the cookie: the session ends when the setting changes, and nobody can guess at it from here.';
-comment on column sluice.console_sessions.client is 'As the browser calls itself.';
 create index console_sessions_listing_idx on sluice.console_sessions (environment_id, created_at desc);
 
 create table sluice.console_links (
