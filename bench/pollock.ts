@@ -15,7 +15,7 @@ import { parse } from 'csv-parse/sync';
 import { InputError } from '../src/domain/errors.ts';
 import type { FileStore } from '../src/files/file-store.ts';
 import { createFileSystemStore } from '../src/files/file-system.ts';
-import { storedRecords } from '../src/load/inspect/stored-records.ts';
+import { storedRecords } from '../src/load/inspect/values.ts';
 import { createChunkReader } from '../src/load/read-chunk.ts';
 import { receive } from '../src/load/receive/receive.ts';
 import { idColumn, type PollutedFile, pollutedFiles, type Row } from './pollock-files.ts';

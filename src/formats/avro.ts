@@ -6,8 +6,8 @@ import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES } from '../domain/limits.ts
 import { yielding } from '../yielding.ts';
 import { AvroBytes } from './avro-bytes.ts';
 import { type AvroRows, compileAvroSchema } from './avro-schema.ts';
+import { openZstd } from './decompress.ts';
 import { ColumnarDamage, LineBatch } from './typed-rows.ts';
-import { openZstd } from './zstd.ts';
 
 /*
  * Avro object container files as NDJSON, a block at a time. The schema in the file says what it holds; it is interpreted,

@@ -6,8 +6,8 @@ import { isRejectColumn } from '../domain/reject.ts';
 import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts';
 import { CellTable } from './csv-plain.ts';
 import { createCsvScanner } from './csv-scanner.ts';
+import { type DefusedCells, findDefusedCells, isOwnHeader } from './csv-text.ts';
 import { explainNotUtf8 } from './detect-encoding.ts';
-import { type DefusedCells, findDefusedCells, isOwnHeader } from './own-csv.ts';
 import { CR, LF } from './record-scanner.ts';
 
 /** The header of a CSV: the names of its columns, and how all other records are written. */

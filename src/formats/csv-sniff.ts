@@ -6,6 +6,9 @@
 import { positionOf } from '../domain/column-map.ts';
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
+import type { CsvDialect } from './csv-dialect.ts';
+import { type CsvReading, isNamed, isNumbered, namesId } from './csv-header.ts';
+import { findNames, needsPositions, startsWithData } from './csv-kinds.ts';
 import {
   bestCut,
   type Cut,
@@ -13,13 +16,11 @@ import {
   delimiters,
   findCuts,
   frequentDelimiter,
+  hasOtherQuotes,
   readSeparatorLine,
+  refineDialect,
   tellingDelimiters,
-} from './csv-delimiters.ts';
-import type { CsvDialect } from './csv-dialect.ts';
-import { type CsvReading, isNamed, isNumbered, namesId } from './csv-header.ts';
-import { findNames, needsPositions, startsWithData } from './csv-kinds.ts';
-import { hasOtherQuotes, refineDialect } from './csv-refine.ts';
+} from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score } from './csv-sample.ts';
 
 /** Nearly all records behind a header agree on their number of cells if so many do, and there are so many. */

@@ -1,10 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
-import { likelyEncodings } from './likely-encodings.ts';
-import { markedEncoding, type TextEncoding } from './text-encoding.ts';
+import { findWestern, likelyEncodings } from './likely-encodings.ts';
+import { findUtf16, markedEncoding, type TextEncoding } from './text-encoding.ts';
 import { describeFault, splitBytes, validPrefix } from './utf8.ts';
-import { findUtf16 } from './utf16.ts';
-import { findWestern } from './western-text.ts';
 
 /** An encoding, and what a person should know of how it was found. */
 export interface FoundEncoding extends TextEncoding {

@@ -1,3 +1,8 @@
+import { InputError, inputError } from '../domain/errors.ts';
+import { MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
+import { checkedUtf8 } from './utf8.ts';
+
 /** How the records of an NDJSON file are kept apart, where that is not one in each line. */
 export interface LineLayout {
   /** `cr`: lines end with CR only; `rs`: a U+001E stands before each record, as RFC 7464 has it. */
@@ -88,4 +93,231 @@ function commaBefore(bytes: Buffer, end: number): number {
   let at = end - 1;
   while (at >= least && (bytes[at] === SPACE || bytes[at] === TAB || bytes[at] === CR)) at--;
   return at >= least && bytes[at] === COMMA ? at : -1;
+}
+
+const [OPEN, CLOSE] = [123, 125];
+
+/**
+ * JSON values that follow one another without a line for each, as NDJSON: side by side (`{…}{…}`), each over several lines, with
+ * commas or blanks between. `source` starts behind its byte order mark; that it is UTF-8 is left to whoever reads the records.
+ *
+ * A record that is no JSON becomes a line that is none either, so that it is refused alone, but only where the next one can be
+ * found: the broken one starts a line, did not break at a line end inside a string, and a line that is only `}` comes before one
+ * that starts with `{`, at most MAX_RECORD_BYTES later. No JSON has that inside a record. A last record that ends early is such
+ * a line too.
+ * @throws InputError `invalid_json` with the position where the next record cannot be found.
+ */
+export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const sequence = new Sequence();
+  for await (const bytes of source) {
+    const lines = sequence.take(bytes);
+    if (lines.length > 0) yield lines;
+  }
+  if (sequence.finish()) yield Buffer.of(LF);
+}
+
+/** How much of `LF } LF {` was seen last. */
+type Boundary = 'nothing' | 'line' | 'brace' | 'braceLine';
+
+class Sequence implements JsonListener {
+  readonly #walker = new JsonWalker(this, { sequence: true });
+  #complete = 0;
+  /** The record under way, or what stands in its place, starts a line. */
+  #startsLine = false;
+  /** Why it is no JSON; its end is looked for. */
+  #problem: InputError | null = null;
+  #brokenBytes = 0;
+  #boundary: Boundary = 'nothing';
+
+  constructor() {
+    this.#walker.watchedDepth = 1;
+  }
+
+  take(bytes: Buffer): Buffer {
+    const { copy, position } = this.#walker;
+    copy.from(bytes);
+    for (let at = 0; at < bytes.length; ) {
+      at = this.#problem === null ? this.#walk(bytes, at) : this.#passBroken(this.#problem, bytes, at);
+    }
+    position.pass(bytes.length);
+    return copy.take();
+  }
+
+  /** Whether a line is still to be ended. */
+  finish(): boolean {
+    if (this.#problem !== null) {
+      if (this.#boundary === 'brace' || this.#boundary === 'braceLine') return true;
+      throw this.#problem;
+    }
+    if (this.#complete === 0) this.#walker.finish();
+    return this.#walker.copy.copying;
+  }
+
+  valueStarts(): void {
+    const { copy, position } = this.#walker;
+    this.#startsLine = position.isLineStart(copy.at);
+    copy.start();
+  }
+
+  valueEnds(): void {
+    this.#complete++;
+    this.#walker.copy.end();
+  }
+
+  key(): void {}
+
+  #walk(bytes: Buffer, start: number): number {
+    try {
+      this.#walker.walkFrom(bytes, start);
+      return bytes.length;
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      this.#break(error, bytes);
+      return this.#walker.position.brokenAt;
+    }
+  }
+
+  /** @throws its problem if the next record could not be found. */
+  #break(problem: InputError, bytes: Buffer): void {
+    const { copy, position, inString, inToken } = this.#walker;
+    const at = position.brokenAt;
+    if (!copy.copying) this.#startsLine = position.isLineStart(at);
+    if (!this.#startsLine || (inString && (bytes[at] === LF || bytes[at] === CR))) throw problem;
+    copy.break(at, !inToken);
+    this.#problem = problem;
+    this.#brokenBytes = 0;
+    this.#boundary = position.isLineStart(at) ? 'line' : 'nothing';
+  }
+
+  /** Copies what is no JSON up to the next record, or the end of the buffer; gives where that is. */
+  #passBroken(problem: InputError, bytes: Buffer, start: number): number {
+    for (let at = start; at < bytes.length; at++) {
+      if (this.#boundary === 'nothing') at = lineEnd(bytes, at);
+      if (this.#brokenBytes + at - start > MAX_RECORD_BYTES) throw problem;
+      if (at === bytes.length) break;
+      if (this.#boundary === 'braceLine' && bytes[at] === OPEN) {
+        this.#resume();
+        return at;
+      }
+      this.#look(bytes[at] as number, at);
+    }
+    this.#brokenBytes += bytes.length - start;
+    return bytes.length;
+  }
+
+  #look(byte: number, at: number): void {
+    const boundary = this.#boundary;
+    if (byte === LF) {
+      this.#walker.position.newLine(at + 1);
+      this.#walker.copy.turnLine(at);
+      this.#boundary = boundary === 'brace' || boundary === 'braceLine' ? 'braceLine' : 'line';
+    } else if (byte === CLOSE && boundary === 'line') this.#boundary = 'brace';
+    else if (byte === CR || byte === SPACE || byte === TAB) {
+      // Behind the brace, or in a blank line.
+      if (boundary === 'line' || (boundary === 'braceLine' && byte !== CR)) this.#boundary = 'nothing';
+    } else this.#boundary = 'nothing';
+  }
+
+  #resume(): void {
+    this.#walker.copy.endTurned();
+    this.#walker.restart();
+    this.#problem = null;
+  }
+}
+
+/** Of the line that `at` is in, or of the buffer. */
+function lineEnd(bytes: Buffer, at: number): number {
+  const found = bytes.indexOf(LF, at);
+  return found === -1 ? bytes.length : found;
+}
+
+/** The key that holds the records of a body. */
+export type ArrayEnvelope = 'users' | 'companies' | 'batch';
+
+const OPEN_ARRAY = 91;
+const OPEN_OBJECT = 123;
+
+/**
+ * The elements of `[…]` or `{"users":[…]}`, where `envelope` is that key, as NDJSON: one line each, as written but for the white
+ * space between its tokens. What kind of value an element is does not matter here, nor its length, nor what else the
+ * object has.
+ * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` for the envelope.
+ */
+export async function* arrayToNdjson(
+  source: AsyncIterable<Buffer>,
+  envelope: ArrayEnvelope,
+): AsyncGenerator<Buffer> {
+  const elements = new ArrayElements(envelope);
+  for await (const bytes of checkedUtf8(source)) {
+    const lines = elements.take(bytes);
+    if (lines.length > 0) yield lines;
+  }
+  elements.finish();
+}
+
+class ArrayElements implements JsonListener {
+  readonly #name: ArrayEnvelope;
+  readonly #walker = new JsonWalker(this);
+  #begun = false;
+  /** The array: not come yet, announced by its key, being read, or over. */
+  #array: 'awaited' | 'named' | 'open' | 'over' = 'awaited';
+  /** Containers around an element. */
+  #depth = 0;
+
+  constructor(name: ArrayEnvelope) {
+    this.#name = name;
+  }
+
+  take(bytes: Buffer): Buffer {
+    return this.#walker.walk(bytes);
+  }
+
+  finish(): void {
+    if (!this.#begun) throw inputError('empty_file', 'The body is empty');
+    this.#walker.finish();
+    if (this.#array !== 'over') {
+      throw inputError('missing_field', `The body has no array "${this.#name}"`, this.#name);
+    }
+  }
+
+  valueStarts(first: number, depth: number): void {
+    if (depth === 0) this.#startBody(first);
+    else if (this.#array === 'open' && depth === this.#depth) this.#walker.copy.start();
+    else if (this.#array === 'named') this.#startArray(first);
+  }
+
+  valueEnds(depth: number): void {
+    const { copy } = this.#walker;
+    if (copy.copying && depth === this.#depth) copy.end();
+    else if (this.#array === 'open' && depth < this.#depth) this.#array = 'over';
+  }
+
+  key(raw: string, depth: number): void {
+    if (depth > 1) return;
+    if (decodeKey(raw) !== this.#name) return;
+    if (this.#array !== 'awaited') {
+      throw inputError('invalid_field', `The body has more than one array "${this.#name}"`, this.#name);
+    }
+    this.#array = 'named';
+  }
+
+  #startBody(first: number): void {
+    this.#begun = true;
+    if (first === OPEN_OBJECT) return;
+    if (first !== OPEN_ARRAY) {
+      throw inputError(
+        'invalid_field',
+        `The body must be an array, or an object with the array "${this.#name}"`,
+      );
+    }
+    this.#depth = 1;
+    this.#walker.watchedDepth = 2;
+    this.#array = 'open';
+  }
+
+  #startArray(first: number): void {
+    if (first !== OPEN_ARRAY) throw inputError('invalid_field', 'It must be an array', `"${this.#name}"`);
+    this.#depth = 2;
+    this.#array = 'open';
+  }
 }

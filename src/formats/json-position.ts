@@ -44,3 +44,160 @@ export class JsonPosition {
     return inputError('invalid_json', `The body is not valid JSON: ${what}`, details);
   }
 }
+
+/** Which containers are open, innermost last: one byte each, up to a bound. */
+export class JsonNesting {
+  depth = 0;
+  /** The innermost container is an object. */
+  inObject = false;
+  readonly #maxDepth: number;
+  #objects = new Uint8Array(64);
+
+  constructor(maxDepth: number) {
+    this.#maxDepth = maxDepth;
+  }
+
+  /** False if that would be too deep. */
+  push(isObject: boolean): boolean {
+    if (this.depth === this.#maxDepth) return false;
+    if (this.depth === this.#objects.length) {
+      const grown = new Uint8Array(this.depth * 2);
+      grown.set(this.#objects);
+      this.#objects = grown;
+    }
+    this.#objects[this.depth++] = isObject ? 1 : 0;
+    this.inObject = isObject;
+    return true;
+  }
+
+  pop(): void {
+    this.depth--;
+    this.inObject = this.depth > 0 && this.#objects[this.depth - 1] === 1;
+  }
+}
+
+/** Up to this many characters a parser makes nothing of nesting: looking for it would cost more than it saves. */
+const harmlessChars = 1024;
+const [QUOTE, BACKSLASH] = [34, 92];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
+
+/**
+ * Whether JSON text of more than `harmlessChars` has more containers inside one another than `maxDepth`; to be asked before
+ * it is parsed, as that costs some 150 ms for a MiB of brackets. Of text that is no JSON the answer is of no use, but bounds
+ * the parser all the same.
+ */
+export function isNestedDeeper(text: string, maxDepth: number): boolean {
+  return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
+}
+
+/** What nearly all records fail: a search for a character is many times as fast as a look at each. */
+function hasMoreContainers(text: string, count: number): boolean {
+  let found = 0;
+  for (const open of '{[') {
+    for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at + 1))
+      if (++found > count) return true;
+  }
+  return false;
+}
+
+function depthExceeds(text: string, maxDepth: number): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at++;
+      while (at < text.length && text.charCodeAt(at) !== QUOTE)
+        at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+    } else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
+      if (++depth > maxDepth) return true;
+    } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--;
+  }
+  return false;
+}
+
+/**
+ * The inside of strings, numbers and literals as one table: state and byte give the next state. It can be left and
+ * entered again between any two bytes, which is how a token survives the edge of a buffer.
+ *
+ * Bytes of 0x80 and above are taken in strings only; that they are UTF-8 is checked elsewhere.
+ */
+export const tokenState = { string: 1, lastOfString: 6 } as const;
+
+/** Results that are no states. Every result from `tokenStopped` on is one of them. */
+export const tokenStopped = 253; // a number ended before this byte
+export const tokenEnded = 254; // this byte is the token's last
+export const tokenBroken = 255;
+
+const digits = '0123456789';
+
+/** Next state at [state * 256 + byte]. */
+export const tokenTable: Uint8Array = buildTable();
+
+/** 1 for the bytes that leave a string in its state. */
+export const isPlain: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
+  tokenTable[tokenState.string * 256 + byte] === tokenState.string ? 1 : 0,
+);
+
+/** State after the first byte of a string, number or literal; `tokenBroken` if none starts with it. */
+export function firstState(byte: number): number {
+  return firstStates[byte] as number;
+}
+
+const firstStates: Uint8Array = buildFirstStates();
+
+function buildFirstStates(): Uint8Array {
+  const states = new Uint8Array(256).fill(tokenBroken);
+  for (const digit of digits) states[code(digit)] = digit === '0' ? 8 : 9;
+  for (const [first, state] of Object.entries({ '"': 1, '-': 7, t: 15, f: 18, n: 22 }))
+    states[code(first)] = state;
+  return states;
+}
+
+function buildTable(): Uint8Array {
+  const table = new Uint8Array(256 * 26).fill(tokenBroken);
+  const on = (state: number, bytes: string, next: number) => {
+    for (const byte of bytes) table[state * 256 + code(byte)] = next;
+  };
+  addStrings(table, on);
+  addNumbers(on);
+  addLiteral(on, 15, 'rue');
+  addLiteral(on, 18, 'alse');
+  addLiteral(on, 22, 'ull');
+  return table;
+}
+
+type On = (state: number, bytes: string, next: number) => void;
+
+/** 1: inside; 2: after a backslash; 3 to 6: the digits of \uXXXX. */
+function addStrings(table: Uint8Array, on: On): void {
+  table.fill(1, 256 + 0x20, 512);
+  on(1, '"', tokenEnded);
+  on(1, '\\', 2);
+  on(2, '"\\/bfnrt', 1);
+  on(2, 'u', 3);
+  for (let state = 3; state <= 6; state++) on(state, `${digits}abcdefABCDEF`, state === 6 ? 1 : state + 1);
+}
+
+/** 7: -; 8: 0; 9: 12; 10: 1.; 11: 1.5; 12: 1e; 13: 1e-; 14: 1e5. The complete ones end before anything else. */
+function addNumbers(on: On): void {
+  const anything = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).join('');
+  for (const complete of [8, 9, 11, 14]) on(complete, anything, tokenStopped);
+  on(7, digits, 9);
+  on(7, '0', 8);
+  on(9, digits, 9);
+  for (const state of [8, 9]) on(state, '.', 10);
+  for (const state of [8, 9, 11]) on(state, 'eE', 12);
+  for (const state of [10, 11]) on(state, digits, 11);
+  on(12, '+-', 13);
+  for (const state of [12, 13, 14]) on(state, digits, 14);
+}
+
+function addLiteral(on: On, first: number, rest: string): void {
+  [...rest].forEach((letter, index) => {
+    on(first + index, letter, index === rest.length - 1 ? tokenEnded : first + index + 1);
+  });
+}
+
+function code(character: string): number {
+  return character.charCodeAt(0);
+}

@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
 import { MAX_PARQUET_PAGE_BYTES } from '../domain/limits.ts';
+import { openZstd } from './decompress.ts';
 import { ColumnarDamage } from './typed-rows.ts';
-import { openZstd } from './zstd.ts';
 
 /** Unpacks a page into a new buffer of exactly that many bytes. Throws if it unpacks to any other number. */
 export type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;

@@ -31,8 +31,8 @@ import {
 } from '../postgres/stores/stored-files.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
-import type { ReceivingStore } from './receive/asides.ts';
 import type { ReceivedFile } from './receive/receive.ts';
+import type { ReceivingStore } from './receive/unpack.ts';
 import { convertIn, sniffIn } from './sandbox-tasks.ts';
 
 export interface AcceptRequest {

@@ -1,6 +1,13 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
-import { balances, keepsPlan, type LoadPass } from '../domain/load.ts';
+import {
+  balances,
+  GUARD_EXCEEDED,
+  type Guards,
+  keepsPlan,
+  type LoadPass,
+  type PlanSummary,
+} from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
@@ -29,14 +36,13 @@ import {
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
+import { placeRows } from './amend/accept-amendment.ts';
 import { endAmendment } from './amend/end-amendment.ts';
-import { placeRows } from './amend/place.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end-load.ts';
-import { allRefused } from './explain-refusals.ts';
-import { findGuardHit, tooManyRejects } from './guards.ts';
 import { batchOf } from './merge-rows.ts';
 import { createChunkReader } from './read-chunk.ts';
+import { allRefused } from './rejects.ts';
 import { replayEvents } from './replay-events.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
@@ -182,4 +188,36 @@ async function replayChunk(
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
+}
+
+/*
+ * Guards: what a load may do at most, in numbers that its caller gave. They are looked at before anything is written, by a pass over the
+ * file that only looks (`LoadPass`); one that is hit fails the load.
+ */
+
+export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
+  return {
+    code: 'too_many_rejects',
+    message: `${rejected} ${rejected === 1 ? 'record was' : 'records were'} refused and max_errors allows ${maxErrors}`,
+  };
+}
+
+/** The first guard that a plan hits; null if there is none. */
+function findGuardHit(
+  { maxChanged, maxRemovedValues }: Guards,
+  { profiles, values }: PlanSummary,
+): TaskFailure | null {
+  const changed = profiles.users.changed + profiles.companies.changed;
+  if (maxChanged !== null && changed > maxChanged) {
+    const what = changed === 1 ? 'profile would be changed' : 'profiles would be changed';
+    return { code: GUARD_EXCEEDED, message: `${changed} ${what} and max_changed allows ${maxChanged}` };
+  }
+  if (maxRemovedValues !== null && values.go > maxRemovedValues) {
+    const what = values.go === 1 ? 'value would be removed' : 'values would be removed';
+    return {
+      code: GUARD_EXCEEDED,
+      message: `${values.go} ${what} and max_removed_values allows ${maxRemovedValues}`,
+    };
+  }
+  return null;
 }

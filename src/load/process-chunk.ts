@@ -25,15 +25,15 @@ import { type LoadSource, readLoadSource } from '../postgres/stores/running-load
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { placeRows } from './amend/place.ts';
+import { placeRows } from './amend/accept-amendment.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
-import { allRefused } from './explain-refusals.ts';
-import { tooManyRejects } from './guards.ts';
+import { tooManyRejects } from './finish-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn, scopeOfNewUsers } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
+import { allRefused } from './rejects.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 

@@ -1,4 +1,5 @@
-import { inputError } from '../domain/errors.ts';
+import { recordKinds } from '../domain/entity.ts';
+import { Fault, inputError } from '../domain/errors.ts';
 import {
   MAX_PAGE_BYTES,
   MAX_REJECT_RAW_BYTES,
@@ -6,23 +7,30 @@ import {
   REJECT_BYTES_AT_A_TIME,
   REJECTS_AT_A_TIME,
 } from '../domain/limits.ts';
+import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
+import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { requireLoad } from '../postgres/stores/read-loads.ts';
+import { likelyEncodings } from '../formats/likely-encodings.ts';
+import { isDecoded } from '../formats/utf8.ts';
+import { foreignColumns, foreignRecord } from '../mapping/foreign-events.ts';
+import type { Database } from '../postgres/database.ts';
+import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   countOfCause,
   type ReadRejects,
   type RejectsSource,
+  readFirstReject,
   readRejectsPage,
   readRejectsSource,
 } from '../postgres/stores/rejects.ts';
 import type { LoadContext } from './context.ts';
-import { RefusedCsv } from './refused-csv.ts';
-import { RejectsAsCsv, RejectsAsNdjson } from './rejects-text.ts';
+import { parseObject } from './inspect/values.ts';
+import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from './rejects-text.ts';
 
 export type RejectsFormat = 'csv' | 'ndjson';
 
-export interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
+interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
   readonly rejects: readonly ListedReject[];
   /** The source's own columns, of a CSV; else null. */
   readonly columns: readonly string[] | null;
@@ -120,4 +128,153 @@ export async function requireSource(
   const source = await readRejectsSource(db, environmentId, jobId);
   if (source === null) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
   return source;
+}
+
+/** The facts about a load that refused every record it has read. */
+interface Refusals {
+  /** Null for NDJSON. */
+  readonly header: CsvHeader | null;
+  /** How many by code, the most frequent first. */
+  readonly byCode: Readonly<Record<string, number>>;
+  /** The first of the most frequent code. */
+  readonly sample: Reject;
+}
+
+/** The counts of the load's records that were read (and all refused), and of those that were not read. */
+interface ReadSoFar {
+  readonly read: number;
+  readonly unread: number;
+}
+
+const mostNames = 12;
+const longestName = 40;
+/** What people call the column that names a user or a company. */
+const idLike =
+  /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
+const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
+
+/** Returns the failure of a load that refused every record it has read, in the whole file or in its beginning. */
+export async function allRefused(
+  db: Database,
+  { environmentId, subjectId, jobId }: TaskClaim,
+): Promise<TaskFailure> {
+  const job = jobId ?? '';
+  const source = await readRejectsSource(db, environmentId, job);
+  const byCode = await countRejects({ db }, environmentId, job);
+  const sample = await readFirstReject(db, subjectId, Object.keys(byCode)[0] ?? '');
+  if (source === null || sample === null)
+    throw new Fault('all records were refused, and none of them was kept');
+  const { tally, totalRows } = await requireLoad({ db }, environmentId, job);
+  const unread = totalRows - tally.read;
+  return {
+    code: unread === 0 ? ALL_RECORDS_REFUSED : FIRST_RECORDS_REFUSED,
+    message: explainRefusals({ header: source.header, byCode, sample }, { read: tally.read, unread }),
+  };
+}
+
+/** Says how many records were refused, and what the reason probably is. Quotes no values of the data. */
+export function explainRefusals({ header, byCode, sample }: Refusals, load?: ReadSoFar): string {
+  const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
+  const { read, unread } = load ?? { read: count, unread: 0 };
+  const which =
+    unread > 0
+      ? `the first ${read} records were all refused, and the other ${unread} not read`
+      : `all ${read} records were refused`;
+  const all = read === 1 && unread === 0 ? 'the only record was refused' : which;
+  const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
+  // A record that the preset given does not know names no column.
+  const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
+  const likely = isPreset ? null : header === null ? ofNdjson(sample) : ofCsv(header, sample);
+  const reason = likely ?? `the first, in line ${sample.line}: ${sample.message}`;
+  const retry = unread > 0 ? '; to load the others all the same, retry the job' : '';
+  return `${all} (${shares.join(', ')}): ${reason}${retry}`;
+}
+
+function ofNdjson(sample: Reject): string | null {
+  const text = textOf(sample);
+  const start = text.trimStart();
+  switch (sample.code) {
+    case 'invalid_json':
+      if (/^[{[]\s*'/.test(start)) return 'names and text stand in single quotes; JSON wants double ones';
+      return start.startsWith('{')
+        ? null
+        : 'the lines are no JSON; if this is CSV, send it with format=csv or as .csv';
+    case 'not_an_object':
+      return 'each line is to be an object such as {"user_id":"a","metadata":{}}';
+    case 'missing_id':
+      return foreignAdvice(text) ?? lacksId(namesOf(text));
+    case 'unknown_event_type':
+      return foreignAdvice(text) ?? ofAnyFormat(sample);
+    default:
+      return ofAnyFormat(sample);
+  }
+}
+
+function ofCsv(header: CsvHeader, sample: Reject): string | null {
+  if (textOf(sample).trimStart().startsWith('{')) {
+    return 'the lines look like NDJSON; send it with format=ndjson or as .ndjson';
+  }
+  switch (sample.code) {
+    case 'missing_id':
+      return (
+        foreignColumns(header.columns)?.advice ??
+        `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`
+      );
+    case 'unknown_event_type':
+      return foreignColumns(header.columns)?.advice ?? ofAnyFormat(sample);
+    case 'wrong_field_count':
+      return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one? The options header and delimiter say otherwise; ragged=pad takes records that are too short`;
+    case 'invalid_quote':
+    case 'unclosed_quote':
+      return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them; send quote=none if they mean nothing, escape=\\ if a backslash stands before them';
+    default:
+      return ofAnyFormat(sample);
+  }
+}
+
+function ofAnyFormat({ code, raw }: Reject): string | null {
+  if (code === 'invalid_utf8') {
+    const bytes = Buffer.from(raw);
+    if (isDecoded(bytes)) return null;
+    const [likely = 'windows-1252'] = likelyEncodings(bytes);
+    return `the file is not in UTF-8; say what it is in, for example encoding=${likely}`;
+  }
+  if (code === 'unknown_event_type') {
+    return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;
+  }
+  return code === 'nul_character' ? 'the file holds zero bytes: is it text, in UTF-8?' : null;
+}
+
+function lacksId(names: readonly string[]): string {
+  const seen = names.length === 0 ? '' : `; the first one has ${list(names)}`;
+  return `no record has a user_id or company_id${seen}. If another field is the id, name it with map (${example(names)})`;
+}
+
+function example(names: readonly string[]): string {
+  const found = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
+  return `map=${shorten(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
+}
+
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, mostNames).map(shorten);
+  return shown.join(', ') + (names.length > mostNames ? ' …' : '');
+}
+
+function shorten(name: string): string {
+  const cut = name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+  return cut.replace(/\p{Cc}/gu, ' ').toWellFormed();
+}
+
+/** None if the record is no object, or was kept only in part. */
+function namesOf(text: string): string[] {
+  return Object.keys(parseObject(text) ?? {});
+}
+
+function foreignAdvice(text: string): string | null {
+  const record = parseObject(text);
+  return record === null ? null : (foreignRecord(record)?.advice ?? null);
+}
+
+function textOf({ raw }: Reject): string {
+  return Buffer.from(raw).toString('utf8');
 }

@@ -9,7 +9,7 @@ import {
 } from '../domain/load.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { IdCounter } from '../mapping/event-buffer.ts';
-import { eventKey } from '../mapping/key-hashes.ts';
+import { eventKey } from '../mapping/key-table.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
 import {

@@ -15,15 +15,15 @@ import { type MendedRecord, Mending } from './causes/mending.ts';
 import { readProposalId } from './causes/proposals.ts';
 import { type Look, type Looked, type LookOptions, look } from './inspect/inspect-file.ts';
 import { renderFound } from './inspect/render-inspection.ts';
+import { type CsvBeginning, sniffBeginning } from './receive/csv-opening.ts';
+import type { ReceivedFile } from './receive/receive.ts';
 import {
   type Conversion,
   type Convert,
   type Converted,
   convertFile,
   type Stretch,
-} from './receive/convert.ts';
-import { type CsvBeginning, sniffBeginning } from './receive/csv-opening.ts';
-import type { ReceivedFile } from './receive/receive.ts';
+} from './receive/unpack.ts';
 
 /** The shapes of the tasks, by name. */
 export interface LoadTasks {

@@ -8,12 +8,11 @@ import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells, fitCells } from './csv-cells.ts';
-import { CsvChunk } from './csv-chunk.ts';
+import { CsvChunk, RepeatedHeader } from './csv-chunk.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
 import { repeatedHeader, shifted, Utf8Reasons, unclearApostrophe, wrongCount } from './reasons.ts';
-import { RepeatedHeader } from './repeated-header.ts';
 import type { RowBuffer } from './row-buffer.ts';
 import { idLengthProblem, type Rows } from './rows.ts';
 

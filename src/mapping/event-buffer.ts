@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { type EventKind, eventKinds } from '../domain/entity.ts';
 import { fromByteString, unescapeCopy } from './json-text.ts';
-import { eventKey, KeyHashes } from './key-hashes.ts';
-import { doubled, KeyTable } from './key-table.ts';
+import { doubled, eventKey, KeyHashes, KeyTable } from './key-table.ts';
 
 /*
  * Event rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:

@@ -1,5 +1,5 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
-import { isPlain } from '../formats/json-tokens.ts';
+import { isPlain } from '../formats/json-position.ts';
 import { forbiddenNames } from './column-plan.ts';
 import { type KnownName, KnownNames } from './known-names.ts';
 

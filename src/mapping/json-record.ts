@@ -1,4 +1,4 @@
-import { automaticProperties } from '../domain/entity.ts';
+import { automaticProperties, type Entity, idColumn } from '../domain/entity.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import {
   isEmptyObject,
@@ -7,29 +7,30 @@ import {
   type JsonObject,
   writeProperties,
 } from './json-object.ts';
-import { markedNumber, type ParsedJson, toByteString } from './json-text.ts';
+import { escapeCopy, escapeCopyJson, markedNumber, type ParsedJson, toByteString } from './json-text.ts';
 import type { PropertyTypes } from './property-types.ts';
-import { idLengthProblem, missingId } from './rows.ts';
+import { REMOVES, UNCOUNTED } from './row-buffer.ts';
+import { idLengthProblem, missingId, type Rows } from './rows.ts';
 
 /*
  * The parts of a decoded record: its id, its company, its properties. What is read is taken out of the record, by setting it
  * to undefined, so that what is left are properties.
  */
 
-export interface CompanyOfUser {
+interface CompanyOfUser {
   /** null leaves the company as it is, '' removes it. */
   readonly id: string | null;
   /** Properties of the company itself, where the record brings any. */
   readonly row: JsonContent | null;
 }
 
-export const noCompany: CompanyOfUser = { id: null, row: null };
+const noCompany: CompanyOfUser = { id: null, row: null };
 
 /**
  * In a file of rejects that was mended and sent again, why the record had been refused is no property; nor is, in one
  * that was exported, when the profile was seen.
  */
-export function dropReserved(object: JsonObject): void {
+function dropReserved(object: JsonObject): void {
   if (object[rejectKey] !== undefined) object[rejectKey] = undefined;
   if (object[rejectRawKey] !== undefined) object[rejectRawKey] = undefined;
   dropAutomatic(object);
@@ -66,7 +67,7 @@ export function readText(
 }
 
 /** Takes `company_id` and `company` out of a user record. */
-export function readCompany(
+function readCompany(
   object: JsonObject,
   parsed: ParsedJson,
   length: number,
@@ -167,4 +168,59 @@ export function readMetadata(
   if ('code' in within) return within;
   const separator = beside.text === '' || within.text === '' ? '' : ',';
   return { text: beside.text + separator + within.text, flags: beside.flags | within.flags };
+}
+
+/** Keys of records that say what they are, which mean nothing in a profile. */
+const ofEventsOnly = ['event_type', 'event_id', 'insert_id', 'event_name', 'source', 'inserted_at'] as const;
+
+/** Takes out of a record that says it is a profile what is no property of one; its time has been read. */
+export function dropEventKeys(object: JsonObject, entity: Entity): void {
+  for (const name of ofEventsOnly) if (object[name] !== undefined) object[name] = undefined;
+  if (entity === 'companies') object['user_id'] = undefined;
+}
+
+/** Where the rows of profiles go. */
+export type ProfileSink = Pick<Rows, 'addProfile' | 'types'>;
+
+/** What is known of a profile's record besides its content. */
+interface ProfileOrigin {
+  readonly entity: Entity;
+  /** Since when it is so, as `Instant` writes it; null: since the load was accepted. */
+  readonly at: string | null;
+  /** Of its line. */
+  readonly length: number;
+  readonly record: number;
+  /** The text of its metadata, where that is known. */
+  readonly source: string | null;
+}
+
+/** Reads a decoded record of a profile; null if it became a row, and perhaps one of its company. */
+export function readProfile(
+  object: JsonObject,
+  parsed: ParsedJson,
+  { entity, at, length, record, source }: ProfileOrigin,
+  sink: ProfileSink,
+): Reason | null {
+  const column = idColumn[entity];
+  const id = readId(object[column], column, parsed);
+  if (typeof id !== 'string') return id ?? missingId(column);
+  if (entity === 'companies' && object['company'] !== undefined) {
+    const agreed = takeCompanyId(object, parsed);
+    if (agreed !== null && typeof agreed !== 'string') return agreed;
+  }
+  object[column] = undefined;
+  dropReserved(object);
+  const company = entity === 'users' ? readCompany(object, parsed, length, sink.types.companies) : noCompany;
+  if ('code' in company) return company;
+  const content = readMetadata(object, parsed, length, '', sink.types[entity], source);
+  if ('code' in content) return content;
+  if (company.row !== null) {
+    const { text } = company.row;
+    const flags = UNCOUNTED | company.row.flags;
+    sink.addProfile(at, 'companies', escapeCopy(company.id ?? ''), escapeCopyJson(text), null, flags, record);
+  }
+  const flags = content.flags | (company.id === '' ? REMOVES : 0);
+  const companyId = company.id === null ? null : escapeCopy(company.id);
+  sink.addProfile(at, entity, escapeCopy(id), escapeCopyJson(content.text), companyId, flags, record);
+  return null;
 }

@@ -2,7 +2,7 @@ import { getManyValues, isMany, type Many, none } from 'stream-chain/defs.js';
 import { jsonParser, type parser } from 'stream-json/core/parser.js';
 import { MAX_DEPTH, MAX_NUMBER_CHARS, MAX_NUMBER_EXPONENT, MAX_PARSED_DEPTH } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { isNestedDeeper } from '../formats/json-nesting.ts';
+import { isNestedDeeper } from '../formats/json-position.ts';
 
 /**
  * JSON text → value without losing a digit. JavaScript numbers keep 15 digits. The few records with more, or with

@@ -11,7 +11,7 @@ import { eventColumns } from './column-plan.ts';
 import { kindProblem } from './event-record.ts';
 import { readEvent, readTime } from './json-event.ts';
 import { isObject, type JsonObject } from './json-object.ts';
-import { dropEventKeys, readProfile } from './json-profile.ts';
+import { dropEventKeys, readProfile } from './json-record.ts';
 import { type ParsedJson, parseJson } from './json-text.ts';
 import { notOfPreset, PresetProfiles } from './preset-rows.ts';
 import { readPreset } from './presets/read-preset.ts';

@@ -2,7 +2,7 @@ import { EARLIEST_EVENT } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { readTime } from './json-event.ts';
-import { dropEventKeys, type ProfileSink, readProfile } from './json-profile.ts';
+import { dropEventKeys, type ProfileSink, readProfile } from './json-record.ts';
 import type { ParsedJson } from './json-text.ts';
 import type { PresetProfile } from './presets/preset-record.ts';
 import { UNCOUNTED } from './row-buffer.ts';

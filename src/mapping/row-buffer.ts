@@ -1,6 +1,5 @@
-import { KeyHashes } from './key-hashes.ts';
 import { KeyOrder } from './key-order.ts';
-import { doubled, KeyTable } from './key-table.ts';
+import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 
 /**

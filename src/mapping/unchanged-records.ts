@@ -1,8 +1,7 @@
 import { type Entity, entities } from '../domain/entity.ts';
 import { MAX_ID_BYTES } from '../domain/limits.ts';
-import { KeyHashes } from './key-hashes.ts';
 import { KeyOrder } from './key-order.ts';
-import { doubled, KeyTable } from './key-table.ts';
+import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 import type { RecordDigests } from './record-digests.ts';
 import type { RowBuffer } from './row-buffer.ts';
 

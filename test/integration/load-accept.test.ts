@@ -5,7 +5,7 @@ import type { System } from '../../src/context.ts';
 import { receivingStore } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
-import { Asides } from '../../src/load/receive/asides.ts';
+import { Asides } from '../../src/load/receive/unpack.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import {

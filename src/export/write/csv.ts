@@ -4,7 +4,7 @@ import type { Dataset, Exclusion } from '../../domain/export.ts';
 import { apostrophe, formulaStarts, numeral } from '../../domain/formula.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
-import { exportHeader } from '../../formats/own-csv.ts';
+import { exportHeader } from '../../formats/csv-text.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';

@@ -2,7 +2,7 @@ import type { ExportRequest } from '../../domain/export.ts';
 import { defuse } from '../../domain/formula.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
-import { exportHeader } from '../../formats/own-csv.ts';
+import { exportHeader } from '../../formats/csv-text.ts';
 import type { Filter } from '../filter.ts';
 import { columnsOf, rewriteRows, selectValuesFrom } from './columns.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';

@@ -5,7 +5,7 @@ import { inputError, TransientError } from '../../domain/errors.ts';
 import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../domain/limits.ts';
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
-import { isNestedDeeper } from '../../formats/json-nesting.ts';
+import { isNestedDeeper } from '../../formats/json-position.ts';
 import { wentAway } from '../gone-client.ts';
 import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
 import { environmentId } from './auth.ts';

@@ -6,9 +6,9 @@ import type { SourceOptions } from '../../domain/source.ts';
 import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { discardReceived } from '../../load/accept-load.ts';
-import { inflateGuard, type Sent } from '../../load/receive/inflate-guard.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
+import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
 import { readOptions, storeFile, type Upload, type Uploaded } from './upload.ts';
 

@@ -1,9 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
+import { inputError } from '../../domain/errors.ts';
 import { defuse, undoDefuse } from '../../domain/formula.ts';
-import { isRejectColumn, rejectRawKey } from '../../domain/reject.ts';
+import { MAX_AMENDED_ROWS } from '../../domain/limits.ts';
+import type { ChunkRange } from '../../domain/load.ts';
+import { isRejectColumn, type rejectColumns, rejectKey, rejectRawKey } from '../../domain/reject.ts';
+import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
+import { createLineScanner } from '../../formats/record-scanner.ts';
+import { CsvCells } from '../../mapping/csv-cells.ts';
+import { CsvChunk } from '../../mapping/csv-chunk.ts';
 import { isObject } from '../../mapping/json-object.ts';
 import { parseJsonText } from '../../mapping/json-text.ts';
+import { RecordIndex } from '../../mapping/rows.ts';
 import type { Database } from '../../postgres/database.ts';
 import {
   concludeClaims,
@@ -12,8 +20,8 @@ import {
   refuseAgain,
   releaseRecords,
 } from '../../postgres/stores/amendments.ts';
-import { RefusedCsv } from '../refused-csv.ts';
-import { csvCell, withoutReason } from '../rejects-text.ts';
+import type { ReceivedFile } from '../receive/receive.ts';
+import { csvCell, RefusedCsv, withoutReason } from '../rejects-text.ts';
 
 /** Refused records that are held at a time: each may have MAX_REJECT_RAW_BYTES. */
 const heldAtATime = 100;
@@ -93,4 +101,125 @@ function createReshaping(from: CsvHeader, to: CsvHeader): (raw: Buffer) => Buffe
     const again = kept.split(record);
     return again !== null && texts.every((text, at) => again[at]?.text === text) ? record : null;
   };
+}
+
+/** The refused rows that the records of a mended file replace. */
+export interface AmendedRows {
+  /** In the order of the file, in which they ascend. */
+  readonly rows: readonly number[];
+  /** The lines of the file on which the records start; `null` if nobody sent the file. */
+  readonly lines: readonly number[] | null;
+}
+
+export const rowColumn = 'sluice_row' satisfies (typeof rejectColumns)[number];
+
+/** Takes a record of a chunk: its line within the chunk, from 0, the row it names, and the text of `sluice_raw` if it has no other. */
+type NamedRow = (line: number, row: number | null, raw?: string) => void;
+
+/** A record that stands in `sluice_raw` alone. */
+export interface RawRecord {
+  readonly row: number;
+  readonly line: number;
+  readonly raw: string;
+}
+
+/**
+ * Reads the numbers of the refused rows from a file that was received: of CSV the column `sluice_row`, of NDJSON `sluice_reject.row`.
+ * They must ascend, as they do in the download: so no row comes twice, records of one key take effect in the order of the parent's
+ * file, and two senders never wait for each other.
+ * `checkRaw` gets the records of each chunk that stand in `sluice_raw` alone.
+ * @throws InputError `invalid_field` naming the line; `too_many_records`.
+ */
+export async function readAmendedRows(
+  files: Pick<FileStore, 'readRange'>,
+  { ref, header, chunks }: ReceivedFile,
+  checkRaw: (records: readonly RawRecord[]) => Promise<void>,
+): Promise<AmendedRows> {
+  const rows: number[] = [];
+  const lines: number[] = [];
+  const read = header === null ? readJsonRows : createCsvReader(header);
+  for (const chunk of chunks) {
+    if (chunk.oversized) throw unreadable(chunk.firstLine);
+    const bytes = await files.readRange(ref, chunk.byteStart, chunk.byteEnd);
+    const raws: RawRecord[] = [];
+    read(bytes, (lineInChunk, row, raw = '') => {
+      const line = chunk.firstLine + lineInChunk;
+      if (row === null) throw unreadable(line);
+      checkOrder(rows.at(-1) ?? 0, row, line);
+      rows.push(row);
+      lines.push(line);
+      if (raw !== '') raws.push({ row, line, raw });
+    });
+    await checkRaw(raws);
+    checkCount(chunk, rows.length);
+  }
+  return { rows, lines };
+}
+
+function checkOrder(before: number, row: number, line: number): void {
+  if (row > before) return;
+  const what = row === before ? `row ${row} comes twice` : `row ${row} comes after row ${before}`;
+  const message = `${what}: each refused row may come once, in the order of the download`;
+  throw inputError('invalid_field', message, `line ${line}`);
+}
+
+function checkCount({ firstRow, rowCount }: ChunkRange, found: number): void {
+  if (found !== firstRow - 1 + rowCount)
+    throw new Error(`${found} records were found in a file that has ${firstRow - 1 + rowCount} so far`);
+  if (found <= MAX_AMENDED_ROWS) return;
+  const message = `a mended file may have ${MAX_AMENDED_ROWS} records; send it in parts`;
+  throw inputError('too_many_records', message);
+}
+
+function unreadable(line: number): Error {
+  const message = `the record does not say which refused row it mends: keep ${rowColumn} (in NDJSON ${rejectKey}.row) as the download has it`;
+  return inputError('invalid_field', message, `line ${line}`);
+}
+
+function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) => void {
+  const column = header.columns.indexOf(rowColumn);
+  const rawColumn = header.columns.indexOf(rejectRawKey);
+  const own = [...header.columns.keys()].filter((at) => !isRejectColumn(header.columns[at] ?? ''));
+  const records = new RecordIndex();
+  const chunk = new CsvChunk(header, records);
+  const cells = new CsvCells(header.delimiter.charCodeAt(0), header.columns.length, true);
+  return (source, named) => {
+    records.reset();
+    chunk.index(source);
+    for (let record = 0; record < records.count; record++) {
+      const [start, end] = [chunk.starts[record] ?? 0, chunk.ends[record] ?? 0];
+      const isWhole = !chunk.problems.has(record);
+      const found = isWhole ? cells.find(chunk.bytes, start, end) : 0;
+      const text = found > column ? cells.text(chunk.bytes, column) : '';
+      const isRaw = rawColumn >= 0 && found > rawColumn && own.every((at) => cells.isEmpty(at));
+      const raw = isRaw ? cells.text(chunk.bytes, rawColumn) : '';
+      named(records.lines[record] ?? 0, readNumber(text.trim()), raw);
+    }
+  };
+}
+
+function readJsonRows(bytes: Buffer, named: NamedRow): void {
+  const scanner = createLineScanner();
+  let line = 0;
+  for (let start = 0; start < bytes.length; ) {
+    const end = scanner.next(bytes, start, bytes.length, true);
+    if (!scanner.blank) named(line, rowOf(bytes.toString('utf8', start, scanner.contentEnd)));
+    line += scanner.lines;
+    start = end;
+  }
+}
+
+function rowOf(record: string): number | null {
+  try {
+    const value: unknown = JSON.parse(record);
+    const reason = (value as Readonly<Record<string, unknown>> | null)?.[rejectKey];
+    const row = (reason as { readonly row?: unknown } | null | undefined)?.row;
+    return row === undefined ? null : readNumber(String(row));
+  } catch {
+    return null;
+  }
+}
+
+function readNumber(text: string): number | null {
+  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : null;
 }

@@ -1,8 +1,8 @@
 import { CAUSE_SAMPLES } from '../../domain/limits.ts';
 import type { Reject } from '../../domain/reject.ts';
+import { createValueReader, type RefusedSource } from './mend.ts';
 import type { Mending } from './mending.ts';
 import { type Proposal, proposeMends } from './proposals.ts';
-import { createValueReader, type RefusedSource } from './refused-values.ts';
 
 /** Refused records of a cause, and what would mend them. */
 export interface ExplainedCause {

@@ -9,8 +9,7 @@ import { markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { type ChunkReader, createChunkReader } from '../read-chunk.ts';
 import { RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
-import { CsvReadings, type Mend } from './mend.ts';
-import { columnOf, pathOf } from './refused-values.ts';
+import { CsvReadings, columnOf, type Mend, pathOf } from './mend.ts';
 
 /** A refused record as a mend leaves it. */
 export interface MendedRecord {

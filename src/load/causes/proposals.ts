@@ -1,10 +1,12 @@
 import { inputError } from '../../domain/errors.ts';
 import { CAUSE_SAMPLES } from '../../domain/limits.ts';
-import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
+import { type Reject, type RejectCode, readCauseId, writeCauseId } from '../../domain/reject.ts';
 import { likelyEncodings } from '../../formats/likely-encodings.ts';
 import type { Mend } from './mend.ts';
 import type { MendedRecord, Mending } from './mending.ts';
-import { findMend, mendsOf } from './mends.ts';
+import { mendsOfCsv } from './mends-of-csv.ts';
+import { mendsOfJson } from './mends-of-json.ts';
+import { mendsOfDates, mendsOfEncodings, mendsOfWords } from './mends-of-text.ts';
 import { readReplacementId } from './replacement.ts';
 
 /** A mend that would make records of a cause acceptable. */
@@ -109,4 +111,26 @@ export function readProposalId(id: string): { readonly cause: number | null; rea
     );
   }
   return { cause, mend };
+}
+
+/**
+ * All mends there are. What is missing from a record (an id that nobody wrote) or is too much of it (too deep, too long) is not
+ * mended, nor is what the database refuses.
+ */
+export const mends: readonly Mend[] = [
+  ...mendsOfWords,
+  ...mendsOfDates,
+  ...mendsOfCsv,
+  ...mendsOfJson,
+  ...mendsOfEncodings,
+];
+
+const byName: ReadonlyMap<string, Mend> = new Map(mends.map((mend) => [mend.name, mend]));
+
+export function mendsOf(code: RejectCode): readonly Mend[] {
+  return mends.filter((mend) => mend.codes.includes(code));
+}
+
+function findMend(name: string): Mend | null {
+  return byName.get(name) ?? null;
 }

@@ -15,14 +15,8 @@ import {
   shapeOf,
 } from '../../domain/reject.ts';
 import { isObject } from '../../mapping/json-object.ts';
-import { RefusedCsv } from '../refused-csv.ts';
-import {
-  createValueReader,
-  likelyKind,
-  otherName,
-  type RefusedSource,
-  type ValueReader,
-} from './refused-values.ts';
+import { RefusedCsv } from '../rejects-text.ts';
+import { createValueReader, likelyKind, otherName, type RefusedSource, type ValueReader } from './mend.ts';
 
 const maxKnownCauses = 1_000;
 /** Bytes at each end of a record that are looked at for its outline. */

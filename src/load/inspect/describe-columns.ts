@@ -1,7 +1,7 @@
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { isAutomaticProperty } from '../../domain/entity.ts';
 import type { ColumnPlan, EventFilePlan } from '../../mapping/column-plan.ts';
-import type { ValuesSummary } from './column-values.ts';
+import type { ValuesSummary } from './values.ts';
 
 /** What becomes of a column, or of a key that records have. */
 export interface InspectedColumn extends ValuesSummary {

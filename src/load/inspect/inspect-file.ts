@@ -14,9 +14,9 @@ import type { JsonObject } from '../../mapping/json-object.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { createChunkReader } from '../read-chunk.ts';
-import type { ReceivingStore } from '../receive/asides.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
+import type { ReceivingStore } from '../receive/unpack.ts';
 import {
   asGiven,
   type Chosen,
@@ -28,8 +28,15 @@ import {
   lacksId,
 } from './choose.ts';
 import { describeColumns, describeKeys, describeUnread, type InspectedColumn } from './describe-columns.ts';
-import { FileValues, NamedValues, parseObject, readValues, recordsWithin } from './file-values.ts';
-import { type StoredRecord, storedRecords } from './stored-records.ts';
+import {
+  FileValues,
+  NamedValues,
+  parseObject,
+  readValues,
+  recordsWithin,
+  type StoredRecord,
+  storedRecords,
+} from './values.ts';
 
 /** Bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;

@@ -21,14 +21,19 @@ import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Sniffed } from '../../formats/csv-sniff.ts';
 import { turn } from '../../yielding.ts';
-import { Asides, type ReceivingStore } from './asides.ts';
-import { type ConvertWhole, convertFile } from './convert.ts';
 import { type CsvBeginning, sniffBeginning } from './csv-opening.ts';
-import { type Decoded, decode } from './decode.ts';
+import { type Decoded, decode, storedText } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';
-import { storedText } from './rewrite.ts';
-import { type Archived, type UnpackHints, unpack } from './unpack.ts';
+import {
+  type Archived,
+  Asides,
+  type ConvertWhole,
+  convertFile,
+  type ReceivingStore,
+  type UnpackHints,
+  unpack,
+} from './unpack.ts';
 
 export interface ReceiveHints extends UnpackHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */

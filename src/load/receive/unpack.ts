@@ -1,15 +1,24 @@
 import { inputError } from '../../domain/errors.ts';
-import { MAX_GZIP_LAYERS, SNIFF_BYTES } from '../../domain/limits.ts';
+import {
+  FILE_TOUCH_MS,
+  INFLATE_RATIO_GRACE_BYTES,
+  MAX_GZIP_LAYERS,
+  MAX_INFLATE_RATIO,
+  READ_BYTES,
+  SNIFF_BYTES,
+} from '../../domain/limits.ts';
+import type { FileRef, FileStore } from '../../files/file-store.ts';
+import { avroToNdjson } from '../../formats/avro.ts';
+import type { Sniffed } from '../../formats/csv-sniff.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { type FormatHints, hasDataName, unsupported } from '../../formats/detect-format.ts';
-import type { WholeFile } from '../../formats/whole-file.ts';
-import { documentKind } from '../../formats/workbook.ts';
+import { parquetToNdjson } from '../../formats/parquet.ts';
+import type { ReadRange, WholeFile } from '../../formats/whole-file.ts';
+import { documentKind, openWorkbook } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
-import type { Asides } from './asides.ts';
-import { type ConvertWhole, textOf } from './convert.ts';
-import { inflateGuard, type Sent } from './inflate-guard.ts';
-import type { Intake } from './intake.ts';
-import { type Peeked, peek } from './peek.ts';
+import { type KeepAlive, keepAlive } from '../../poller.ts';
+import type { CsvBeginning } from './csv-opening.ts';
+import { type Intake, type Peeked, peek } from './intake.ts';
 
 /*
  * Unpacking: gzip, and ZIP archives with one file of data in them. A workbook is a ZIP archive too, of the parts of a document;
@@ -134,4 +143,155 @@ async function gunzipAll(sent: Peeked, guard: () => InflateGuard): Promise<Peeke
 
 function tooDeep(): Error {
   return inputError('unsupported_format', `The upload is packed more than ${MAX_GZIP_LAYERS} times over`);
+}
+
+/** A complete file that is not text and is converted to text. */
+export interface Conversion {
+  readonly format: 'avro' | 'parquet' | 'xlsx';
+  readonly bytes: number;
+  /** The sheet to read, for a workbook. */
+  readonly sheet: string | undefined;
+  /** The bytes that were sent for it, and the size that it may unpack to. */
+  readonly sentBytes: number;
+  readonly maxInflatedBytes: number;
+}
+
+/** An item of a conversion: first the sheet of a workbook, then its text, last the notes for the job. */
+export type Converted =
+  | { readonly sheet: string }
+  | { readonly text: Uint8Array }
+  | { readonly notes: readonly string[] };
+
+/** A stretch is a byte range of the file, without the byte at `end`. */
+export type Stretch = readonly [start: number, end: number];
+
+/** Converts a file, in this process or in a sandbox. */
+export type Convert = (
+  conversion: Conversion,
+  read: (stretch: Stretch) => Promise<Buffer>,
+  signal: AbortSignal,
+) => AsyncIterable<Converted>;
+
+/** Converts a whole file; what else must be known is known. */
+export type ConvertWhole = (
+  format: Conversion['format'],
+  file: WholeFile,
+  sheet?: string,
+) => AsyncIterable<Converted>;
+
+/** Yields the text that a file is converted to; `notes` receives the notes for the job. */
+export async function* textOf(converted: AsyncIterable<Converted>, notes: string[]): AsyncGenerator<Buffer> {
+  for await (const item of converted) {
+    if ('text' in item) yield Buffer.from(item.text.buffer, item.text.byteOffset, item.text.length);
+    else if ('notes' in item) notes.push(...item.notes);
+  }
+}
+
+/** Converts in this process. @throws InputError for a file that cannot be read; whatever `read` throws. */
+export async function* convertFile(
+  { format, bytes, sheet, sentBytes, maxInflatedBytes }: Conversion,
+  readStretch: (stretch: Stretch) => Promise<Buffer>,
+): AsyncGenerator<Converted> {
+  const read: ReadRange = (start, end) => readStretch([start, end]);
+  const notes: string[] = [];
+  switch (format) {
+    case 'avro':
+      for await (const text of avroToNdjson(inOrder(bytes, read), notes)) yield { text };
+      break;
+    case 'parquet':
+      for await (const text of parquetToNdjson({ bytes, read }, notes)) yield { text };
+      break;
+    case 'xlsx': {
+      const guard = inflateGuard({ receivedBytes: sentBytes }, maxInflatedBytes);
+      const archive = await ZipArchive.open({ bytes, read });
+      const opened = await openWorkbook({ archive, guard }, sheet, notes);
+      yield { sheet: opened.sheet };
+      for await (const text of opened.csv) yield { text };
+      break;
+    }
+    default:
+      return format satisfies never;
+  }
+  yield { notes };
+}
+
+async function* inOrder(bytes: number, read: ReadRange): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes; at += READ_BYTES) yield await read(at, Math.min(bytes, at + READ_BYTES));
+}
+
+/** The bytes that a sender has sent so far. */
+export interface Sent {
+  readonly receivedBytes: number;
+}
+
+/** Guards against uploads that unpack without end: it bounds the total size, and the growth over all layers. */
+export function inflateGuard(
+  sent: Sent,
+  maxInflatedBytes: number,
+  maxRatio = MAX_INFLATE_RATIO,
+): InflateGuard {
+  let inflated = 0;
+  return (bytes) => {
+    inflated += bytes;
+    if (inflated > maxInflatedBytes) {
+      throw inputError('payload_too_large', `The upload unpacks to more than ${maxInflatedBytes} bytes`);
+    }
+    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > sent.receivedBytes * maxRatio) {
+      const message = `The upload unpacks to more than ${maxRatio} times its size`;
+      throw inputError('payload_too_large', message);
+    }
+  };
+}
+
+/** Where a file is received into; what is kept aside for the time being goes there too. */
+export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
+  /** Says that the file is in use; false if it is gone. Missing where nothing is swept. */
+  readonly touch?: (ref: FileRef) => Promise<boolean>;
+  /** Converts files elsewhere; without it, they are converted in this process. */
+  readonly convert?: Convert;
+  /** Detects the dialect of a CSV elsewhere; without it, this process does. */
+  readonly sniff?: (sample: CsvBeginning, signal: AbortSignal) => Promise<Sniffed>;
+}
+
+/**
+ * Files that are read once they are whole (Parquet, Avro, ZIP), kept in the store meanwhile: as received files that no
+ * load has, so that the sweep finds them should the process be killed. They are touched until then, however long that takes.
+ */
+export class Asides {
+  readonly #store: ReceivingStore;
+  readonly #touchMs: number;
+  readonly #kept: { readonly ref: FileRef; readonly touching: KeepAlive | undefined }[] = [];
+
+  constructor(store: ReceivingStore, touchMs = FILE_TOUCH_MS) {
+    this.#store = store;
+    this.#touchMs = touchMs;
+  }
+
+  /** Throws what the source and the store throw, and leaves nothing then. */
+  async keep(source: AsyncIterable<Buffer>): Promise<WholeFile> {
+    const writer = await this.#store.create();
+    let bytes = 0;
+    try {
+      for await (const piece of source) {
+        await writer.write(piece);
+        bytes += piece.length;
+      }
+      await writer.commit();
+    } catch (error) {
+      await writer.discard();
+      throw error;
+    }
+    const { ref } = writer;
+    const { touch } = this.#store;
+    this.#kept.push({ ref, touching: touch && keepAlive(this.#touchMs, () => touch(ref)) });
+    return { bytes, read: (start, end) => this.#store.readRange(ref, start, end) };
+  }
+
+  /** To be called once nobody reads them any more. */
+  async removeAll(): Promise<void> {
+    for (const { ref, touching } of this.#kept.splice(0)) {
+      touching?.stop();
+      await this.#store.remove(ref);
+    }
+  }
 }

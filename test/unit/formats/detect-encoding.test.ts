@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readCodePage } from '../../../src/formats/code-page.ts';
 import { findEncoding } from '../../../src/formats/detect-encoding.ts';
+import { readCodePage } from '../../../src/formats/text-encoding.ts';
 
 /** Text in a code page. */
 function encode(text: string, encoding: string): Buffer {

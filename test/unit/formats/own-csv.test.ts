@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { exportHeader } from '../../../src/formats/own-csv.ts';
+import { exportHeader } from '../../../src/formats/csv-text.ts';
 import { hazardousText } from '../../support/formulas.ts';
 import { openCsv } from './open-csv.ts';
 

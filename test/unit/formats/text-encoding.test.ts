@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readCodePage } from '../../../src/formats/code-page.ts';
-import { encodingOfLabel, markedEncoding, toUtf8 } from '../../../src/formats/text-encoding.ts';
+import { encodingOfLabel, markedEncoding, readCodePage, toUtf8 } from '../../../src/formats/text-encoding.ts';
 import { bytewise, collect, inPieces } from './in-pieces.ts';
 
 function utf16(text: string, bigEndian: boolean): Buffer {

@@ -4,8 +4,8 @@ import { type CsvDialect, plainDialect } from '../../../src/formats/csv-dialect.
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { CellTable } from '../../../src/formats/csv-plain.ts';
 import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
-import { EditedCsv } from '../../../src/load/amend/edited-csv.ts';
-import { RefusedCsv } from '../../../src/load/refused-csv.ts';
+import { EditedCsv } from '../../../src/load/amend/receive-edits.ts';
+import { RefusedCsv } from '../../../src/load/rejects-text.ts';
 
 const columns = ['user_id', 'name', 'plan', 'note'];
 const rfc = plainDialect({ delimiter: ',' });

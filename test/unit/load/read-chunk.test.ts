@@ -9,8 +9,8 @@ import { sourceOf } from './causes/refuse.ts';
 async function countTurns(format: StoredFormat, text: string): Promise<number> {
   const bytes = Buffer.from(text);
   const index = new RecordIndex(format, CHUNK_BYTES, 0);
-  index.add(bytes);
-  index.end();
+  for (const _ of index.add(bytes));
+  for (const _ of index.end());
   const reader = createChunkReader(sourceOf(index.header), {
     readRange: async (_, start, end) => bytes.subarray(start, end),
   });

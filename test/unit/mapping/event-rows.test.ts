@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import { recordKinds } from '../../../src/domain/entity.ts';
 import { defuse } from '../../../src/domain/formula.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
-import { exportHeader } from '../../../src/formats/own-csv.ts';
+import { exportHeader } from '../../../src/formats/csv-text.ts';
 import { type EventFilePlan, isEventFile, planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
 import { splitUrl } from '../../../src/mapping/event-record.ts';

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
 import { CsvReadings } from '../../../../src/load/causes/mend.ts';
-import { mends, mendsOf } from '../../../../src/load/causes/mends.ts';
-import { repairJson } from '../../../../src/load/causes/repair-json.ts';
+import { repairJson } from '../../../../src/load/causes/mends-of-json.ts';
+import { mends, mendsOf } from '../../../../src/load/causes/proposals.ts';
 import {
   readReplacementId,
   replacementMend,

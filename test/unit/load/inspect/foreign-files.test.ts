@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readColumnMap } from '../../../../src/domain/column-map.ts';
 import type { Preset } from '../../../../src/domain/load.ts';
-import { explainRefusals } from '../../../../src/load/explain-refusals.ts';
+import { explainRefusals } from '../../../../src/load/rejects.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 
 const at = '2026-03-04T05:06:07Z';

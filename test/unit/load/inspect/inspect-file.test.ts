@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
 import type { Reject } from '../../../../src/domain/reject.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
-import { explainRefusals } from '../../../../src/load/explain-refusals.ts';
 import {
   INSPECTED_BYTES,
   type Inspection,
   inspectFile,
   look,
 } from '../../../../src/load/inspect/inspect-file.ts';
+import { explainRefusals } from '../../../../src/load/rejects.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 
 let folder: string;

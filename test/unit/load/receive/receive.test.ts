@@ -10,7 +10,7 @@ import { InputError, TransientError } from '../../../../src/domain/errors.ts';
 import type { SourceOptions } from '../../../../src/domain/source.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
-import { readCodePage } from '../../../../src/formats/code-page.ts';
+import { readCodePage } from '../../../../src/formats/text-encoding.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
 import { avroOf, parquetOf } from '../../../support/columnar-file.ts';

@@ -1,4 +1,106 @@
-import type { Mend } from './mend.ts';
+import { isUtf8 } from 'node:buffer';
+import { undoDefuse } from '../../domain/formula.ts';
+import { isNullWord } from '../../domain/reject.ts';
+import { likelyKind, type Mend } from './mend.ts';
+
+/** White space, and characters that nobody sees. */
+const unseen = /[\s\u200b-\u200f\u2060\ufeff]/;
+
+/** Removes hidden characters at both ends, from the outside in: an expression that ends with `+$` would start again at every blank inside. */
+function trimUnseen(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && unseen.test(text.charAt(start))) start++;
+  while (start < end && unseen.test(text.charAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+export const mendsOfWords: readonly Mend[] = [
+  {
+    name: 'trim',
+    sentence: 'read without the blanks around it',
+    codes: ['invalid_date', 'unknown_event_type', 'unexpected_event_row'],
+    value: (text) => {
+      const trimmed = trimUnseen(text);
+      return trimmed === text || trimmed === '' ? null : trimmed;
+    },
+  },
+  {
+    name: 'no-value',
+    sentence: 'read as no value',
+    codes: ['invalid_date', 'invalid_type', 'invalid_json'],
+    value: (text) => (isNullWord(text) || (text !== '' && text.trim() === '') ? '' : null),
+    json: (value) => (value === '' ? null : undefined),
+  },
+  {
+    name: 'known-kind',
+    sentence: 'read as the kind of record of that name',
+    codes: ['unknown_event_type', 'unexpected_event_row'],
+    value: (text) => {
+      const kind = likelyKind(text);
+      return kind === text ? null : kind;
+    },
+  },
+  {
+    name: 'apostrophes-removed',
+    sentence: 'read without the apostrophes before formulas',
+    codes: ['unclear_apostrophe'],
+    cells: (raw, readings) => readings.own(raw)?.map(undoDefuse) ?? null,
+  },
+  {
+    name: 'apostrophes-kept',
+    sentence: 'read with the apostrophes before formulas as part of the values',
+    codes: ['unclear_apostrophe'],
+    cells: (raw, readings) => readings.own(raw),
+  },
+  {
+    name: 'no-nul',
+    sentence: 'read without the characters U+0000 in it',
+    codes: ['nul_character'],
+    json: (value) =>
+      typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '') : undefined,
+    bytes: (raw) => (raw.includes(0) ? raw.toString('utf8').replaceAll('\0', '') : null),
+  },
+];
+
+/* Bytes that are not UTF-8, read in a code page of one byte a character: what they mean is then sure if the code page is. */
+
+/** What `likelyEncodings` may name, of those; in the others letters may look like UTF-8. */
+const codePages = [
+  'windows-1252',
+  'windows-1250',
+  'windows-1251',
+  'windows-1253',
+  'windows-1254',
+  'windows-1255',
+  'windows-1256',
+  'windows-1257',
+  'windows-874',
+  'iso-8859-2',
+  'iso-8859-15',
+  'koi8-r',
+  'macintosh',
+] as const;
+
+/** A character of UTF-8 beyond ASCII, in a byte string. */
+const utf8Character = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/;
+/** Control characters that no text has, and those that stand for no byte. */
+const noText = /[\u0080-\u009f\ufffd]/;
+
+function readIn(encoding: string): (raw: Buffer) => string | null {
+  return (raw) => {
+    // Where some of it is UTF-8, two programs wrote it: read whole in either, it would be wrong.
+    if (isUtf8(raw) || utf8Character.test(raw.toString('latin1'))) return null;
+    const text = new TextDecoder(encoding).decode(raw);
+    return noText.test(text) ? null : text;
+  };
+}
+
+export const mendsOfEncodings: readonly Mend[] = codePages.map((encoding) => ({
+  name: encoding,
+  sentence: `read in ${encoding}`,
+  codes: ['invalid_utf8'],
+  bytes: readIn(encoding),
+}));
 
 /* Times that are written otherwise than ISO 8601 has them. Years of two digits are of this century: no record is older. */
 

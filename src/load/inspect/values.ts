@@ -1,0 +1,287 @@
+import { type DataType, dataTypeOf } from '../../domain/data-type.ts';
+import { type Entity, entities, idColumn, type RecordKind } from '../../domain/entity.ts';
+import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
+import { marksOf } from '../../formats/csv-dialect.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { CellTable } from '../../formats/csv-plain.ts';
+import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { isObject, type JsonObject } from '../../mapping/json-object.ts';
+import { unescapeCopy } from '../../mapping/json-text.ts';
+import { UNCOUNTED } from '../../mapping/row-buffer.ts';
+import type { Rows } from '../../mapping/rows.ts';
+import { kindOfEntity } from '../merge-rows.ts';
+import type { ReceivedFile } from '../receive/receive.ts';
+import type { ReceivingStore } from '../receive/unpack.ts';
+
+/** Values that an inspection reads, at most: of a wide file fewer records. */
+const INSPECTED_VALUES = 250_000;
+
+/** Returns how many records with that many columns are inspected; at least `least`. */
+export function recordsWithin(columns: number, least: number): number {
+  return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
+}
+
+/** Values by the name of their column or key. */
+export class NamedValues {
+  readonly #values = new Map<string, ColumnValues>();
+
+  /** In the order in which they were first seen. */
+  get names(): readonly string[] {
+    return [...this.#values.keys()];
+  }
+
+  add(name: string, value: unknown): void {
+    let values = this.#values.get(name);
+    if (values === undefined) {
+      values = new ColumnValues();
+      this.#values.set(name, values);
+    }
+    values.add(value);
+  }
+
+  summaryOf(name: string): ValuesSummary {
+    return (this.#values.get(name) ?? new ColumnValues()).summary();
+  }
+}
+
+/** The values of a file as they stand in it, before any mapping. */
+export class FileValues extends NamedValues {
+  /** Records that were looked at. */
+  records = 0;
+}
+
+/** Reads at most `count` records from the start of a received file. Malformed ones are skipped. */
+export async function readValues(
+  store: Pick<ReceivingStore, 'readRange'>,
+  { ref, chunks, header, isWhole }: ReceivedFile,
+  count: number,
+): Promise<FileValues> {
+  const values = new FileValues();
+  for (const chunk of chunks) {
+    if (values.records >= count || chunk.oversized) break;
+    const bytes = await store.readRange(ref, chunk.byteStart, chunk.byteEnd);
+    // The last record of a beginning may be cut.
+    const isEnded = isWhole || chunk !== chunks.at(-1);
+    if (header === null) addObjects(values, bytes, isEnded, count);
+    else addCells(values, bytes, isEnded, header, count);
+  }
+  return values;
+}
+
+function addCells(
+  values: FileValues,
+  bytes: Buffer,
+  isEnded: boolean,
+  header: CsvHeader,
+  count: number,
+): void {
+  const { columns } = header;
+  const nulls = new Set(header.dialect?.nulls);
+  const table = new CellTable();
+  const marks = marksOf(header);
+  const scanner = createCsvScanner(marks, undefined, table);
+  for (let at = 0; at < bytes.length && values.records < count; ) {
+    const next = scanner.next(bytes, at, bytes.length, isEnded);
+    if (next < 0) break;
+    at = next;
+    if (scanner.blank || scanner.problem !== null) continue;
+    const cells = table.texts(bytes, marks).slice(0, columns.length);
+    values.records++;
+    for (const [index, cell] of cells.entries()) {
+      if (cell.trim() !== '' && !nulls.has(cell)) values.add(columns[index] ?? '', cell);
+    }
+  }
+}
+
+function addObjects(values: FileValues, bytes: Buffer, isEnded: boolean, count: number): void {
+  for (let at = 0; at < bytes.length && values.records < count; ) {
+    const stop = bytes.indexOf('\n', at);
+    if (stop === -1 && !isEnded) break;
+    const end = stop === -1 ? bytes.length : stop;
+    const record = parseObject(bytes.toString('utf8', at, end));
+    at = end + 1;
+    if (record === null) continue;
+    values.records++;
+    for (const [name, value] of Object.entries(record)) values.add(name, value);
+  }
+}
+
+/** Returns `null` for anything but a JSON object. */
+export function parseObject(line: string): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** `mixed`: values of several types. */
+type ValueType = DataType | 'array' | 'object' | 'mixed';
+
+/** What the values of one column are like, among the records that would be stored. */
+export interface ValuesSummary {
+  /** Null where there is no value. */
+  readonly type: ValueType | null;
+  /** Records that have a value. */
+  readonly filled: number;
+  /** Values that differ. */
+  readonly distinct: number;
+  /** The first of them. */
+  readonly samples: readonly unknown[];
+  /** Those that come most often, the most frequent first. */
+  readonly frequent: readonly CountedValue[];
+}
+
+interface CountedValue {
+  readonly value: unknown;
+  readonly count: number;
+}
+
+/** The values of one column, record after record. */
+class ColumnValues {
+  readonly #counts = new Map<string, number>();
+  readonly #samples: unknown[] = [];
+  #type: ValueType | null = null;
+  #filled = 0;
+
+  /** Null and undefined are no values. */
+  add(value: unknown): void {
+    const type = typeOf(value);
+    if (type === null) return;
+    this.#filled++;
+    this.#type = this.#type === null || this.#type === type ? type : 'mixed';
+    const text = typeof value === 'string' ? `"${value}` : JSON.stringify(value);
+    const count = this.#counts.get(text) ?? 0;
+    this.#counts.set(text, count + 1);
+    if (count === 0 && this.#samples.length < SHOWN_SAMPLES) this.#samples.push(value);
+  }
+
+  summary(): ValuesSummary {
+    const frequent = [...this.#counts]
+      .sort(([, a], [, b]) => b - a)
+      .slice(0, SHOWN_FREQUENT)
+      .map(([text, count]) => ({ value: readKey(text), count }));
+    const distinct = this.#counts.size;
+    return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent };
+  }
+}
+
+/** Reads a kept value: a text is kept behind a quote, any other value as JSON. */
+function readKey(text: string): unknown {
+  return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
+}
+
+function typeOf(value: unknown): ValueType | null {
+  if (Array.isArray(value)) return 'array';
+  return typeof value === 'object' && value !== null ? 'object' : dataTypeOf(value);
+}
+
+/** A record as it would be stored. */
+export interface StoredRecord {
+  /** Its number within the chunk, from 0. */
+  readonly record: number;
+  readonly kind: RecordKind;
+  /** By column of the table. A company of null: the user leaves it. What the record leaves alone is absent. */
+  readonly fields: Readonly<Record<string, string | null>>;
+  /** A null removes the property. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Returns the first `count` records that a chunk's rows stand for, in file order, read from the very text that COPY would get.
+ */
+export function storedRecords(rows: Rows, count: number): StoredRecord[] {
+  const profiles = rows.dated.rows > 0 ? datedRecords(rows, count) : profileRecords(rows, count);
+  return [...profiles, ...eventRecords(rows, count)].sort((a, b) => a.record - b.record);
+}
+
+function profileRecords(rows: Rows, count: number): StoredRecord[] {
+  return entities.flatMap((entity) => {
+    const buffer = rows[entity];
+    return rowsBelow(count, buffer).flatMap((row) => {
+      const [key, properties, company, , flags] = cellsOf(buffer.text([[row]]));
+      return profile(entity, { record: buffer.recordOf(row), key, properties, company, flags });
+    });
+  });
+}
+
+function datedRecords({ dated }: Rows, count: number): StoredRecord[] {
+  return entities.flatMap((entity) =>
+    splitLines(dated[entity].text()).flatMap((line) => {
+      const [key, record, at, properties, company, flags] = cellsOf(line);
+      if (Number(record) >= count) return [];
+      return profile(entity, { record: Number(record), key, at, properties, company, flags });
+    }),
+  );
+}
+
+type Cell = string | null | undefined;
+
+interface ProfileCells {
+  readonly record: number;
+  readonly key: Cell;
+  readonly at?: Cell;
+  readonly properties: Cell;
+  readonly company: Cell;
+  readonly flags: Cell;
+}
+
+function profile(entity: Entity, cells: ProfileCells): StoredRecord[] {
+  const { record, key, at, properties, company, flags } = cells;
+  if ((Number(flags) & UNCOUNTED) !== 0) return [];
+  const fields = {
+    [idColumn[entity]]: key ?? null,
+    // An empty company is none: the user leaves it.
+    ...(typeof company === 'string' && { company_id: company === '' ? null : company }),
+    ...(typeof at === 'string' && { inserted_at: at }),
+  };
+  return [{ record, kind: kindOfEntity[entity], fields, metadata: metadataOf(properties) }];
+}
+
+function eventRecords({ events }: Rows, count: number): StoredRecord[] {
+  return rowsBelow(count, events).map((row) => {
+    const [, user_id, event_id, , event_name, company_id, source, inserted_at, properties] = cellsOf(
+      events.line(row),
+    );
+    const all = { event_id, event_name, user_id, company_id, source, inserted_at };
+    const fields = Object.fromEntries(
+      Object.entries(all).filter((field): field is [string, string] => typeof field[1] === 'string'),
+    );
+    return {
+      record: events.recordOf(row),
+      kind: events.kindOf(row),
+      fields,
+      metadata: metadataOf(properties),
+    };
+  });
+}
+
+function metadataOf(properties: Cell): Record<string, unknown> {
+  return JSON.parse(properties ?? '{}') as Record<string, unknown>;
+}
+
+/** The cells of a line of COPY text; null where there is no value. */
+function cellsOf(line: Buffer): (string | null)[] {
+  const text = line.toString('utf8').replace(/\n$/, '');
+  return text.split('\t').map((cell) => (cell === '\\N' ? null : unescapeCopy(cell)));
+}
+
+function splitLines(text: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0; start < text.length; ) {
+    const end = text.indexOf(0x0a, start) + 1;
+    lines.push(text.subarray(start, end));
+    start = end;
+  }
+  return lines;
+}
+
+/** Returns the rows of the first `count` records. */
+function rowsBelow(
+  count: number,
+  buffer: { readonly rows: number; recordOf(row: number): number },
+): number[] {
+  const all = Array.from({ length: buffer.rows }, (_, row) => row);
+  return all.filter((row) => buffer.recordOf(row) < count);
+}
