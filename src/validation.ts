@@ -1,6 +1,6 @@
 /*
- * What callers send is held to TypeBox schemas, the same that document it. A schema also carries how a refusal is worded
- * (`worded`), so that one mapper makes the problems of the error record from whatever a schema finds, all at once.
+ * Requests are held to the TypeBox schemas that document them. A schema also carries the wording of its refusals (`worded`), so that one
+ * mapper makes all problems of the error record from the errors that a schema finds.
  *
  * TypeBox's own compiler, and not the ajv that Fastify brings: it compiles the schema of a body in 3 ms instead of 34, checks it in
  * 0.1 µs instead of 0.2, and its errors name the schema that they come from. Making errors takes it some microseconds.
@@ -13,38 +13,38 @@ import { Settings } from 'typebox/system';
 import { type ErrorCode, InputError, type Problem } from './domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from './domain/limits.ts';
 
-/** What a refusal says of a value that does not fit. */
+/** The words of a refusal. */
 export interface Wording {
   readonly message: string;
-  /** By default `invalid_field`. */
+  /** Defaults to `invalid_field`. */
   readonly code?: ErrorCode;
-  /** By default where the value stands, as `users[3].user_id`. */
+  /** Defaults to the place of the value, such as `users[3].user_id`. */
   readonly details?: string;
 }
 
 export interface Refusal {
-  /** Of the value itself, by the keyword that it fails. Without it the schema around it is asked. */
+  /** The wording for a value, by the keyword that it fails. Without it, the schema around it is asked. */
   readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
-  /** Of an object: what is said of a member that it does not have. */
+  /** The message about a member that an object must not have. */
   readonly unknown?: (name: string, known: readonly string[]) => string;
-  /** Whatever is wrong below is one problem, in the words of `says`. */
+  /** Reports whatever is wrong below as one problem, in the words of `says`. */
   readonly whole?: true;
 }
 
 const refusalKey = Symbol('refusal');
 
-/** Says how a refusal of this schema is worded; changes and returns the schema. */
+/** Sets the wording of refusals by this schema. Changes and returns the schema. */
 export function worded<T extends TSchema>(schema: T, refusal: Refusal | string): T {
   const value = typeof refusal === 'string' ? { says: { message: refusal } } : refusal;
   return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
 }
 
-/** Whether it is said how the schema is refused. */
+/** Tells whether the schema has a wording of its own. */
 export function hasWording(schema: TSchema): boolean {
   return refusalOf(schema)?.says !== undefined;
 }
 
-/** A text that also keeps a rule which no schema can say: the sentence of what is wrong with it, or null. */
+/** Adds a rule that no schema can express. It returns a sentence about what is wrong, or `null`. */
 export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) => string | null) {
   return Type.Refine(
     schema,
@@ -55,14 +55,14 @@ export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) 
 
 const validators = new WeakMap<TSchema, Validator>();
 
-/** What finds that a value does not fit a schema, and why; compiled when it is first needed. */
+/** Returns the validator of a schema, which is compiled when it is first needed. */
 export function validatorOf(schema: TSchema): Validator {
   const known = validators.get(schema) ?? (Compile(schema) as unknown as Validator);
   validators.set(schema, known);
   return known;
 }
 
-/** What is wrong with a value by a schema. */
+/** Returns a function that lists what is wrong with a value. */
 export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
   return (value) => {
     const validator = validatorOf(schema);
@@ -70,18 +70,18 @@ export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
   };
 }
 
-/** Errors that are looked for: an item of a list may have some for each problem. Ten thousand items of them would take seconds. */
+/** The most errors that are looked for. An item of a list may have several for each problem, and ten thousand items would take seconds. */
 const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 
 function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
   const errors = listErrors(compiled, value, maxErrors);
   if (errors.length < maxErrors) return errors;
-  // What is said of the variants of a union counts when it is complete.
+  // The errors of a union's variants count only if they are complete.
   const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
   return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
 }
 
-/** Why a value does not fit, in the order of the schema: the first `most` errors. */
+/** Lists the first `most` errors of a value, in the order of the schema. */
 export function listErrors(validator: Validator, value: unknown, most: number): SchemaError[] {
   // The library has one bound for the whole process, and no other way to say it.
   const { maxErrors: before } = Settings.Get();
@@ -111,7 +111,7 @@ function readErrors(root: TSchema, errors: readonly SchemaError[], value: unknow
     .map(({ problem }) => problem);
 }
 
-/** Of an object: what it must not have before what it lacks. */
+/** Sorts the errors of an object: members that it must not have before members that it lacks. */
 function inOrder(errors: readonly SchemaError[]): SchemaError[] {
   const ordered: SchemaError[] = [];
   let missing: SchemaError | null = null;
@@ -127,8 +127,8 @@ function inOrder(errors: readonly SchemaError[]): SchemaError[] {
 }
 
 /**
- * A value that fits no variant of a union failed each of them: what counts is why it is not the variant of its own type, or, where
- * there is none, that it is no variant at all. The errors of the variants stand before that of their union.
+ * A value that fits no variant of a union failed each of them. Only the errors of the variant of its own type count or, if there is none,
+ * the error of the union. The errors of the variants stand before that of their union.
  */
 function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
   const chosen: SchemaError[] = [];
@@ -167,7 +167,7 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): Found {
       return { place: `${instancePath}/${name}`, problem };
     });
   }
-  // Each of the members that it counts has an error of its own.
+  // Each of those members has an error of its own.
   if (keyword === 'additionalProperties') return [];
   if (keyword === 'boolean') {
     const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };
@@ -182,7 +182,7 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): Found {
   return [{ place: instancePath, problem: toProblem(reason, value, keyword, keys) }];
 }
 
-/** Of the schema, or of the nearest one around it that has one. */
+/** Returns the wording of the schema, or of the nearest schema around it that has one. */
 function findWording(
   root: TSchema,
   path: readonly string[],
@@ -202,7 +202,7 @@ function toProblem(says: Refusal['says'], value: unknown, keyword: string, keys:
   return { code, message, details };
 }
 
-/** `users[3].user_id`. */
+/** Writes a place as `users[3].user_id`. */
 function pathText(keys: readonly string[]): string {
   return keys.reduce((path, key) => {
     const name = key.slice(0, 100).toWellFormed();
@@ -215,7 +215,7 @@ function refusalOf(schema: unknown): Refusal | undefined {
   return (schema as { readonly [refusalKey]?: Refusal } | undefined)?.[refusalKey];
 }
 
-/** What a JSON pointer goes through. */
+/** Returns the keys of a JSON pointer. */
 export function keysOf(pointer: string): string[] {
   return pointer
     .split('/')
@@ -223,14 +223,14 @@ export function keysOf(pointer: string): string[] {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** What keys and indexes lead to. */
+/** Returns the value that keys and indexes lead to. */
 export function follow(value: unknown, keys: readonly (string | number)[]): unknown {
   return keys.reduce((at, key) => (at as Readonly<Record<string, unknown>> | null | undefined)?.[key], value);
 }
 
 const utf8 = new TextEncoder();
 
-/** Why a text cannot be what an id, a key or a pattern is compared with; null: it can. */
+/** Returns why a text cannot be compared with IDs, keys or patterns, or `null` if it can. */
 export function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';
   if (utf8.encode(text).length > maxBytes) return `is longer than ${maxBytes} bytes`;

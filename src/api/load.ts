@@ -66,7 +66,7 @@ const tallyByKind = Type.Object(
   },
 );
 
-/** How many records have each reject code. */
+/** Numbers of records by reject code. */
 export const rejectsByCode = (description: string, ...examples: object[]) =>
   Type.Object(
     {},

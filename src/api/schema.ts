@@ -65,7 +65,6 @@ export const choice = <const T extends string>(
   ...examples: T[]
 ) => Type.Enum([...choices], { type: 'string', ...described(description, examples) });
 
-/** One of the choices, or null. */
 export const choiceOrNull = <const T extends string>(
   choices: readonly T[],
   description: string,

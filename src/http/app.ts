@@ -87,7 +87,7 @@ const routes = [
   ...deletionRoutes,
 ];
 
-/** How often Node looks for overdue heads of requests, at least. */
+/** The longest time between two checks for overdue heads of requests. */
 const headsCheckMs = 5_000;
 /** Longer than the idle time of common load balancers, so that they are the ones who close. */
 const keepAliveTimeoutMs = 75_000;

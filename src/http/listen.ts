@@ -7,28 +7,29 @@ import type { System } from '../context.ts';
 import type { ServerState } from './plugins/load-shedding.ts';
 
 interface OpenConnections {
-  /** From now on every answer is the last of its connection, and says so: whoever keeps connections goes elsewhere. */
+  /** Makes every answer the last of its connection, and says so, so that clients that keep connections go elsewhere. */
   endWithAnswers(): void;
-  /** Closes those without a request, now and as they come; the others close with their answer, which says so. */
+  /** Closes connections without a request, now and as they come. The others close with their answer, which says so. */
   closeIdle(): void;
-  /** Of a connection beyond the bound, on which nothing but what is always served is answered. */
+  /** Tells whether a connection exceeds the bound. Only the routes that are always served answer on it. */
   isBeyond(socket: Socket): boolean;
 }
 
-/** Connections beyond the bound, so that whoever watches the process is still answered, and the others learn why not. */
+/** The number of connections beyond the bound, so that those who watch the process are still answered, and others learn why not. */
 const reserve = 32;
 
 /**
  * Node closes connections that wait for their next request, but not those that never had one, which pools and browsers
  * open in advance: a stop would wait for them until their headers are overdue.
  *
- * With `most` of them open, a new one takes the place of the one that has waited longest for a request, or for the rest of
- * one's head. While all have requests under way, new ones are let in to be refused: so many that refusing costs little.
+ * With `most` connections open, a new one takes the place of the one that has waited longest for a request, or for the rest of its
+ * head. While all have requests under way, new ones are let in to be refused: so many that refusing costs little.
  */
 function trackConnections(server: Server, most: number): OpenConnections {
   const open = new Map<Socket, Set<ServerResponse>>();
-  /** Those without a request, the longest without first; of those beyond the bound all. */
+  /** Connections without a request, the longest without first. */
   const idle = new Set<Socket>();
+  /** All connections beyond the bound. */
   const beyond = new Set<Socket>();
   let leaving = false;
   let stopping = false;
@@ -57,14 +58,14 @@ function trackConnections(server: Server, most: number): OpenConnections {
     if (!beyond.has(socket)) idle.add(socket);
     socket.once('close', () => forget(socket));
   });
-  // One function for all answers: a closure for each, and its wrapper, would be most of what this costs a request.
+  // All answers share one function: a closure for each would be most of what this costs a request.
   function onClosed(this: ServerResponse): void {
     const { socket } = this.req;
     const owed = open.get(socket);
     if (owed === undefined) return;
     owed.delete(this);
     if (owed.size > 0) return;
-    // What of the answer is still on its way out is sent first.
+    // The rest of the answer is sent first.
     if (stopping) socket.destroySoon();
     else if (!beyond.has(socket)) idle.add(socket);
   }
@@ -92,13 +93,13 @@ function trackConnections(server: Server, most: number): OpenConnections {
   };
 }
 
-/** As many connections as are wanted, and no more than half of the descriptors that this process may open. */
+/** Bounds the wanted number of connections by half of the descriptors that this process may open. */
 function boundConnections(wanted: number): number {
   const descriptors = openFilesLimit();
   return descriptors === null ? wanted : Math.max(1, Math.min(wanted, Math.floor(descriptors / 2) - reserve));
 }
 
-/** Null where the system does not say, or sets none. */
+/** Returns `null` if the operating system sets no limit, or does not say. */
 function openFilesLimit(): number | null {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
@@ -109,21 +110,21 @@ function openFilesLimit(): number | null {
 }
 
 export interface HttpServer {
-  /** `http://host:port`, as it can be called from this machine. */
+  /** The address at which this machine can call the server: `http://host:port`. */
   readonly address: string;
   /**
-   * Says at /health/ready that it is about to stop, and goes on serving for `drainMs`, so that load balancers notice in
-   * time to send no more.
+   * Announces at /health/ready that the server is about to stop, and serves for another `drainMs`, so that load balancers notice in
+   * time.
    */
   drain(): Promise<void>;
-  /** Takes no more connections, finishes the requests in flight, and after `shutdownMs` cuts those left. */
+  /** Takes no more connections, finishes the requests in flight, and cuts those that are left after `shutdownMs`. */
   stop(): Promise<void>;
 }
 
 /** Listens on the host and port of the configuration. */
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
-  // Routes and their schemas take a while to load: only those who serve wait for it, not every command.
+  // Routes and their schemas take a while to load: only commands that serve wait for it.
   const { createApp } = await import('./app.ts');
   const state: ServerState = { closing: false };
   const app = createApp(system, state);
@@ -159,7 +160,7 @@ async function stopApp(
     app.server.closeAllConnections();
   }, config.shutdownMs);
   try {
-    // They would never end by themselves; whoever watches comes back, to another server.
+    // Streams never end by themselves. Their clients come back, to another server.
     live.stop();
     const closed = app.close();
     connections.closeIdle();
@@ -172,7 +173,7 @@ async function stopApp(
 function addressOf(app: FastifyInstance, host: string): string {
   const bound = app.server.address();
   if (bound === null || typeof bound === 'string') throw new Error('the server has no address');
-  // "Every interface" is no address to call.
+  // The address of all interfaces cannot be called.
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${bound.port}`;
 }

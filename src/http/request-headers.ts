@@ -44,29 +44,29 @@ export const bodyHeaders = {
 
 /** Media types that mean JSON. */
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
-/** What clients that set no type send: `curl -d`, `fetch` with a text, browsers that send as they leave. */
+/** Media types of clients that set none: `curl -d`, `fetch` with a text, browsers that send as they leave. */
 const unsaidTypes: ReadonlySet<string> = new Set([
   'application/x-www-form-urlencoded',
   'application/octet-stream',
   'text/plain',
 ]);
 
-/** In lower case, without parameters; empty if there is none. */
+/** Returns the media type in lower case, without parameters; empty if there is none. */
 export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Whether a media type, as `mediaTypeOf` gives it, means JSON; having none does too. */
+/** Tells whether a media type, as `mediaTypeOf` returns it, means JSON. An empty one does too. */
 export function meansJson(mediaType: string): boolean {
   return jsonTypes.test(mediaType);
 }
 
-/** Whether it is a media type that clients send which set none: it says nothing of the body. */
+/** Tells whether the client that sent this media type set none itself. It then says nothing about the body. */
 export function isUnsaid(mediaType: string): boolean {
   return unsaidTypes.has(mediaType);
 }
 
-/** Whether a body comes as gzip. @throws InputError `unsupported_media_type`. */
+/** Tells whether a body is gzipped. @throws InputError `unsupported_media_type`. */
 export function readEncoding(header: string | undefined): boolean {
   const encoding = header?.trim().toLowerCase() ?? '';
   if (encoding === 'gzip' || encoding === 'x-gzip') return true;
@@ -78,12 +78,11 @@ export function readEncoding(header: string | undefined): boolean {
   );
 }
 
-/** The header, which the schema has let through. */
 export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
-/** The request's Idempotency-Key with what it stands for: this body at this route. Null without the header. */
+/** Returns the Idempotency-Key with a digest of this body at this route, or `null` without the header. */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
   const key = idempotencyKeyOf(request);
   if (key === null) return null;
@@ -91,7 +90,7 @@ export function readIdempotency(request: FastifyRequest, body: Buffer): Idempote
   return { key, digest };
 }
 
-/** Whether an `If-None-Match` header names this version of a thing: the caller has it already. */
+/** Tells whether an `If-None-Match` header names this version, which the caller then has already. */
 export function namesTag(header: string | undefined, etag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');

@@ -23,7 +23,7 @@ import { environmentId, requireAdmin } from './plugins/auth.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/load-shedding.ts';
 
-/** How the bodies of a route come: left on the wire, in a form, read whole as JSON up to some size, or by the tus protocol. */
+/** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'deletion' | 'tus';
 
 export interface Route {
@@ -78,10 +78,10 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   readonly json?: { readonly schema: B; readonly examples: Readonly<Record<string, Example>> };
   /** Bodies that the handler reads itself, by media type. */
   readonly content?: Content;
-  /** By default `json` if there is a JSON body, else `raw`. */
+  /** Defaults to `json` if there is a JSON body, else to `raw`. */
   readonly bodyKind?: BodyKind;
   readonly answer: {
-    /** By default 200. */
+    /** Defaults to 200. */
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];

@@ -3,12 +3,12 @@ import { inputError } from '../domain/errors.ts';
 import { CONSOLE_SESSION_MS } from '../domain/limits.ts';
 import { isForwardedTls } from './page.ts';
 
-/* The cookie of a session of the console: how it is read, set and cleared, and which requests it is believed of. */
+/* The cookie of a session of the console is read, set and cleared here, and believed only of the console's own requests. */
 
 const name = 'sluice_session';
 const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
 
-/** The secret in the request's cookie; null: there is none. */
+/** Returns the secret in the request's cookie, or `null` if there is none. */
 export function sessionCookie({ headers: { cookie } }: FastifyRequest): string | null {
   return cookie === undefined ? null : (pattern.exec(cookie)?.[1] ?? null);
 }
@@ -36,7 +36,7 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
   return [`${name}=${value}`, ...attributes].join('; ');
 }
 
-/** As PUBLIC_URL says, or the proxy. Who makes the header up only keeps the cookie from being sent without TLS. */
+/** Goes by PUBLIC_URL, or by the proxy. A caller who forges the header only keeps the cookie from being sent without TLS. */
 function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
   return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
 }
@@ -44,7 +44,7 @@ function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
 const reading = new Set(['GET', 'HEAD']);
 
 /**
- * Why the cookie is not believed of this request; null: it is. `SameSite=Strict` keeps other sites away already, but
+ * Returns why the cookie is not believed of this request, or `null` if it is. `SameSite=Strict` keeps other sites away already, but
  * another port of the same machine is the same site. A browser sends `Sec-Fetch-Site` only where it trusts the
  * connection (https, or this machine); over plain http from another one `Origin` says the same of changes.
  */

@@ -15,24 +15,23 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the handler runs, on every route that names a scope. */
     caller: Caller | null;
-    /** Why there is none, for the log; null before anybody has looked. */
+    /** The reason for the log why there is no caller. */
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
-    /** What the key must allow; `any`: nothing in particular. Every route that touches data names one. */
+    /** The scope that the key must have; `any` takes every key. Every route that touches data names one. */
     scope?: NeededScope;
-    /** A key that was good a second ago is good here: the route is asked thousands of times a second. */
+    /** Trusts a key that was valid a second ago: the route is called thousands of times a second. */
     trustsKnownKeys?: true;
   }
 }
 
 /**
- * Looks at the key before anything of the body is read. Every request has it looked up, so that a key is refused from
- * the moment it is revoked; except for single records and profiles, of which there are too many: they may be a second
- * behind.
+ * Checks the key before anything of the body is read. Every request looks it up, so that a key is refused from the moment it is revoked.
+ * Requests for single records and profiles are too many for that: they may be a second behind.
  *
- * A request without a key may have the cookie of a session of the console: it may do what the session's key may, if it
- * comes from the console itself (`session-cookie.ts`).
+ * A request without a key may carry the cookie of a session of the console. It may do what the session's key may, if it comes from the
+ * console itself (`session-cookie.ts`).
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const turns = new LookupTurns();
@@ -43,7 +42,7 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const cache = new KeyCache(verify);
   app.decorateRequest('caller', null);
   app.decorateRequest('keyRefusal', null);
-  // With a callback: where the caller is known, the request goes on in the same turn of the event loop.
+  // A callback lets the request of a known caller go on in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const { scope, trustsKnownKeys } = request.routeOptions.config;
     if (scope === undefined) {
@@ -70,7 +69,7 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
   });
 }
 
-/** Lets the caller in, or gives the reason why not. */
+/** Lets the caller in, or returns why not. */
 function admit(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -98,7 +97,7 @@ function admit(
 const wanted = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/** What a caller learns. */
+/** Details of a refusal. A caller does not learn which keys exist. */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${wanted} is missing`,
   malformed: `not of the form that is expected: ${wanted} (or Bearer, or the key alone), a key that begins with slk_`,
@@ -121,22 +120,21 @@ export function callerKeyId(request: FastifyRequest): string {
   return callerOf(request).keyId;
 }
 
-/** As jobs remember who started them. */
+/** Returns the origin that a job remembers. */
 export function callerOrigin(request: FastifyRequest): Origin {
   return { kind: 'api_key', name: callerKeyId(request) };
 }
 
-/** For what a key may do besides. */
 export function hasScope(request: FastifyRequest, scope: Scope): boolean {
   return callerOf(request).scopes.includes(scope);
 }
 
-/** For what takes more than the route's own scope. @throws InputError `insufficient_scope`. */
+/** Requires more than the route's own scope. @throws InputError `insufficient_scope`. */
 export function requireScope(request: FastifyRequest, scope: Scope): void {
   if (!hasScope(request, scope)) throw insufficient(scope, callerOf(request).scopes);
 }
 
-/** For what concerns the whole service. @throws InputError `insufficient_scope`. */
+/** Requires an administrator. @throws InputError `insufficient_scope`. */
 export function requireAdmin(request: FastifyRequest): void {
   if (callerOf(request).session?.isAdmin === true) return;
   const details = 'needed: a session begun with ADMIN_KEY, or by a link of the command line';

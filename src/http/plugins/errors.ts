@@ -3,6 +3,8 @@ import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import type { Static } from 'typebox';
+import type { errorRecord } from '../../api/error.ts';
 import type { System } from '../../context.ts';
 import { errorCodes, InputError, inputError, type Problem, TransientError } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
@@ -10,20 +12,7 @@ import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sq
 import { createProbe } from '../../telemetry/health.ts';
 import { wentAway } from '../gone-client.ts';
 
-/** One entry of the error record; every field is a string. */
-interface ErrorEntry {
-  readonly error: string;
-  readonly error_code: string;
-  readonly message: string;
-  readonly details: string;
-}
-
-/** The body of every answer that is not a success. */
-interface ErrorRecord {
-  readonly errors: readonly ErrorEntry[];
-}
-
-export function renderErrors(problems: readonly Problem[]): ErrorRecord {
+export function renderErrors(problems: readonly Problem[]): Static<typeof errorRecord.schema> {
   return {
     errors: problems.map(({ code, message, details }) => ({
       error: STATUS_CODES[errorCodes[code]] ?? 'Error',
@@ -34,7 +23,7 @@ export function renderErrors(problems: readonly Problem[]): ErrorRecord {
   };
 }
 
-/** What a caller learns of an error. */
+/** An error as its caller may see it. */
 export interface Explained {
   readonly status: number;
   readonly problems: readonly Problem[];
@@ -52,7 +41,7 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-/** Of errors of plugins that have a status and no code that we know: paths that no file of theirs can have. */
+/** Statuses of plugin errors without a known code: the path names none of their files. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
 const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
@@ -75,7 +64,6 @@ export function explainError(error: unknown): Explained {
   return explained('internal_error', 'The service failed; the error is in its log under the request id');
 }
 
-/** `of`: whose disk it is. */
 function diskFull(of: string): Explained {
   return explained('unavailable', 'The disk is full; try again later', `disk of ${of}: no room left`);
 }
@@ -93,7 +81,7 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** By status; a refusal that knows better has set its own. */
+/** Defaults by status. A refusal that knows better has set its own. */
 const retryAfterSeconds: Readonly<Record<number, number>> = { 429: 5, 503: 5 };
 
 /** Answers every error with the error record, and logs it, once. */
@@ -107,7 +95,7 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
     let explained = explainError(hasLeft(request) ? wentAway() : error);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
-      // An embedded database that has no room left is away, and does not say why.
+      // An embedded database without room is away, and does not say why.
       const found = await whoseDisk();
       if ('value' in found && found.value !== null) explained = diskFull(found.value);
     }
@@ -115,10 +103,10 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
   });
 }
 
-/** A mount that hangs holds up no answer for longer, and is asked once a second at most. */
+/** A mount that hangs delays no answer for longer, and is asked once a second at most. */
 const diskProbe = { deadlineMs: 200, keepMs: () => 1_000 };
 
-/** Whose disk, of those that this process writes to; null if there is room on all. */
+/** Returns which of the disks that this process writes to is full, or `null`. */
 async function findFullDisk(config: System['config']): Promise<string | null> {
   for (const folder of foldersWritten(config)) {
     if (folder === config.dataDir && config.databaseUrl !== null) continue;
@@ -127,12 +115,12 @@ async function findFullDisk(config: System['config']): Promise<string | null> {
   return null;
 }
 
-/** Refusals that are logged in a window of time: of one environment, route and code, and in all. */
+/** The most refusals that are logged in a window of time: for one environment, route and code, and in all. */
 const windowMs = 10_000;
 const linesOfOneKind = 20;
 const linesInAll = 200;
 
-/** A caller that is refused thousands of times a second fills no disk: what is not logged is counted, and the count is. */
+/** Keeps a caller that is refused thousands of times a second from filling a disk. Refusals that are not logged are counted. */
 class Throttle {
   readonly #say: (suppressed: number) => void;
   readonly #lines = new Map<string, number>();
@@ -156,7 +144,7 @@ class Throttle {
     return true;
   }
 
-  /** Of the window; the next begins with the next refusal. */
+  /** Ends the window. The next one begins with the next refusal. */
   end(): void {
     clearTimeout(this.#window);
     this.#window = undefined;
@@ -184,11 +172,11 @@ export function setRetryAfter(reply: FastifyReply, status: number): void {
 interface Line {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly message: string;
-  /** Nothing: the reason is the caller's. */
+  /** The error, unless the caller is to blame. */
   readonly err?: unknown;
 }
 
-/** While it was sending: whatever that broke is no failure of ours. */
+/** Tells whether the client left while it was sending. Whatever that broke is no failure of ours. */
 function hasLeft({ raw }: FastifyRequest): boolean {
   return raw.destroyed && !raw.complete;
 }
@@ -215,18 +203,18 @@ function logError(
   const route = request.routeOptions.url ?? null;
   const environment = request.caller?.environment.name ?? null;
   const error_code = problems[0]?.code;
-  // What we are to blame for is always logged.
+  // Failures of ours are always logged.
   if (level !== 'error' && !throttle.lets(`${environment} ${route} ${error_code}`)) return;
   const fields = { request_id: request.id, method: request.method, route, environment, status, error_code };
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Which key was refused, and why: callers do not learn as much. */
+/** Names the refused key and the reason, which callers do not learn. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
 
-/** What is wrong with a request whose head Node could not read. */
+/** Problems of requests whose head Node could not read. */
 const headProblems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: {
     code: 'headers_too_large',
@@ -241,10 +229,10 @@ const headProblems: Readonly<Record<string, Problem>> = {
 };
 const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
-/** How long a sender may take to notice that it has its answer, and to close too. */
+/** The time that a sender has to notice its answer, and to close too. */
 const lingerMs = 2_000;
 
-/** What is not even HTTP never becomes a request; it gets the error record all the same, and the connection is closed. */
+/** Answers what is not even HTTP, and so never becomes a request, with the error record, and closes the connection. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -262,14 +250,14 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
-  // Whoever sends half a request and then nothing would keep the connection for ever.
+  // A sender of half a request would keep the connection for ever.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
 }
 
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
-/** A path that exists under other methods: 405 with `Allow`. No such path: 404. Register before the routes. */
+/** Answers 405 with `Allow` if the path exists under other methods, else 404. Register it before the routes. */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
   app.addHook('onRoute', ({ url, method }) => {

@@ -14,7 +14,7 @@ import { askForBody } from './request-body.ts';
 /** Bytes of bodies that a scope holds at a time, from the first until the answer; more are refused for the moment. */
 interface HeldLimits {
   readonly bytes: number;
-  /** Of one environment: what it announces, and perhaps never sends, is in nobody else's way. */
+  /** The bytes of one environment: bodies that it announces and perhaps never sends are in nobody else's way. */
   readonly perEnvironment: number;
 }
 
@@ -27,8 +27,8 @@ export interface JsonBodyOptions {
 }
 
 /**
- * The bodies of single records: JSON, as it is or gzip, read whole, within a size and a time. Registers a parser, so
- * call it in a scope of the routes' own; their `request.body` is then a Buffer.
+ * Reads JSON bodies whole, plain or gzipped, within a size and a time. It registers a parser, so the routes need a scope of their own;
+ * their `request.body` is then a Buffer.
  */
 export function addJsonBody(
   scope: FastifyInstance,
@@ -37,7 +37,7 @@ export function addJsonBody(
   scope.removeAllContentTypeParsers();
   const held = limits === undefined ? null : new HeldBytes(limits);
   if (held !== null) {
-    // Every request comes to this. Not every response closes later on: that of a client which has left has closed already.
+    // Every request comes to this. The response of a client that has left has closed already, and emits no event.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
@@ -49,12 +49,12 @@ export function addJsonBody(
     let gzip: boolean;
     const isSure = isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
-      // While the key was looked up; then nothing of it comes any more.
+      // The client left while its key was looked up: nothing more will come.
       if (request.raw.destroyed) throw wentAway();
       if (!isSure && !isUnsaid(mediaTypeOf(request.headers['content-type']))) throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
-      // Before it comes: of many that come at once some are then read whole, and not all of them half.
+      // The bytes are held before they come: of many bodies at once, some are then read whole, and not all of them half.
       const refusal = hold(request, length);
       if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
@@ -85,7 +85,7 @@ export function addJsonBody(
 class HeldBytes {
   readonly #limits: HeldLimits;
   readonly #byRequest = new WeakMap<FastifyRequest, number>();
-  /** Of those that hold any. */
+  /** Bytes of the environments that hold any. */
   readonly #byEnvironment = new Map<number, number>();
   #bytes = 0;
 
@@ -93,7 +93,7 @@ class HeldBytes {
     this.#limits = limits;
   }
 
-  /** Why there is no room; null: they are held. One body alone always has room. */
+  /** Returns why there is no room, or `null` once the bytes are held. One body alone always has room. */
   add(request: FastifyRequest, bytes: number): Error | null {
     const environment = environmentId(request);
     const own = this.#byRequest.get(request) ?? 0;
@@ -119,12 +119,12 @@ class HeldBytes {
   }
 }
 
-/** The body that `addJsonBody` has read; empty where there was none. */
+/** Returns the body that `addJsonBody` has read; empty if there was none. */
 export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
 
-/** Whether the body of an `addJsonBody` that takes both is NDJSON. */
+/** Tells whether the body is NDJSON, where `addJsonBody` takes both. */
 export function isNdjsonBody(request: FastifyRequest): boolean {
   return isNdjsonType(mediaTypeOf(request.headers['content-type']));
 }
@@ -134,7 +134,7 @@ function isJsonType({ headers }: FastifyRequest): boolean {
   return type === 'application/json' || meansJson(mediaTypeOf(type));
 }
 
-/** Whether it begins as an object or an array does, byte order mark and white space aside. */
+/** Tells whether a text begins as an object or an array does, after a byte order mark and white space. */
 function beginsAsJson(text: Buffer): boolean {
   return text.length === 0 || /^(?:\xef\xbb\xbf)?\s*[{[]/.test(text.toString('latin1', 0, 1_000));
 }
@@ -158,7 +158,7 @@ function collect(
   }: {
     readonly timeoutMs: number;
     readonly maxBytes: number;
-    /** Why so many bytes more cannot be held; null: they are. */
+    /** Returns why that many more bytes cannot be held, or `null` once they are. */
     readonly hold: (bytes: number) => Error | null;
   },
   done: (error: Error | null, body: Buffer) => void,
@@ -170,12 +170,12 @@ function collect(
     if (ended) return;
     ended = true;
     clearTimeout(timer);
-    // Of a body that was read to its end there is nothing more to hear but that it closes; taking them away costs a microsecond.
+    // A body that was read to its end emits nothing more but `close`; removing the listeners would cost a microsecond.
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
     const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
-    // The listeners that are left keep nothing of it.
+    // The listeners that are left must keep nothing of the body.
     pieces.length = 0;
     done(error, body);
   };
@@ -228,7 +228,7 @@ function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
 
 const byteOrderMark = '\ufeff';
 
-/** A body that is a JSON object, or nothing, which is an empty one. @throws InputError `invalid_json`, `invalid_field`. */
+/** Reads a body that is a JSON object. An empty body is an empty object. @throws InputError `invalid_json`, `invalid_field`. */
 export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> {
   if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
   const text = body.toString('utf8').replace(byteOrderMark, '').trim();

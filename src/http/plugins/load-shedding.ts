@@ -5,9 +5,9 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** What the server tells the app. */
+/** The state of the server, which the app reads. */
 export interface ServerState {
-  /** The server is about to stop. */
+  /** True once the server is about to stop. */
   closing: boolean;
   /** Tells whether a connection exceeds the bound. */
   isBeyond?: (socket: Socket) => boolean;

@@ -2,14 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 
-/** Keys whose requests are counted at a time; beyond it the one that began its window first is forgotten. */
+/** The most keys that are counted at a time. Beyond it, the key that began its window first is forgotten. */
 const maxKeys = 10_000;
 
 /**
- * Bounds how often a key may be used; after authentication, since it is the key that is counted. Every serving process
- * counts for itself: a count that is shared would cost each request a question to Redis, and fail with it. Counted here and
- * not by a plugin, which tells requests that come in the same turn of the event loop, such as a burst of a key that is being
- * looked up, the count of the last of them.
+ * Bounds how often a key may be used. It runs after authentication, since keys are counted. Every serving process counts for itself: a
+ * shared count would cost each request a question to Redis, and fail with it. No plugin counts, since plugins tell requests that come
+ * in the same turn of the event loop, such as a burst of a key that is being looked up, the count of the last of them.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   if (config.rateLimit === 0) return;
@@ -22,7 +21,7 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
       return;
     }
     const { count, leftMs } = windows.count(caller.keyId);
-    // Rounded first: what is left of a window that has just begun may be a hair more than the whole of it.
+    // Rounding first: the rest of a window that has just begun may be a hair more than the whole window.
     const seconds = String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
     reply
       .header('ratelimit-limit', String(max))
@@ -46,7 +45,7 @@ class RequestWindows {
     this.#windowMs = windowMs;
   }
 
-  /** Counts a request: which one of its window it is, and how long that lasts still. */
+  /** Counts a request. Returns its number in the window, and the rest of the window. */
   count(key: string): { readonly count: number; readonly leftMs: number } {
     const now = performance.now();
     const known = this.#byKey.get(key);

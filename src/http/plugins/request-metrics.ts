@@ -4,19 +4,19 @@ import type { RouteMetrics } from '../../telemetry/request-metrics.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** On the clock of `performance.now()`; 0: it was refused before it began. */
+    /** The start on the clock of `performance.now()`; 0 if the request was refused before it began. */
     startedAt: number;
   }
 }
 
 /**
- * Counts every answer, by the pattern of its route. When it is ready and not when it is sent: waiting for the latter
- * costs two listeners per request, and measures the network of the caller.
+ * Counts every answer by the pattern of its route, when it is ready. Waiting until it is sent would cost two listeners per request, and
+ * measure the network of the caller.
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
-  // Not before: an app that is only looked at (tools/describe-api.ts) is no process to watch.
+  // An app that is only looked at (tools/describe-api.ts) is no process to watch.
   app.addHook('onListen', () => metrics.watchProcess());
-  // Fastify has one such object per route and method, which is cheaper to find it by than a text of both.
+  // Fastify has one such object per route and method, which is a cheaper key than a text of both.
   const known = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
     const { config } = request.routeOptions;

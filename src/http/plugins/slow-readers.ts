@@ -14,7 +14,7 @@ import { renderErrors, setRetryAfter } from './errors.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the answer of a GET may come to, as far as it is held in memory; by default ANSWER_PIECE_BYTES. */
+    /** The largest possible answer of a GET, as far as it is held in memory. Defaults to ANSWER_PIECE_BYTES. */
     answerBytes?: number;
   }
 }
@@ -58,7 +58,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL
     const known = held.get(request);
     holds.resize(known, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
-    // Of an answer that nobody knew the size of before. What a POST did is done, and is answered.
+    // Only an answer whose size was not known before can be refused here: what a POST did is done, and is answered.
     const refusal = known === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
     if (known !== undefined) holds.resize(known, bytes);
@@ -106,7 +106,7 @@ class Holds {
   readonly #stallMs: number;
   readonly #all: Owner = { bytes: 0 };
   readonly #withoutKey: Owner = { bytes: 0 };
-  /** By environment; of those who show no key by route, so that none of them is in the way of another. */
+  /** Owners by environment; for callers without a key by route, so that none of them is in the way of another. */
   readonly #environments = new Map<number | string, Owner>();
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -187,7 +187,7 @@ class Holds {
     if (known !== undefined) return known;
     const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
     this.#connections.set(socket, connection);
-    // Of an answer that still waits for its turn then nobody else tells us.
+    // An answer that still waits for its turn then emits no event of its own.
     socket.once('close', () => {
       for (const answer of connection.answers) this.release(answer);
     });
@@ -195,7 +195,7 @@ class Holds {
   }
 }
 
-/** Whoever holds nothing may hold one answer of any size. */
+/** An owner that holds nothing may hold one answer of any size. */
 function isBeyond(owner: Owner, bytes: number, most: number): boolean {
   return owner.bytes > 0 && owner.bytes + bytes > most;
 }
@@ -208,7 +208,7 @@ function tooMuch(whose: string): InputError {
   return inputError('rate_limited', `Too many answers to ${whose} have not been read; read them first`);
 }
 
-/** Looks twice in `stallMs`: nothing waits while it is us who are slow. */
+/** Cuts a connection that took nothing in two looks, `stallMs` apart: nothing waits while we are the slow ones. */
 function endUnread(socket: Socket, stallMs: number): NodeJS.Timeout {
   let before = -1;
   let stalls = 0;

@@ -5,12 +5,12 @@ import type { Span } from '../../telemetry/tracing.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null: nobody asks for traces, or the route is not traced. */
+    /** The span of the request; `null` without traces. */
     span: Span | null;
   }
 }
 
-/** Asked every few seconds by machines, and never what somebody looks for. */
+/** Machines call these every few seconds, and nobody looks for them in traces. */
 const untraced = /^\/(?:health|metrics)(?:\/|$)/;
 
 /** Makes a span of every request, as part of the caller's trace if it sends one. Without traces no hook is added. */

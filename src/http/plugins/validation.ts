@@ -33,7 +33,7 @@ function validatorOf(schema: TSchema) {
   };
 }
 
-/** Only those that say how they are refused; the others say how the body is to be read, and are read with it. */
+/** Checks only headers that say how they are refused. The others concern the body, and are read with it. */
 function compileHeaders({ properties }: TObject) {
   const checked = Object.entries(properties)
     .filter(([, schema]) => hasWording(schema))
@@ -41,11 +41,11 @@ function compileHeaders({ properties }: TObject) {
   return validatorOf(Type.Object(Object.fromEntries(checked)));
 }
 
-/** What a query may bring, as texts: each name once or several times. */
+/** The texts of a query or form, by name. A name may come several times. */
 export type Texts = Readonly<Record<string, string | readonly string[]>>;
 
 interface TextRules {
-  /** Many clients send every parameter they know, and some add one that begins with `_` so that no cache answers. */
+  /** Accepts empty values, and names that begin with `_`, which some clients add to bypass caches. */
   readonly lenient: boolean;
 }
 
@@ -54,7 +54,7 @@ const textRules = Symbol('textRules');
 /** Marks a query of which the document says nothing: its parameters are accepted and ignored. */
 export const undocumented = Symbol('undocumented');
 
-/** The query of a list. One that the list does not know is refused: a filter that is misspelt would list everything. */
+/** The query of a list. Unknown parameters are refused: a misspelt filter would list everything. */
 export function listQuery<P extends TProperties>(properties: P) {
   const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
   return worded(schema, {
@@ -62,7 +62,7 @@ export function listQuery<P extends TProperties>(properties: P) {
   });
 }
 
-/** Options that come in a query, or as fields of a form. */
+/** The options of an upload, in a query or as fields of a form. */
 export function optionFields<P extends TProperties>(properties: P) {
   const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
   return worded(schema, {
@@ -86,7 +86,7 @@ function compileQuery(schema: TObject) {
 }
 
 /**
- * What `listQuery` and `optionFields` make of texts: numbers, flags and lists.
+ * Compiles a reader that makes numbers, flags and lists of texts, for `listQuery` and `optionFields`.
  * @throws InputError with everything that is wrong.
  */
 export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => Static<T> {
@@ -120,7 +120,7 @@ const flags: Readonly<Record<string, boolean>> = {
   '0': false,
 };
 
-/** What cannot be read stays a text, which the schema refuses. */
+/** A text that cannot be read stays a text, which the schema refuses. */
 function readText(type: string | undefined, texts: readonly string[]): unknown {
   const [text = ''] = texts;
   if (type === 'array') return texts;
@@ -128,17 +128,16 @@ function readText(type: string | undefined, texts: readonly string[]): unknown {
   return type === 'boolean' ? (flags[text] ?? text) : text;
 }
 
-/** Letters that may be wrong, missing, too many or in each other's place. */
+/** The most edits between a misspelt name and the one that was meant. */
 const maxDistance = 2;
-/** A name that is longer is not looked at: comparing takes the product of the lengths. */
+/** Longer names are not compared: that takes the product of the lengths. */
 const maxNameLength = 40;
 
-/** A name that was given, as a message may quote it. */
 function quoteName(name: string): string {
   return JSON.stringify(name.slice(0, 100));
 }
 
-/** `did you mean status?`, or all that there are. */
+/** Suggests the nearest name, or lists all names. */
 function suggest(name: string, known: readonly string[]): string {
   const near = known
     .map((each) => ({ each, distance: distance(name.toLowerCase(), each) }))
@@ -148,7 +147,7 @@ function suggest(name: string, known: readonly string[]): string {
   return known.length === 0 ? 'it takes none' : `known: ${known.join(', ')}`;
 }
 
-/** Edits that lead from one name to the other; a blank, dash or underscore more or less is none. */
+/** Counts the edits between two names. Blanks, dashes and underscores do not count. */
 function distance(a: string, b: string): number {
   const [from, to] = [a.replace(/[-_ ]/g, ''), b.replace(/[-_ ]/g, '')];
   if (from.length > maxNameLength) return Number.POSITIVE_INFINITY;

@@ -59,7 +59,7 @@ export const importKind: UploadKind = {
   entity: null,
   readOptions: optionsReader(importEntities, true),
   mediaTypes: [...Object.keys(rawBodies), 'application/json'],
-  // What spreadsheets and other programs send for the same.
+  // Spreadsheets and other programs send these for the same.
   otherMediaTypes: [
     'application/csv',
     'text/x-csv',

@@ -2,12 +2,10 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import {
   MAX_BATCH_BYTES,
-  MAX_BATCH_ITEMS,
   MAX_HELD_BATCH_BYTES,
   MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
   MAX_RECORD_BYTES,
 } from '../../../src/domain/limits.ts';
-import { scopes } from '../../../src/domain/scope.ts';
 import type { BatchAnswer } from '../../../src/ingest/write-batch.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import type { ErrorBody } from '../../support/http.ts';
@@ -355,21 +353,6 @@ describe('a body that is no batch', () => {
     ['a number', '7', 'invalid_field'],
   ])('%s: 400, and nothing is taken', (_, body, code) => refuse(body, 400, 'Bad Request', code));
 
-  test('has another type: 415', () =>
-    refuse('user_id,event_name\n', 415, 'Unsupported Media Type', 'unsupported_media_type', {
-      headers: { 'content-type': 'text/csv' },
-    }));
-
-  test('has too many items: 413, and one fewer is taken', async () => {
-    const id = newId();
-    const items = Array.from({ length: MAX_BATCH_ITEMS + 1 }, (_, n) => track(id, { n }));
-    await refuse({ batch: items }, 413, 'Payload Too Large', 'too_many_records');
-    const lines = items.map((item) => JSON.stringify(item)).join('\n');
-    await refuse(lines, 413, 'Payload Too Large', 'too_many_records', ndjson);
-    await take(items.slice(1));
-    expect(await site.events(id)).toHaveLength(MAX_BATCH_ITEMS);
-  });
-
   test('is too large, also once unpacked: 413, and one byte fewer is taken', async () => {
     const id = newId();
     const items = Array.from({ length: 11 }, () =>
@@ -439,33 +422,15 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-describe('who may send a batch', () => {
-  const newKey = async (some: readonly (typeof scopes)[number][]) =>
-    (await createApiKey(site.t.system.db, site.t.environment.environmentId, { label: 'x', scopes: some }))
-      .key;
-
-  test('is who has a key with the scope ingest', async () => {
-    const id = newId();
-    const body = { batch: [track(id)] };
-    expect((await send(body, { key: null })).status).toBe(401);
-    expect((await send(body, { key: 'slk_no_such_key' })).status).toBe(401);
-    const without = await newKey(scopes.filter((scope) => scope !== 'ingest'));
-    expect((await send(body, { key: without })).status).toBe(403);
-    expect(await site.events(id)).toEqual([]);
-    await take(body.batch, { key: await newKey(['ingest']) });
-    expect(await site.events(id)).toHaveLength(1);
-  });
-
-  test('reaches its own environment only', async () => {
-    const id = newId();
-    const other = await site.t.addEnvironment(`other-${id}`);
-    await take([identify(id, { company_id: id }), company(id, { a: 1 })]);
-    await take([track(id), identify(id, { b: '1' })], { key: other.key });
-    const { environmentId } = other.environment;
-    expect((await site.events(id, environmentId)).map(({ company_id }) => company_id)).toEqual([null]);
-    expect((await site.user(id, environmentId))?.metadata).toEqual({ b: '1' });
-    expect([(await site.user(id))?.metadata, await site.company(id, environmentId)]).toEqual([{}, null]);
-  });
+test('a batch reaches its own environment only', async () => {
+  const id = newId();
+  const other = await site.t.addEnvironment(`other-${id}`);
+  await take([identify(id, { company_id: id }), company(id, { a: 1 })]);
+  await take([track(id), identify(id, { b: '1' })], { key: other.key });
+  const { environmentId } = other.environment;
+  expect((await site.events(id, environmentId)).map(({ company_id }) => company_id)).toEqual([null]);
+  expect((await site.user(id, environmentId))?.metadata).toEqual({ b: '1' });
+  expect([(await site.user(id))?.metadata, await site.company(id, environmentId)]).toEqual([{}, null]);
 });
 
 test('batches are counted by item and outcome, one that is refused as a whole as one', async () => {

@@ -16,22 +16,6 @@ const stored = async (companyId: string) => {
 };
 
 describe('metadata', () => {
-  test('holds any JSON value, as it came', async () => {
-    const metadata = {
-      name: 'Acme',
-      size: 120,
-      rate: -0.5,
-      active: false,
-      empty: '',
-      tags: ['a', 1, null, [true]],
-      address: { city: 'Bonn', geo: { lat: 50.7, none: null }, '': 'unnamed' },
-      nothing: {},
-      none: [],
-    };
-    await identify({ company_id: 'any', metadata });
-    expect((await stored('any')).metadata).toEqual(metadata);
-  });
-
   test('keeps every digit of its numbers, wherever they stand', async () => {
     await identify(
       `{"company_id":"digits","beside":9007199254740993,"metadata":{"pi":3.14159265358979323846264338327950288,
@@ -135,52 +119,6 @@ describe('metadata', () => {
     const record = `{"company_id":"long-numbers","list":${list},"more":"${'x'.repeat(4_000)}"}`;
     expect((await site.post(path, record)).status).toBe(202);
   });
-
-  test('wins over a key beside it; both are properties', async () => {
-    await identify({ company_id: 'beside', plan: 'free', size: 1, metadata: { plan: 'pro', tags: [] } });
-    expect((await stored('beside')).metadata).toEqual({ plan: 'pro', size: 1, tags: [] });
-    await identify({ company_id: 'beside', size: 2, metadata: { size: null } });
-    expect((await stored('beside')).metadata).toEqual({ plan: 'pro', tags: [] });
-  });
-
-  test('that is no object is refused; absent or null it is empty', async () => {
-    await refuse({ company_id: 'c', metadata: 'x' }, [
-      'invalid_field',
-      'metadata: expected an object, got string',
-    ]);
-    await refuse({ company_id: 'c', metadata: [1] }, [
-      'invalid_field',
-      'metadata: expected an object, got array',
-    ]);
-    await refuse({ company_id: 'c', metadata: 1e30 }, [
-      'invalid_field',
-      'metadata: expected an object, got number',
-    ]);
-    await identify({ company_id: 'bare' });
-    await identify({ company_id: 'bare', metadata: null });
-    await identify({ company_id: 'bare', metadata: [] });
-    expect((await stored('bare')).metadata).toEqual({});
-  });
-
-  test('may have 10 000 properties', async () => {
-    const tenant = await site.t.addEnvironment('many-properties');
-    const metadata = Object.fromEntries(
-      Array.from({ length: 10_000 }, (_, i) => [`p${i}`, i % 3 === 0 ? [i] : i]),
-    );
-    await site.accept(path, { company_id: 'wide', metadata }, { key: tenant.key });
-    expect((await site.company('wide', tenant.environment.environmentId))?.metadata).toEqual(metadata);
-  });
-});
-
-test('every problem is named at once', async () => {
-  await refuse(
-    { company_id: false, metadata: { constructor: 1, a: '\0' }, '': 1, prototype: {} },
-    ['invalid_field', 'company_id: expected a string or a number, got boolean'],
-    ['invalid_metadata_value', ''],
-    ['invalid_metadata_value', 'prototype'],
-    ['invalid_metadata_value', 'metadata.constructor'],
-    ['invalid_metadata_value', 'metadata.a'],
-  );
 });
 
 describe('the id', () => {
