@@ -4,7 +4,7 @@ import type { LoadContext } from '../src/load/context.ts';
 import { failLoad } from '../src/load/end-load.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** What comes before the chunks of a load that is begun anew: of a plan that is applied, whether anything has changed since. */
+/** Prepares a load for its chunks when it is started again; for a plan that is applied, checks for drift. */
 export const beginJob: TaskKind<LoadContext> = {
   name: 'begin',
   stops: 'at the deadline',

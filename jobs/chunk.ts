@@ -4,7 +4,7 @@ import { failLoad, startIdleLanes } from '../src/load/end-load.ts';
 import { processChunk } from '../src/load/process-chunk.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
-/** One chunk of a load that runs. Made when the load is started; with the last one comes the load's `finish`. */
+/** Processes one chunk of a running load. Chunks are made when the load is started; the last one makes the load's `finish`. */
 export const chunkJob: TaskKind<LoadContext> = {
   name: 'chunk',
   label: ({ part }) => `chunk ${part}`,

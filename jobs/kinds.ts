@@ -19,7 +19,7 @@ import { finishJob } from './finish.ts';
 import { pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
-/** What the kinds of background work need together. */
+/** The context shared by all kinds of background work. */
 export interface JobContext extends System, SendContext, ScheduleContext {
   readonly tracing: System['tracing'];
 }

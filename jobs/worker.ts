@@ -15,7 +15,7 @@ import { type Runner, startRunner } from '../src/tasks/runner.ts';
 import { type JobContext, jobKinds, openJobContext } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/** What runs beside the jobs may end before a stop gives it back, so that notifications of the last job are not left behind. */
+/** Work beside the jobs may end before a stop gives it back, so that notifications of the last job are not left behind. */
 const runnerGraceMs = 5_000;
 /**
  * The part of SHUTDOWN_MS that chunks under way have to come to their end. Below the one after which `sluice start` kills its
@@ -31,13 +31,13 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** What a worker does on schedule. */
+/** The recurring work of a worker. */
 export interface WorkerSchedules {
   readonly file: SchedulesFile;
   readonly settings: ScheduleSettings;
 }
 
-/** What a worker is made of besides the system; the fault tests have parts of their own. */
+/** The parts of a worker besides the system; fault tests replace some. */
 export interface WorkerOptions {
   /** Default: none. */
   readonly schedules?: WorkerSchedules | null;
@@ -45,7 +45,7 @@ export interface WorkerOptions {
   readonly runAlone?: RunAlone;
 }
 
-/** One worker: consumes the queues, reconciles the tasks, sees to the schedules, and says that it lives. */
+/** Starts a worker: it consumes the queues, reconciles tasks, keeps the schedules, and reports that it lives. */
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;
   const {

@@ -9,7 +9,7 @@ import { cancelFoundJob, requireJob } from './jobs.ts';
 export interface BulkRequest {
   readonly action: JobAction;
   readonly filter: JobFilter;
-  /** How many the caller has been told that there are; null: it asks for the number, and nothing is done. */
+  /** The number of jobs that the caller expects; null asks for the number and does nothing. */
   readonly expectedCount: number | null;
   /** The caller may cancel exports too. */
   readonly withExports: boolean;
@@ -19,7 +19,7 @@ export interface BulkOutcome {
   /** Jobs that match and can be cancelled or retried. */
   readonly count: number;
   readonly done: number;
-  /** Those with which it could not be done after all: they ended, or were changed by others, meanwhile. */
+  /** Jobs that ended or were changed by others meanwhile. */
   readonly refused: readonly { readonly jobId: string; readonly code: string; readonly message: string }[];
 }
 

@@ -108,7 +108,7 @@ export function renderJob(job: Job, baseUrl: string) {
   }
 }
 
-/** As the list of all jobs has it. */
+/** Renders a job for the list of all jobs. */
 export function renderJobListItem(job: Job, baseUrl: string, now = new Date()) {
   switch (job.kind) {
     case 'load':
@@ -161,11 +161,11 @@ export async function cancelFoundJob(
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey);
   const after = await requireJob(context, environmentId, jobId);
   const load = after.kind === 'load' ? after.load : job.load;
-  // What it was made; since a first such request it may have been retried.
+  // The job as cancelled, even if a retry has changed it since.
   return { ...job, load: { ...load, status: 'cancelled', endedAt } };
 }
 
-/** Of all jobs only loads are retried. Throws `InputError`: `not_found`, `job_not_retryable`. */
+/** Returns the load of a job, since only loads are retried. @throws InputError `not_found`, `job_not_retryable`. */
 export async function requireRetryable(
   context: Parameters<typeof requireJob>[0],
   environmentId: number,
@@ -194,7 +194,7 @@ export async function requireQueueRoom(
   throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
 }
 
-/** What the service is at, in all environments. */
+/** The state of the service over all environments. */
 export interface ServiceStatus {
   readonly workers: readonly LiveWorker[];
   readonly backlog: Backlog;

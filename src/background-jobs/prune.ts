@@ -30,7 +30,6 @@ import { planEventPruning, pruneEvents, removeReplaced } from '../retention/prun
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 
-/** What a pruning works with. */
 export interface PruneContext {
   readonly pool: pg.Pool;
   readonly db: Database;
@@ -42,7 +41,7 @@ export interface PruneContext {
   readonly log: Logger;
 }
 
-/** What was removed, or would be. */
+/** Counts of removed things, or of those to be removed. */
 export interface Pruned {
   /** Received files. */
   readonly files: number;
@@ -56,11 +55,10 @@ export interface Pruned {
   readonly deletions: number;
   /** Files of the inbox that are remembered; those in done and failed stay. */
   readonly inboxFiles: number;
-  /** What users did. */
   readonly events: number;
   /** Months of events that were dropped whole. */
   readonly months: number;
-  /** Of these events, those that are in files now; null where it was not looked for. */
+  /** The number of these events that are in files now; null if unknown. */
   readonly archived: number | null;
   /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
   readonly problem: string | null;
@@ -68,7 +66,7 @@ export interface Pruned {
   readonly notifications: number;
   /** Runs of schedules. */
   readonly runs: number;
-  /** What processes that were killed have left in the store; null where it was not looked for. */
+  /** Leftovers of killed processes in the store; null if unknown. */
   readonly temporary: number | null;
 }
 
@@ -102,7 +100,7 @@ export async function schedulePruning(context: TaskContext): Promise<void> {
   if (task !== null) await notifyQueue(context, [task]);
 }
 
-/** What `prune` would remove now. */
+/** Plans a `prune` without removing anything. */
 export async function planPrune({ db, config }: Pick<PruneContext, 'db' | 'config'>): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
@@ -142,7 +140,7 @@ export async function pruneFiles(
   return { files, jobs };
 }
 
-/** How many were removed, at most `filesPerBatch`. */
+/** Returns the number of removed files, at most `filesPerBatch`. */
 async function pruneBatch(
   { db, files }: Pick<LoadContext, 'db' | 'files'>,
   fileDays: number,

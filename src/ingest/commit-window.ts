@@ -20,7 +20,7 @@ export interface CommitWindowOptions<T> {
   readonly inFlight: number;
   /** Bytes that may wait. */
   readonly maxWaitingBytes?: number;
-  /** How long a record may be without an answer. */
+  /** The longest time to an answer, in milliseconds. */
   readonly deadlineMs?: number;
   /** Told of every window that was committed. */
   readonly onCommitted?: (records: number, seconds: number) => void;
@@ -30,7 +30,6 @@ export interface CommitWindowOptions<T> {
   readonly onWaiting?: (difference: number) => void;
 }
 
-/** What a window needs to know of a record. */
 export interface Sized {
   /** Length of the text that it came in. */
   readonly bytes: number;
@@ -42,7 +41,7 @@ interface Waiting<T> {
   readonly record: T;
   /** On the clock of `performance.now()`. */
   readonly since: number;
-  /** Of the request that it came by. */
+  /** The span of the request. */
   readonly span: Span | null;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -59,7 +58,7 @@ export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
   #waiting: Waiting<T>[] = [];
   #waitingBytes = 0;
-  /** How many records wait, as reported last. */
+  /** The number of waiting records last reported. */
   #reported = 0;
   readonly #underWay = new Set<readonly Waiting<T>[]>();
   #watch: NodeJS.Timeout | undefined;
@@ -210,7 +209,7 @@ export class CommitWindow<T extends Sized> {
   }
 }
 
-/** Those are first that came first. Returns them. */
+/** Rejects and returns the records that came before a time. */
 function rejectOlder<T>(records: readonly Waiting<T>[], before: number): readonly Waiting<T>[] {
   const end = records.findIndex(({ since }) => since >= before);
   const late = end === -1 ? records : records.slice(0, end);

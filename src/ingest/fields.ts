@@ -15,7 +15,7 @@ import type { Properties } from './records.ts';
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  /** What is read. Fields that the reader of a record is not to see are taken out of it. */
+  /** The object that is read. Fields hidden from a record's reader are removed. */
   object: JsonObject;
   /** Length of the text it was read from. */
   readonly bytes: number;
@@ -78,7 +78,7 @@ export class Fields {
     return this.id(value, path) ?? '';
   }
 
-  /** One id under several names: those that are given must agree. Null if none is. */
+  /** Returns an id that may have several names; those given must agree. Null if none is given. */
   agreedId(given: readonly (readonly [path: string, value: unknown])[]): string | null {
     const ids = given
       .filter(([, value]) => value !== undefined && value !== null)
@@ -134,7 +134,7 @@ export class Fields {
   }
 }
 
-/** Of a body of ten thousand wrong values nobody reads more. */
+/** The most problems reported for one body. */
 const maxProblems = 100;
 
 function textProblem(text: string, maxBytes: number): string | null {

@@ -138,7 +138,7 @@ function openBatchWindow(
   });
 }
 
-/** What has arrived and waits for no commit yet: batches that are read, one after the other, and profiles that came after them. */
+/** Records that wait for a commit: batches, read one after another, and the profiles that came after them. */
 class Arrivals {
   #last: Promise<unknown> = Promise.resolve();
   #count = 0;

@@ -25,13 +25,13 @@ export interface Rejection {
   readonly message: string;
 }
 
-/** What a body holds, in its order. */
+/** The items of a body, in order. */
 export interface ReadBatch {
   readonly items: readonly BatchItem[];
   readonly rejected: readonly Rejection[];
 }
 
-/** How the items stand in the body: `{"batch":[…]}` or `[…]`; or one in each line. */
+/** `json` is `{"batch":[…]}` or `[…]`, `ndjson` one item in each line. */
 export type BatchFormat = 'json' | 'ndjson';
 
 const LF = 10;

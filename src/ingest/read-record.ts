@@ -9,7 +9,7 @@ import { markedNumber, parseJsonText } from '../mapping/json-text.ts';
 import { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
-/** What clients of other services send an id as; none of them is taken for ours, but the refusal names it. */
+/** Names of ids in other services. They are refused, by name. */
 const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'uid', 'id'];
 const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
 const otherEventNames = ['event', 'eventName', 'name'];
@@ -71,7 +71,7 @@ export function readCompany(fields: Fields, environmentId: number): CompanyRecor
 interface NamedCompany {
   readonly isNamed: boolean;
   readonly companyId: string | null;
-  /** What is a property: a `company` without an id, or what else it has. */
+  /** The remaining property: a `company` without an id, or its other members. */
   readonly left: { readonly company?: unknown };
 }
 
@@ -169,7 +169,7 @@ function besideAndWithin(fields: Fields, beside: JsonObject, metadata: unknown, 
   return inner;
 }
 
-/** Those of a profile: what is kept automatically cannot be set. */
+/** Returns the properties of a profile; automatic ones cannot be set. */
 function profileProperties(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
   for (const name of automaticProperties) delete beside[name];
   return besideAndWithin(fields, beside, metadata, path);

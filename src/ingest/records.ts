@@ -8,7 +8,6 @@ import type { Tracing } from '../telemetry/tracing.ts';
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** What all single records have in common. */
 interface Record_ {
   readonly environmentId: number;
   /** Numbers inside may be marked (see ParsedJson). */
@@ -49,7 +48,7 @@ export interface EventRecord extends Record_ {
   readonly metadata: Properties;
 }
 
-/** Where records are written: on any connection, or within somebody's transaction. */
+/** A connection to write with: any, or that of a transaction. */
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
@@ -61,7 +60,7 @@ export interface RecordWriter<T, Rows> {
   write(connection: Connection, rows: Rows): Promise<void>;
 }
 
-/** What single records are written with. Passed, never imported. */
+/** The context of writing single records. Passed, never imported. */
 export interface IngestContext {
   readonly pool: pg.Pool;
   readonly db: Database;
@@ -85,7 +84,7 @@ export interface IngestMetrics {
   windowWaiting(entity: IngestEntity | 'batches', difference: number): void;
 }
 
-/** What the caller is told of a record that passed our checks and that Postgres refuses all the same. */
+/** Explains a record to its caller that passed our checks and that PostgreSQL refuses. */
 export function refused(cause: unknown): InputError {
   const error = inputError('invalid_metadata_value', 'The database cannot store this record');
   error.cause = cause;

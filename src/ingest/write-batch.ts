@@ -18,7 +18,7 @@ import {
 import { eventWriter } from './write-events.ts';
 import { isEmpty, type ProfileRows, profileWriter } from './write-profiles.ts';
 
-/** What became of a batch: how many items were stored, and the others. */
+/** The answer to a batch: the number of stored items, and the refused ones. */
 export interface BatchAnswer {
   readonly accepted: number;
   readonly rejected: readonly Rejection[];
@@ -29,7 +29,6 @@ export class PendingBatch {
   readonly environmentId: number;
   readonly bytes: number;
   readonly idempotency: Idempotency | null;
-  /** What is to be written. */
   items: readonly BatchItem[];
   #rejected: readonly Rejection[];
   /** The answer to an earlier request of the same Idempotency-Key. */
@@ -116,7 +115,7 @@ export class BatchWriter {
     const key = batch?.idempotency ?? null;
     if (batch === undefined) return;
     if (key === null && isEmpty(rows.profiles) && rows.events.length <= BATCH_STATEMENT_EVENTS) {
-      // One statement is a transaction.
+      // A single statement is a transaction.
       return this.#writeRows(this.#context.pool, rows);
     }
     await inTransaction(this.#context.pool, async ({ client, db }) => {
@@ -208,7 +207,7 @@ function eventsOf(items: readonly BatchItem[]): Events {
   return { events, later };
 }
 
-/** Of a user's events with one id the first counts, whichever of them is written first. */
+/** Returns true for the first of a user's events with one id, whatever the order of writing. */
 function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;
   const before = ids.size;

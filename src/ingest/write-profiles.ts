@@ -57,10 +57,10 @@ interface FoldedRows {
   readonly companies: readonly ProfileRow[];
 }
 
-/** One for each record, of which some have a time. */
+/** A row for each record; some have a time. */
 interface DatedRows {
   readonly dated: readonly DatedUserRow[];
-  /** Those that users name among them. */
+  /** Companies that the users name. */
   readonly companies: readonly DatedProfileRow[];
 }
 
@@ -147,7 +147,7 @@ class Drafts {
     draft.isOwn ||= isOwn;
   }
 
-  /** Those that some record is of, or those that are only named. */
+  /** Returns rows of profiles that have a record (`isOwn`), or are only named. */
   rows(entity: Entity, found: NewProperties, isOwn: boolean): UserRow[] {
     const rows: UserRow[] = [];
     for (const draft of this.#byKey.values()) {

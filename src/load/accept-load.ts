@@ -38,12 +38,12 @@ import { convertIn, sniffIn } from './sandbox-tasks.ts';
 export interface AcceptRequest {
   readonly environmentId: number;
   readonly type: LoadType;
-  /** As the caller calls it; shown, never used as a path. */
+  /** The name that the caller gives; shown, never used as a path. */
   readonly filename: string;
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
-  /** Of the HTTP request that it came by; by default none. */
+  /** The id of the HTTP request, if it came by one. */
   readonly requestId?: string;
   /** The job whose stored file it is; by default it was sent. */
   readonly fileOf?: string | null;

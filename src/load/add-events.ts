@@ -29,7 +29,7 @@ export async function addEvents(
   return outcomes;
 }
 
-/** Null if one of them is there; then none was added. */
+/** Returns null, having added none, if one of them exists already. */
 async function tryCopying(
   transaction: Transaction,
   source: LoadSource,

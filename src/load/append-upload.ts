@@ -58,9 +58,9 @@ export async function createUpload(
   });
 }
 
-/** What a request brings of an upload. */
+/** A request's share of an upload. */
 export interface Appended {
-  /** Where in the file it begins, as the sender says. */
+  /** The offset in the file, as the sender gives it. */
   readonly offset: number;
   /** Bytes that are to come; null: the sender does not say. */
   readonly announcedBytes: number | null;
@@ -99,7 +99,7 @@ export async function appendToUpload(
   return completeUpload(context, await requireUpload(context, environmentId, uploadId));
 }
 
-/** What one request brings, held to the limits and hashed. That it breaks off is kept, not thrown: what came before counts. */
+/** The body of one request, hashed and held to the limits. A body that breaks off is not an error: the bytes before it count. */
 class Arrival {
   /** Why it broke off; null: it did not. */
   failure: unknown = null;
@@ -117,7 +117,7 @@ class Arrival {
     this.#signal = signal;
   }
 
-  /** Null: it is over. */
+  /** Returns null at the end. */
   async next(): Promise<Uint8Array | null> {
     if (this.isOver) return null;
     try {
@@ -159,7 +159,7 @@ interface StoredPart {
   readonly bytes: number;
 }
 
-/** What comes next, to the end of what comes or up to the length of a part. The last part of a file ends with the request. */
+/** Stores bytes up to the end of the request or of a part. The last part of a file ends with the request. */
 async function storePart(
   context: Context,
   upload: Upload,

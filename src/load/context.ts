@@ -13,7 +13,7 @@ export interface LoadContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly files: FileStore;
   readonly knownProperties: KnownProperties;
-  /** What links begin with where no request says it, without a slash at the end. */
+  /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
   readonly rates: Rates;
@@ -31,16 +31,16 @@ const maxIdleRows = 4;
  * takes chunks back that were committed.
  */
 export interface LoadMemory {
-  /** Whether the users of the load have so far been new, all of them. */
+  /** `new` while all users of the load have been new. */
   users: 'unknown' | 'new' | 'known';
-  /** Whether the last chunk brought events that were there. */
+  /** `known` if the last chunk brought events that existed. */
   events: 'unknown' | 'new' | 'known';
   /** Chunks that are still to be read without asking which records are unchanged, and how many it will be next time. */
   chunksNotAsked: number;
   nextNotAsked: number;
 }
 
-/** What a process learns as it works, and buffers to use again. To lose it costs time only. */
+/** A process's knowledge of its loads, and buffers to use again. Losing it costs time only. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];

@@ -72,7 +72,7 @@ export interface CompletedLoad {
   readonly due: readonly DueTask[];
 }
 
-/** What comes after the transaction that completed a load: starts the next of its lane. */
+/** Starts the next load of the lane after the transaction that completed one. */
 export async function afterCompletion(
   context: LoadContext,
   claim: TaskClaim,
@@ -126,7 +126,7 @@ async function startNext({ pool, log }: LaneContext, environmentId: number): Pro
     if (head === null) return null;
     const job: StartedJob | null =
       head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
-    // Null: it was cancelled since it was looked at.
+    // It may have been cancelled since.
     return job && { kind: head.kind, ...job };
   });
   if (started !== null) log.info(jobFields(started), `${started.kind} starts`);

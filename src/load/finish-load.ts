@@ -63,7 +63,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   else await notifyQueue(context, completed.goesOn);
 }
 
-/** Of a plan: its rows are all there and right; sums them up, once. */
+/** Checks that all rows of a plan are there, and sums them up once. */
 async function concludePlan(context: LoadContext, claim: TaskClaim): Promise<void> {
   const { environmentId, subjectId, jobId } = claim;
   const load = await requireLoad(context, environmentId, jobId ?? '');
@@ -99,7 +99,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
     if (hit !== null) throw fails(hit);
     if (pass === 'validate') return goOn(db, claim);
-    // What an amendment refuses again stays with its parent: the load has done what there was to do.
+    // Records that an amendment refuses again stay with its parent, so the amendment itself has succeeded.
     if (tally.read > 0 && tally.rejected === tally.read && !state.isAmendment)
       throw fails(await allRefused(db, claim));
     if (pass === 'guard') return goOn(db, claim);

@@ -13,7 +13,7 @@ import type { ReadScope } from './read-chunk.ts';
 
 const NEW_ROW = 1;
 
-/** Whether to try to insert a chunk's users instead of merging them: nothing known speaks against their being new. */
+/** Returns true if a chunk's users may all be new, so that inserting them is worth a try. */
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
@@ -27,13 +27,13 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** How a chunk is read of which this is expected: what its rows end with. */
+/** Returns the scope for reading a chunk whose users are expected to be new. */
 export function scopeOfNewUsers(source: LoadSource, chunkNo: number): ReadScope {
   if (!keepsPlan(source.pass)) return { stamp: newUserStamp({ ...source, chunkNo }) };
   return { stamp: plannedUserStamp({ ...source, chunkNo }), hasDigests: false };
 }
 
-/** Whether the rows read are fit for it: users only, each of a record of its own, and none that removes anything. */
+/** Returns true for users only, each with one record, of which none removes a property. */
 export function canBeInserted({ users, companies }: Rows): boolean {
   return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
@@ -73,7 +73,7 @@ export async function insertRows(
   return { identify_user: inserted, ...added };
 }
 
-/** What a merged chunk teaches: after one in which every user was new, the next may be inserted. */
+/** Learns from a merged chunk: after one whose users were all new, the next may be inserted. */
 export function learn(of: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (of.users !== 'unknown') return;
   if (users.updated + users.unchanged > 0) of.users = 'known';

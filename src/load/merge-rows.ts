@@ -14,7 +14,7 @@ import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { addEvents, addMissingEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 
-/** What the rows came to, by kind of record; what is absent, to nothing. */
+/** The outcomes of rows by kind of record; an absent kind has none. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
 
 export const kindOfEntity = {
@@ -134,7 +134,7 @@ async function mergeProfiles(
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
-    // What stands for a record and is not merged has a later record with its key in this chunk.
+    // A record that was counted and not merged has a later record with its key in this chunk.
     const superseded = counted - inserted - updated - unchanged;
     const kind = kindOfEntity[entity];
     kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, { inserted, updated, unchanged, superseded });
@@ -162,7 +162,7 @@ async function noteUnchangedRecords(
   return kinds;
 }
 
-/** Those that the merged users name and that are new. */
+/** Creates the companies that the merged users name and that do not exist. */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,

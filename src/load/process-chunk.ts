@@ -95,7 +95,7 @@ async function readAndMerge(
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
     if (!isDataError(error)) throw error;
-    // What an attempt writes that came too late collides with what the chunk's owner has written.
+    // An attempt that comes too late collides with the rows of the chunk's new owner.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
     context.log.warn(
       { ...taskFields(claim), err: error },
@@ -105,7 +105,7 @@ async function readAndMerge(
   }
 }
 
-/** Of a load of one chunk more records are refused than it allows: none of the others is written. */
+/** More records of a load of one chunk are refused than it allows, so none is written. */
 class TooManyRefused extends Error {
   override readonly name = 'TooManyRefused';
   readonly rejects: readonly CountedReject[];
@@ -199,7 +199,7 @@ async function mergeChunk(
   });
 }
 
-/** One transaction: the rows by way of `write`, the rejects, the tally, that the chunk is done, and the load if it is its only one. */
+/** Commits a chunk in one transaction: rows, rejects, tally, the task, and the load if this is its only chunk. */
 async function commitChunk(
   context: LoadContext,
   source: LoadSource,
@@ -240,7 +240,7 @@ function mayCommitLater({ chunkCount }: LoadSource): boolean {
   return chunkCount > 1;
 }
 
-/** What mapping refused, by kind where a file may hold several. */
+/** Counts the records that mapping refused, by kind where a file may hold several. */
 function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
   return rows.rejects.map((reject) => ({
     reject,
@@ -277,7 +277,7 @@ function countChunk(
   };
 }
 
-/** What is to be there before the transaction that writes the rows: names that are learned, partitions of the events. */
+/** Creates names and partitions of events before the transaction that needs them. */
 async function prepareChunk(
   { knownProperties, db, pool, memory }: LoadContext,
   { dryRun, environmentId }: LoadSource,

@@ -20,12 +20,11 @@ import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 
-/** Of so many records offered at least one must be unchanged for asking to be worth it. */
+/** Asking pays if at least one in so many records is unchanged. */
 const worthwhileShare = 8;
-/** How many chunks are not asked about at most before the next is. */
+/** The most chunks that are read without asking before one is asked about again. */
 const maxNotAsked = 64;
 
-/** What a chunk of a file is read for. */
 export interface ReadScope extends Omit<ChunkScope, 'origin'> {
   /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
@@ -76,7 +75,7 @@ export function createChunkReader(
   };
 }
 
-/** What an amended record lays over its row is not all that it says, and a preset makes several rows of one. */
+/** An amended record is laid over its row, and a preset makes several rows of a record, so neither has a digest. */
 function isDigested({ preset, place }: LoadSource): boolean {
   return preset === null && place === null;
 }

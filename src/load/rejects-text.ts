@@ -186,11 +186,10 @@ export function readableText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('utf8').replaceAll('\0', '␀');
 }
 
-/** One cell of a refused record. */
 interface RecordCell {
-  /** As it stands in the record, quotes and all. */
+  /** The cell as written, with its quotes. */
   readonly written: string;
-  /** What that means. */
+  /** The cell's value. */
   readonly text: string;
 }
 
@@ -210,7 +209,7 @@ export class RefusedCsv {
     this.#cells = new CsvCells(delimiter.charCodeAt(0), columns.length, true);
   }
 
-  /** Null for what is not exactly one well-formed record of proper text with a cell for each column; one that may have been cut off is not. */
+  /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
   split(raw: Buffer): RecordCell[] | null {
     const record = this.#read(raw);
     if (record === null || !this.#fits(record)) return null;
@@ -233,13 +232,13 @@ export class RefusedCsv {
     return Array.from({ length: found }, (_, at) => cells.text(record, at));
   }
 
-  /** How many cells a well-formed record has; 0 if it is none. */
+  /** Returns the number of cells; 0 for a record that is not well-formed. */
   count(raw: Buffer): number {
     const record = this.#read(raw);
     return record === null ? 0 : this.#cells.find(record, 0, record.length);
   }
 
-  /** One cell of a record; null if it is not there. */
+  /** Returns one cell; null if the record has fewer. */
   cell(raw: Buffer, column: number): string | null {
     const record = this.#plain === null ? raw : this.#read(raw);
     if (record === null) return null;
@@ -255,7 +254,7 @@ export class RefusedCsv {
     return found === columns.length || this.#cells.fits(record, record.length, found, ragged === 'pad');
   }
 
-  /** As RFC 4180 has it. */
+  /** Rewrites a record in RFC 4180. */
   #read(raw: Buffer): Buffer | null {
     if (raw.length === 0 || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0) || !isUtf8(raw))
       return null;

@@ -40,7 +40,7 @@ interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
 
 export interface ListedReject extends Reject {
   readonly isCut: boolean;
-  /** Of a record of CSV that can be read as such, what its cells hold, however many they are; else null. */
+  /** The cells of a CSV record, however many; null if it cannot be read. */
   readonly cells: readonly string[] | null;
 }
 
@@ -132,9 +132,9 @@ export async function requireSource(
 
 /** The facts about a load that refused every record it has read. */
 interface Refusals {
-  /** Null for NDJSON. */
+  /** The header; null for NDJSON. */
   readonly header: CsvHeader | null;
-  /** How many by code, the most frequent first. */
+  /** Counts by code, the most frequent first. */
   readonly byCode: Readonly<Record<string, number>>;
   /** The first of the most frequent code. */
   readonly sample: Reject;
@@ -148,7 +148,7 @@ interface ReadSoFar {
 
 const mostNames = 12;
 const longestName = 40;
-/** What people call the column that names a user or a company. */
+/** Common names of columns that identify a user or a company. */
 const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);

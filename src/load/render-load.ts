@@ -71,7 +71,7 @@ export function renderLoadDetail(
   };
 }
 
-/** What a load would do, without its properties and rows. */
+/** Renders the plan of a load without its properties and rows. */
 function renderPlan({ summary, plannedAt, appliedAt, onDrift }: LoadPlan, jobUrl: string) {
   return {
     planned_at: plannedAt.toISOString(),
@@ -112,7 +112,6 @@ export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string)
   return `${rest.slice(0, -1)},"sample":[${rows.join(',')}]}`;
 }
 
-/** How the file was read. */
 export function renderReadAs({ format, encoding, csv, sheet, member, notes }: ReadAs) {
   return { format, encoding, csv: csv && renderCsvReadAs(csv), sheet, member, notes: [...notes] };
 }

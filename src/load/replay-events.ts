@@ -71,7 +71,7 @@ async function replayChunk(
   const counted = batchOf(rows, repeats.more);
   const replacing = batchOf(rows, repeats.replacing);
   const corrections = repeats.corrections(rows);
-  // As the chunk itself numbered them, for the dry run: what it took them for.
+  // A dry run numbers them as the chunk itself did.
   const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
@@ -103,7 +103,7 @@ async function addRepeats(
   return added;
 }
 
-/** How many more would be added than the chunk thought, or fewer. */
+/** Returns the difference between the events that would be added and those that the chunk expected. */
 async function classifyRepeats(
   transaction: Transaction,
   source: LoadSource,
@@ -153,14 +153,14 @@ class Repeats implements IdCounter {
       this.more.add(record);
       return noted.rowsBefore + met;
     }
-    // Of several in this chunk the first counts; the others were counted as superseded by the chunk.
+    // The first of several in this chunk counts; the chunk has counted the others as superseded.
     if (met > 0) return 0;
     if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
     else this.replacing.add(record);
     return 0;
   }
 
-  /** Of the counts, as far as ids of the caller are concerned. */
+  /** Returns corrections of the counts, for events with ids of the caller. */
   corrections({ kinds }: Rows): OutcomesByKind {
     const corrections: Record<keyof OutcomesByKind, Outcomes> = { ...noOutcomesByKind };
     const correct = (record: number, correction: Partial<Outcomes>): void => {

@@ -99,7 +99,7 @@ export async function keepFileOfLoad(
   return { upload, options: optionsFor(await readReading(db, jobId), readAs) };
 }
 
-/** Of the stored file, which is unpacked, in UTF-8, and a CSV or NDJSON whatever was sent: as `POST /v1/imports` takes them. */
+/** Returns the options of `POST /v1/imports` for the stored file, which is unpacked UTF-8 in CSV or NDJSON whatever was sent. */
 function optionsFor(
   { entity, map, preset, source, fileFormat }: StoredReading,
   readAs: ReadAs | null,

@@ -58,7 +58,7 @@ interface Rendered extends Pick<RenderedInspection, 'json' | 'columnNames'> {
 
 /** An inspection that is written already: to render ten thousand columns takes half a second. */
 export interface RenderedInspection extends Looked {
-  /** What `renderFound` makes of it, in JSON. */
+  /** The rendering of `renderFound`, as JSON. */
   readonly json: Uint8Array;
 }
 

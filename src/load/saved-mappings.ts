@@ -19,7 +19,7 @@ import {
 } from '../postgres/stores/mappings.ts';
 import type { Looked } from './inspect/inspect-file.ts';
 
-/** Of an environment. */
+/** The most saved mappings of an environment. */
 const MAX_SAVED_MAPPINGS = 1_000;
 /** That an inspection names. */
 const MAX_OFFERED_MAPPINGS = 20;
@@ -35,7 +35,7 @@ export async function requireMapping(
   throw noMapping(name);
 }
 
-/** What is asked for, with the saved mapping that it names. @throws InputError `not_found`, `invalid_field`. */
+/** Returns the request with the saved mapping that it names. @throws InputError `not_found`, `invalid_field`. */
 export async function withMapping<T extends Mapped>(
   db: Database,
   environmentId: number,
@@ -45,7 +45,7 @@ export async function withMapping<T extends Mapped>(
   return name === null ? asked : applyMapping(asked, await requireMapping(db, environmentId, name));
 }
 
-/** What the transaction that accepts a load has to do for the mapping it was asked for with. */
+/** Notes in the transaction that accepts a load that its mapping was used. */
 export async function useMapping(db: Database, environmentId: number, name: string | null): Promise<void> {
   if (name !== null) await markMappingUsed(db, environmentId, name);
 }
@@ -120,7 +120,7 @@ export async function inspectAndOffer<T extends Asked, Found extends Looked>(
   return { found: { ...proposed, problem: found.problem }, saved, mapping: last.name };
 }
 
-/** Null: the file cannot be loaded so. */
+/** Returns null if the file cannot be loaded with the mapping. */
 async function lookWith<T extends Asked, Found extends Looked>(
   look: Look<T, Found>,
   asked: T,
@@ -139,7 +139,7 @@ function sayOf(name: string): string {
   return `the saved mapping ${name} says so`;
 }
 
-/** Those that are offered for files with this header. */
+/** Finds the mappings to offer for files with this header. */
 export function findOffered(
   db: Database,
   environmentId: number,

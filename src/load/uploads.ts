@@ -30,7 +30,7 @@ import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';
 
-/** What the sender says of the file. */
+/** The sender's description of the file. */
 export interface UploadDescription {
   readonly filename: string | null;
   readonly contentType: string | null;
@@ -164,14 +164,17 @@ export async function removeUpload(context: Context, environmentId: number, uplo
   await forgetUploads(context.db, [uploadId]);
 }
 
-/** Of uploads that nothing is added to any more. They are forgotten when their files are gone, so whoever is killed here leaves nothing that is not found again. */
+/**
+ * Removes uploads that are no longer added to. Each is forgotten after its files are gone, so that a killed process leaves
+ * nothing behind.
+ */
 export async function removeParts({ db, files }: Context, uploadIds: readonly string[]): Promise<void> {
   for (const uploadId of uploadIds) {
     for (const { ref } of await listParts(db, uploadId)) await files.remove(ref);
   }
 }
 
-/** What `receive` is to know of the upload, where nobody says otherwise. */
+/** Returns hints for `receive` from the upload, for lack of explicit ones. */
 export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints {
   return {
     filename: filename ?? undefined,

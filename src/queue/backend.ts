@@ -23,13 +23,12 @@ export interface QueueTarget {
   readonly databaseUrl: string;
   /** Redis for the queue; null: the queue lives in PostgreSQL, schema `bullmq`. */
   readonly redisUrl: string | null;
-  /** As of `RedisServer`. */
+  /** See `RedisServer`. */
   readonly redisCa?: string | null;
   /** Finds connections to PostgreSQL that went silent; default: nobody does. */
   readonly monitor?: ConnectionMonitor;
 }
 
-/** How long a connection to PostgreSQL may take to come about. */
 const connectionTimeoutMillis = 10_000;
 const pingTimeoutMs = 2_000;
 
@@ -56,7 +55,7 @@ export async function migrateQueue(client: pg.ClientBase): Promise<void> {
 }
 
 function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
-  // One pool per BullMQ object; each worker holds one more connection for LISTEN.
+  // Each BullMQ object has one pool, and each worker one more connection for LISTEN.
   const connection = {
     connectionString: databaseUrl,
     schema: 'bullmq',
@@ -108,7 +107,7 @@ function onRedis(server: RedisServer): QueueBackend {
   };
 }
 
-/** How long a worker waits after a refusal before it asks for work again. */
+/** The pause of a worker after a refusal. */
 const pauseMs = 1_000;
 
 /**

@@ -18,7 +18,7 @@ import type { TaskQueue } from '../tasks/task-kind.ts';
 import { withDeadline } from '../with-deadline.ts';
 import type { QueueBackend } from './backend.ts';
 
-/** What a job says: something is due. It carries ids and a version, never rows: it may outlive a deployment. */
+/** The payload of a job: something is due. It has ids and a version, never rows, because it may outlive a deployment. */
 export interface TaskPayload {
   readonly v: 1;
   readonly taskId: number;
@@ -30,7 +30,6 @@ export interface JobPayloads extends Readonly<Record<TaskKindName, TaskPayload>>
 
 export type JobName = keyof JobPayloads;
 
-/** What each job does. */
 export type JobHandlers = { readonly [N in JobName]: (payload: JobPayloads[N]) => Promise<void> };
 
 /** A call that takes longer than this is given up; the reconciler notifies again. */
@@ -99,7 +98,7 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   const jobId = `${kind}-${taskId}-${attempt}${suffix(again)}`;
-  // What is done beside the jobs only wakes somebody: it need not wait for those before it.
+  // A job for work beside the queue only wakes somebody, so it may overtake others.
   return job(kind, { v: 1, taskId, attempt }, { jobId, lifo: besideKinds.includes(kind) });
 }
 

@@ -123,7 +123,7 @@ export async function askRedis<T>(
     await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
-    // Of a connection that failed the event tells why, the call only that it is closed.
+    // The event has the cause; the failed call says only that the connection is closed.
     throw why ?? error;
   } finally {
     redis.disconnect();

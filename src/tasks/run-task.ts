@@ -43,7 +43,7 @@ export async function takeNextTask<C extends TaskContext>(
   const names = kinds.map(({ name }) => name);
   for (const next of await findNextTasks(db, names, turns.served, candidates)) {
     const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
-    // Null: another worker took the last.
+    // Another worker has taken the last one.
     if (claim === null) continue;
     turns.took(next.environmentId);
     return claim;
@@ -85,7 +85,7 @@ export async function runTask<C extends TaskContext>(
   await tracing.span(`process ${claim.kind}`, options, () => runOwned(context, kind, claim, signals));
 }
 
-/** Null: there is none, or it cannot be found now. */
+/** Returns null if there is no trace or it cannot be found now. */
 async function findTrace({ db }: TaskContext, { jobId }: TaskClaim): Promise<SpanIdentity | null> {
   return jobId === null ? null : readTrace(db, jobId).catch(() => null);
 }

@@ -61,7 +61,6 @@ export function startRunner<C extends TaskContext>(
 export interface OwnTasks {
   /** Takes a task that was just made, and does it. False: there is no place, or somebody else is first; the queue is to be notified. */
   tryRun(task: DueTask, environmentId: number): Promise<boolean>;
-  /** As of `Runner`. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -87,7 +86,7 @@ export function openOwnTasks<C extends TaskContext>(
   let taking: Promise<boolean> | null = null;
   return {
     async tryRun(task, environmentId) {
-      // One after another, so that each finds the places and the turns as they are.
+      // Takes are sequential, so that each sees current places and turns.
       if (taking !== null || !places.areFree) return false;
       taking = take(task, environmentId).finally(() => {
         taking = null;

@@ -14,7 +14,7 @@ import type { DueTask, TaskClaim, TaskFailure, TaskKindName } from '../domain/ta
 import type { Database } from '../postgres/database.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
 
-/** What the engine works with. Passed, never imported: two systems can live in one process. */
+/** The context of the engine. Passed, never imported: two systems can live in one process. */
 export interface TaskContext {
   readonly db: Database;
   readonly queue: TaskQueue;
@@ -32,9 +32,9 @@ export interface TaskQueue {
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
-/** How often in a row each sort of error is survived. */
+/** The number of consecutive errors of each sort that a task survives. */
 export interface Tolerance {
-  /** One that passes: a lost connection, a lock, a full disk. Infinity: it is tried again without end, and not counted. */
+  /** Errors that pass, such as a lost connection, a lock or a full disk. Infinity: they are retried without end and not counted. */
   readonly transient: number;
   /** A timeout of the server: the same work meets the same limit. */
   readonly timeout: number;
@@ -45,7 +45,7 @@ export interface Tolerance {
 /** All that is particular to a kind of background work. `Context` is what its work needs of the system. */
 export interface TaskKind<Context> {
   readonly name: TaskKindName;
-  /** How messages name the task; default: they do not. */
+  /** Names the task in messages; by default they do not. */
   readonly label?: (task: TaskClaim) => string;
   /** When it is given back as a worker stops: at once, or when the time that a stop may take runs short. */
   readonly stops: 'at once' | 'at the deadline';
@@ -59,7 +59,7 @@ export interface TaskKind<Context> {
   readonly beside?: number;
   /** Tasks of one group (`group_id`) that may be under way; default: as many as there are. */
   readonly maxOfGroup?: number;
-  /** How long it waits after an error; `failures`: how many have counted since it last got on. */
+  /** Returns the pause after an error; `failures` counts those since the last progress. */
   readonly pauseMs: (failures: number) => number;
   /**
    * The work, up to and with the fence (`endTask` and the like), the last statement of its last transaction. Throws `ConflictError` if
@@ -71,7 +71,7 @@ export interface TaskKind<Context> {
    * if the subject has ended already.
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
-  /** What else should be under way and is not. Harmless to call anywhere, anytime, twice. */
+  /** Starts whatever else should be under way. May be called anywhere, anytime, twice. */
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 

@@ -90,7 +90,7 @@ function deletedSince(jobId: string): Error {
   return inputError('job_expired', message, `job_id: ${jobId}`);
 }
 
-/** How a file of mended records is read: as the parent's was, but for what the download made plain, and what its sender says. */
+/** Returns the options for a file of mended records: the parent's, adapted to the plain form of the download, then the sender's. */
 export function amendmentOptions({ entity, columnMap, preset, source, fileFormat }: Parent): LoadOptions {
   const { nulls, ragged, strayQuotes } = source;
   const read: SourceOptions = {
@@ -304,7 +304,7 @@ async function readLater(
   }
 }
 
-/** Where the records of a chunk stand; null for those that count for nothing, or by another record. */
+/** Finds the places of a chunk's records; null for those that do not count or are covered by another record. */
 async function placesOf(
   { db }: LoadContext,
   { loadId, position }: LaterLoad,

@@ -12,7 +12,7 @@ import { RefusedCsv } from '../rejects-text.ts';
 export interface Mend {
   /** Stable: it is part of the id of a proposal. */
   readonly name: string;
-  /** What it does, for a person, behind the shape: `read as day first`. */
+  /** The effect in words, after the pattern `read as day first`. */
   readonly sentence: string;
   readonly codes: readonly RejectCode[];
   /** It may be wrong, and nothing in the record would show it. */
@@ -78,14 +78,14 @@ export class CsvReadings {
   }
 }
 
-/** What must be known of a load to find in a refused record what was wrong. */
+/** The facts about a load that explain its refused records. */
 export interface RefusedSource {
-  /** Null for NDJSON. */
+  /** The header; null for NDJSON. */
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
 }
 
-/** What stands in the column for which a record was refused; undefined where it is not there, or the record cannot be read. */
+/** Reads the value of the column at fault; undefined if it is missing or the record cannot be read. */
 export type ValueReader = (reject: Reject) => unknown;
 
 export function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
@@ -191,7 +191,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'number' || (typeof value === 'string' && value !== '');
 }
 
-/** What an `event_type` most likely means; null if it is none of ours in other letters. */
+/** Returns the probable meaning of an `event_type` in other letters; null if there is none. */
 export function likelyKind(text: string): string | null {
   if (text.length > 40) return null;
   const name = text

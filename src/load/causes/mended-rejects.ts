@@ -56,7 +56,7 @@ interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
   readonly environmentId: number;
 }
 
-/** Those that a load would take then, some at a time, in file order. */
+/** Yields the rejects that a load would now take, page by page, in file order. */
 function mendedPages(
   { db, sandboxes }: Pick<LoadContext, 'db' | 'sandboxes'>,
   source: LoadSource,

@@ -16,7 +16,7 @@ export interface MendedRecord {
   readonly reject: Reject;
   /** Its line in a file of refused records. */
   readonly line: Buffer;
-  /** What became of the value at fault, or of the record where it is the record. */
+  /** The value at fault, or the whole record, before and after. */
   readonly before: string;
   readonly after: string;
 }
@@ -101,7 +101,7 @@ class MendsCsv {
     const cells = value?.cells ?? this.#changeRecord(mend, raw, reject.row);
     if (cells === null) return null;
     const { defused } = this.#header;
-    // Whether an apostrophe is part of a value only those mends say that are about it.
+    // Only mends of apostrophes decide whether an apostrophe is part of a value.
     if (defused === 'doubtful' && reject.code !== 'unclear_apostrophe' && cells.some(isDefused)) return null;
     const meant = defused === 'undone' ? cells.map(undoDefuse) : cells;
     const line = this.#text.mendedLine(reject, meant);

@@ -59,7 +59,7 @@ function innerQuotes(raw: Buffer, { columns, dialect }: CsvReadings): readonly s
   return cells?.length === columns ? cells : null;
 }
 
-/** One cell more for each delimiter that belongs to a value: those cells, and only those, begin with a blank. */
+/** Joins cells that were split at a delimiter within a value: exactly those that begin with a blank. */
 function joinBlanks(raw: Buffer, readings: CsvReadings): readonly string[] | null {
   const cells = readings.all(raw);
   if (cells === null || cells.length <= readings.columns) return null;

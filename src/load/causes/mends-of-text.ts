@@ -64,7 +64,7 @@ export const mendsOfWords: readonly Mend[] = [
 
 /* Bytes that are not UTF-8, read in a code page of one byte a character: what they mean is then sure if the code page is. */
 
-/** What `likelyEncodings` may name, of those; in the others letters may look like UTF-8. */
+/** The code pages that `likelyEncodings` may name and whose letters do not look like UTF-8. */
 const codePages = [
   'windows-1252',
   'windows-1250',
@@ -88,7 +88,7 @@ const noText = /[\u0080-\u009f\ufffd]/;
 
 function readIn(encoding: string): (raw: Buffer) => string | null {
   return (raw) => {
-    // Where some of it is UTF-8, two programs wrote it: read whole in either, it would be wrong.
+    // Text that is partly UTF-8 was written by two programs, so either reading would be wrong.
     if (isUtf8(raw) || utf8Character.test(raw.toString('latin1'))) return null;
     const text = new TextDecoder(encoding).decode(raw);
     return noText.test(text) ? null : text;

@@ -21,7 +21,7 @@ export interface Proposal {
   readonly samples: readonly MendedRecord[];
 }
 
-/** What mends records of this cause, tried on some of them: the most first. */
+/** Proposes mends for records of this cause, tried on a sample, the most effective first. */
 export async function proposeMends(
   mending: Mending,
   cause: number,
@@ -35,8 +35,7 @@ export async function proposeMends(
     if (mended.length > 0) tried.push({ mend, mended });
   }
   const most = Math.max(0, ...tried.map(({ mended }) => mended.length));
-  // Where one of them mends all, those that do not are contradicted by the records that they leave; and what says how
-  // a record is written goes before a guess.
+  // A mend that fixes all contradicts those that leave records behind; a rule of writing goes before a guess.
   const isSure = tried.some(({ mend, mended }) => mend.isGuess !== true && mended.length === most);
   const offered = tried.filter(
     ({ mend, mended }) =>
@@ -66,7 +65,7 @@ function candidates({ code }: Reject, rejects: readonly Reject[]): readonly Mend
   return mends.filter(({ name }) => likely.some((encoding) => encoding === name));
 }
 
-/** Of mends that come to the same, the first. */
+/** Keeps the first of mends with the same result. */
 function withoutDoubles(trials: readonly Trial[]): Trial[] {
   return trials.filter(
     (trial, at) =>
@@ -80,7 +79,7 @@ function withoutDoubles(trials: readonly Trial[]): Trial[] {
   );
 }
 
-/** Whether the two make different records of one. */
+/** Returns true if the two mends make different records of one. */
 function contradicts(trial: Trial, other: Trial): boolean {
   if (trial === other) return false;
   const lines = new Map(other.mended.map(({ reject, line }) => [reject.row, line]));

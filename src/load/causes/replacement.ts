@@ -30,7 +30,7 @@ export function writeReplacementId({ cause, column, find, by }: ScopedReplacemen
   return `${cause === null ? allCauses : writeCauseId(cause)}${mark}${texts}`;
 }
 
-/** Null for what is no id of a replacement. */
+/** Returns null if the id is not that of a replacement. */
 export function readReplacementId(id: string): { readonly cause: number | null; readonly mend: Mend } | null {
   const at = id.indexOf(mark);
   const scope = id.slice(0, Math.max(0, at));
@@ -55,7 +55,7 @@ function readTexts(encoded: string): [column: string, find: string, by: string] 
   }
 }
 
-/** Of an id that is looked at: a name of a column, which a record bounds, and two texts. */
+/** The longest id: a column name, which a record bounds, and two texts. */
 const longestId = 8 * MAX_REJECT_RAW_BYTES;
 
 export function replacementMend({ column, find, by }: Replacement): Mend {
@@ -74,7 +74,7 @@ export function replacementMend({ column, find, by }: Replacement): Mend {
   };
 }
 
-/** As they are shown to be mended: where some are missing at the end, they are empty. Of a record with too many, nobody can say which is which. */
+/** Returns the cells for mending, with empty ones for those missing at the end; null for a record with too many cells. */
 function filledCells(raw: Buffer, readings: CsvReadings): readonly string[] | null {
   const cells = readings.own(raw) ?? readings.all(raw);
   const missing = readings.columns - (cells?.length ?? 0);
@@ -82,7 +82,7 @@ function filledCells(raw: Buffer, readings: CsvReadings): readonly string[] | nu
   return [...cells, ...Array.from({ length: missing }, () => '')];
 }
 
-/** Null where nothing is replaced, or too much would come of it. */
+/** Returns null if nothing is replaced, or the result is too long. */
 function replaced(before: string, find: string, by: string): string | null {
   if (find === '') return before === '' && by !== '' ? by : null;
   const found = before.split(find).length - 1;

@@ -163,7 +163,7 @@ const companyNames: readonly string[] = [
   'teamid',
   'groupid',
 ];
-/** Of a file of companies, its id too. */
+/** Names of the id in a file of companies. */
 const ownCompanyNames = [...companyNames, 'companyno', 'company', 'id', 'domain', 'name'];
 
 /** A column that may be an id. */
@@ -192,7 +192,7 @@ function proposeByName(columns: readonly string[], map: ColumnMap, entity: LoadE
   };
 }
 
-/** Of fewer records, nearly every column has a different value in each. */
+/** In a smaller sample, nearly every column is distinct. */
 const leastRecords = 3;
 
 /** Names the first column with a different value in every record; `null` if there is none. It is a guess as well. */

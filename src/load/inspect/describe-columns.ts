@@ -3,16 +3,16 @@ import { isAutomaticProperty } from '../../domain/entity.ts';
 import type { ColumnPlan, EventFilePlan } from '../../mapping/column-plan.ts';
 import type { ValuesSummary } from './values.ts';
 
-/** What becomes of a column, or of a key that records have. */
+/** A column, or a key of the records, and its use. */
 export interface InspectedColumn extends ValuesSummary {
-  /** As the file has it. */
+  /** The name in the file. */
   readonly name: string;
   /** `user_id`, `metadata.plan`, …; null: it is passed over. */
   readonly becomes: string | null;
   readonly reason: string;
 }
 
-/** What the records have: fields, and properties as `metadata.<name>`. */
+/** Values by field, and of properties by `metadata.<name>`. */
 interface Values {
   readonly names: readonly string[];
   summaryOf(name: string): ValuesSummary;
@@ -23,10 +23,10 @@ type OwnValues = Pick<Values, 'summaryOf'>;
 
 /** Why a column becomes what it becomes. */
 interface Why {
-  /** What the caller says of columns. */
+  /** The caller's map. */
   readonly given: ColumnMap;
   readonly mapSays: string;
-  /** Of columns for which it is proposed. */
+  /** Reasons by column that a map is proposed for. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 

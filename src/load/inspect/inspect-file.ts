@@ -43,7 +43,7 @@ export const INSPECTED_BYTES = 8 * 1024 * 1024;
 /** The beginning of a JSON file in which the keys of its records are looked for. */
 const FIRST_BYTES = 64 * 1024;
 
-/** What every inspection has, wherever it was made. */
+/** The result of every inspection, in a sandbox or not. */
 export interface Looked {
   /** The names of the columns, where a record of the file names them; else null. */
   readonly columnNames: readonly string[] | null;
@@ -59,10 +59,10 @@ export interface Inspection extends Looked {
   readonly isWhole: boolean;
   /** Records that were looked at. */
   readonly records: number;
-  /** Null where no record or column says it. */
+  /** The entity; null if no record or column tells. */
   readonly entity: LoadEntity | null;
   readonly columns: readonly InspectedColumn[];
-  /** What `map` may be given as: what was given, and what is proposed. */
+  /** A value for `map`: the given one with proposals. */
   readonly map: ColumnMap;
   /** The product whose export file it is: what was given, or is proposed. */
   readonly preset: Preset | null;
@@ -174,11 +174,11 @@ function describe(
 
 async function headOf(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<string> {
   const bytes = await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0));
-  // As a part of a stream: a character that is cut at the end is left out.
+  // In stream mode the decoder leaves out a character that is cut off.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
-/** Null where the columns do not say it. */
+/** Returns null if the columns do not tell. */
 function entityOf(header: CsvHeader | null, { entity }: LookOptions, { plan }: Chosen): LoadEntity | null {
   return header === null ? entity : (plan?.entity ?? null);
 }
@@ -199,7 +199,7 @@ async function readSample(
   for (const chunk of chunks) {
     if (sample.records >= most) break;
     const rows = await reader.read(chunk);
-    // Of a beginning, the last record may be cut.
+    // The last record of a beginning may be cut.
     const isCut = !isWhole && chunk === chunks.at(-1);
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
   }
@@ -217,7 +217,7 @@ async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): 
   return lines.map(parseObject).filter((record) => record !== null);
 }
 
-/** As if the file were loaded; of no environment. */
+/** Returns a source as for a load, without an environment. */
 function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): LoadSource {
   return {
     loadId: 0,
@@ -239,7 +239,6 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions):
   };
 }
 
-/** What the records that were looked at come to. */
 class Sample {
   records = 0;
   readonly rows: InspectedRow[] = [];

@@ -49,7 +49,7 @@ function renderProblem({ problems: [first] }: InputError) {
   return { error_code: first.code, message: first.message, details: first.details };
 }
 
-/** Of a file that cannot be read as records at all. */
+/** Renders the inspection of a file that cannot be read as records. */
 export function renderUnreadable(problem: InputError, mapping: string | null) {
   return {
     read_as: null,

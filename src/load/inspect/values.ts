@@ -119,9 +119,9 @@ export function parseObject(line: string): JsonObject | null {
 /** `mixed`: values of several types. */
 type ValueType = DataType | 'array' | 'object' | 'mixed';
 
-/** What the values of one column are like, among the records that would be stored. */
+/** A summary of one column's values among the records that would be stored. */
 export interface ValuesSummary {
-  /** Null where there is no value. */
+  /** The type; null without a value. */
   readonly type: ValueType | null;
   /** Records that have a value. */
   readonly filled: number;
@@ -129,7 +129,7 @@ export interface ValuesSummary {
   readonly distinct: number;
   /** The first of them. */
   readonly samples: readonly unknown[];
-  /** Those that come most often, the most frequent first. */
+  /** The most frequent values, in descending order. */
   readonly frequent: readonly CountedValue[];
 }
 
@@ -145,7 +145,7 @@ class ColumnValues {
   #type: ValueType | null = null;
   #filled = 0;
 
-  /** Null and undefined are no values. */
+  /** Adds a value; null and undefined do not count. */
   add(value: unknown): void {
     const type = typeOf(value);
     if (type === null) return;

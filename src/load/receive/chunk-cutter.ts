@@ -53,7 +53,7 @@ export class ChunkCutter {
     this.#skipFooter = skipFooter;
   }
 
-  /** What `restore` takes everything back to. */
+  /** Returns a state for `restore`. */
   mark(): CutterMark {
     return {
       chunks: this.chunks.length,
@@ -93,7 +93,7 @@ export class ChunkCutter {
     else this.#oversized(start, end, line);
   }
 
-  /** What may yet turn out to stand at the end waits until as many others have come. */
+  /** Holds records back that may turn out to be the footer. */
   #hold(record: HeldRecord): void {
     this.#held.push(record);
     if (this.#held.length <= this.#skipFooter) return;

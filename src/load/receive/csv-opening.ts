@@ -21,7 +21,7 @@ export function sniffBeginning({ bytes, isWhole, hints }: CsvBeginning): Sniffed
   return sniffCsv(bytes, isWhole, hints);
 }
 
-/** What stands before the first record of a CSV: lines to be passed over, and the header. */
+/** The lines before the first record of a CSV: those that are skipped, and the header. */
 export class CsvOpening {
   header: CsvHeader | null = null;
   /** Line on which the header starts; null if there is none. */
@@ -115,7 +115,7 @@ export class CsvOpening {
     return start + header.end;
   }
 
-  /** What is said of apostrophes wins over what the header tells. */
+  /** The `apostrophes` option overrides what the header suggests. */
   #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
     const { apostrophes } = this.#hints.source;
     if (apostrophes === 'remove') return { ...header, defused: 'undone' };

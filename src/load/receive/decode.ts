@@ -30,15 +30,15 @@ const BOM = Buffer.from('\ufeff');
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
-  /** Of what was sent, as `ReadAs` has it. */
+  /** The encoding that was sent, as in `ReadAs`. */
   readonly encoding: string | null;
   /** Length of the byte order mark that `bytes` starts with. */
   readonly bomBytes: number;
-  /** What a person should know of how the encoding was found. */
+  /** Notes for a person on how the encoding was found. */
   readonly notes: readonly string[];
-  /** How its text is laid out; null unless it is JSON or NDJSON. */
+  /** The layout of JSON; null for other formats. */
   readonly layout: JsonLayout | null;
-  /** Of a short file that is one JSON object, no document, and was not said to be NDJSON. */
+  /** Set for a short file that is one JSON object and may be a record. */
   readonly object: SniffedJson['object'];
 }
 
@@ -76,7 +76,7 @@ interface RewriteContext {
   readonly asides: Asides;
   readonly convert: ConvertWhole;
   readonly hints: UnpackHints;
-  /** What was sent for the file, which is what its growth is measured by. */
+  /** The bytes as sent, against which growth is measured. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
   /** Gets what is found meanwhile and belongs into the job record. */

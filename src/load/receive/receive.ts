@@ -45,9 +45,9 @@ export interface ReceiveHints extends UnpackHints {
 export interface ReceivedFile {
   readonly ref: FileRef;
   readonly format: StoredFormat;
-  /** Null unless `format` is csv. */
+  /** The header of a CSV; null for other formats. */
   readonly header: CsvHeader | null;
-  /** As in `Decoded`. */
+  /** Like `Decoded.object`. */
   readonly object: Decoded['object'];
   readonly readAs: ReadAs;
   /** Bytes as sent. */
@@ -128,7 +128,7 @@ export async function receive(
       chunks,
     };
   } catch (error) {
-    // What cannot be removed now goes with the next sweep of temporary files; the first error is the one to tell.
+    // A file that cannot be removed now goes with the next sweep; the first error is the one to report.
     await writer.discard().catch(() => undefined);
     throw error;
   } finally {
@@ -138,7 +138,7 @@ export async function receive(
   }
 }
 
-/** What the job record says of the file: of a wide one, its first columns. */
+/** Returns the description for the job record, with the first columns of a wide file. */
 function describeReading(
   { format, encoding, notes }: Decoded,
   archived: Archived | null,
@@ -166,7 +166,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
-/** How a sheet is written: by us, so nothing is left to be found. */
+/** The dialect in which we write sheets, so that nothing needs to be detected. */
 export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints, sniffedBytes: number): RecordIndex {

@@ -14,7 +14,7 @@ const nothingSaid: CsvHints = { source: {}, map: {} };
 interface Doubt {
   readonly start: number;
   readonly line: number;
-  /** What was cut before it. */
+  /** The state of the cutter before the record. */
   readonly mark: CutterMark;
   /** Byte of the file up to which no quote closes the cell. */
   lookedTo: number;
@@ -26,11 +26,11 @@ export class RecordIndex {
   readonly #window = new Window();
   readonly #cutter: ChunkCutter;
   readonly #maxRecordBytes: number;
-  /** Null until the header of a CSV has been read. */
+  /** The scanner; null until the header of a CSV has been read. */
   #scanner: RecordScanner | null;
   /** Line on which the next record starts. */
   #line = 1;
-  /** Where the over-long record starts whose end is being looked for; -1 if there is none. */
+  /** The start of the over-long record whose end is searched for; -1 if there is none. */
   #oversizedStart = -1;
   /** Line on which it starts. */
   #oversizedLine = 0;
@@ -70,7 +70,7 @@ export class RecordIndex {
     this.#worthLooking = 0;
   }
 
-  /** Null until it has been read, and for what is no CSV. */
+  /** The header; null before it is read, and for NDJSON. */
   get header(): CsvHeader | null {
     return this.#opening.header;
   }
@@ -80,7 +80,7 @@ export class RecordIndex {
     return this.#opening.headerLine;
   }
 
-  /** What a person should know of how the file was read. */
+  /** Notes for a person on how the file was read. */
   get notes(): readonly string[] {
     return this.#opening.notes;
   }
@@ -122,14 +122,14 @@ export class RecordIndex {
     while (this.#step(this.#scanner, final)) yield;
   }
 
-  /** Whether there is more to be done with the bytes that are there. */
+  /** Scans on; returns true if there is more to do. */
   #step(scanner: RecordScanner, final: boolean): boolean {
     if (this.#doubt !== null) this.#lookForClose(scanner, this.#doubt, final);
     if (this.#oversizedStart >= 0) return this.#skipOversized(scanner, final);
     return this.#scan(scanner, final);
   }
 
-  /** Null if the header is not complete yet, or never comes. */
+  /** Returns null while the header is incomplete. */
   #readHeader(final: boolean): RecordScanner | null {
     const { end, lines } = this.#opening.read(this.#window.bytes, final);
     this.#window.consume(end);
@@ -190,7 +190,7 @@ export class RecordIndex {
     this.#window.consume(close);
   }
 
-  /** Whether the end was found. */
+  /** Returns true if the end was found. */
   #skipOversized(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     const end = scanner.skip(bytes, 0, bytes.length, final);
@@ -217,7 +217,7 @@ class Window {
   /** Valid until the next `append`. */
   bytes = Buffer.alloc(0);
   #memory = Buffer.alloc(0);
-  /** Where in the memory `bytes` starts. */
+  /** The start of `bytes` in the memory. */
   #start = 0;
 
   append(added: Buffer): void {

@@ -28,24 +28,24 @@ import { type Intake, type Peeked, peek } from './intake.ts';
 export interface UnpackHints extends FormatHints {
   /** The request says `Content-Encoding: gzip`. */
   readonly contentEncodingGzip?: boolean | undefined;
-  /** Where the file was unpacked on its way here: what was sent for it, which is what its growth is measured by. */
+  /** The bytes as sent, against which growth is measured; set if the file was unpacked on its way here. */
   readonly sent?: Sent | undefined;
 }
 
-/** What was in a ZIP archive. */
+/** A file out of a ZIP archive. */
 export interface Archived {
   /** The file in it; null if the archive is itself the workbook. */
   readonly member: string | null;
-  /** Of a workbook: the sheet that is read. */
+  /** The sheet that is read, for a workbook. */
   readonly sheet: string | null;
   /** Grows while a workbook is read. */
   readonly notes: readonly string[];
 }
 
 export interface Unpacked {
-  /** Of a workbook: its sheet as CSV. */
+  /** The unpacked bytes; for a workbook, its sheet as CSV. */
   readonly plain: Peeked;
-  /** What is said of `plain`: of a file in an archive, its own name. */
+  /** Hints about `plain`, such as the file's own name in an archive. */
   readonly hints: UnpackHints;
   readonly archived: Archived | null;
 }
@@ -110,7 +110,7 @@ async function readDocument(
   return { plain, hints, archived: { member, sheet, notes } };
 }
 
-/** What programs put into archives beside the files. */
+/** Files that programs add to archives. */
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
 /** The one file of data: the only one, or the only one with a name that such files have. */
@@ -243,7 +243,7 @@ export function inflateGuard(
   };
 }
 
-/** Where a file is received into; what is kept aside for the time being goes there too. */
+/** The store that a file and its temporary files are received into. */
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
   /** Says that the file is in use; false if it is gone. Missing where nothing is swept. */
   readonly touch?: (ref: FileRef) => Promise<boolean>;
