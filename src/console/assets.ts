@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageRoot } from '../package-root.ts';
 
-/** Where the console is. */
+/** The place where the console is. */
 export const consolePath = '/console';
 
 /** What the build says of itself (`tools/bundle-console.ts`). */

@@ -139,7 +139,7 @@ export function readDeletionRequest(entity: Entity, body: Buffer): DeletionReque
   return { ids: [...new Set(ids)], purgeExports: purge };
 }
 
-/** As `readDeletionRequest`, of ids that were not given as JSON. */
+/** Like `readDeletionRequest`, of ids that were not given as JSON. */
 export function checkIds(entity: Entity, given: readonly string[]): string[] {
   throwProblems(findProblems[entity]({ [entity]: given }));
   return [...new Set(given)];

@@ -17,7 +17,7 @@ export interface ExportContext extends TaskContext {
   readonly writeExport: ExportWriter;
 }
 
-/** Where the files of an export are, whichever attempt wrote them. */
+/** Returns where the files of an export are, whichever attempt wrote them. */
 export function exportFolder(jobId: string): FileFolder {
   return `exports/${jobId}` as FileFolder;
 }

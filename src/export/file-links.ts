@@ -110,7 +110,7 @@ export interface LinkParts extends StaticKey {
   readonly keyId: string | null;
 }
 
-/** Whether we made this link, expired or not; takes as long for a signature that is nearly right as for any. */
+/** Returns true if we made this link, expired or not; takes as long for a signature that is nearly right as for any. */
 async function isOurLink(db: Database, parts: LinkParts, signature: string): Promise<boolean> {
   const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
   const given = Buffer.from(signature);

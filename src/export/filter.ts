@@ -4,7 +4,7 @@ import type { Exclusion, ExportRequest } from '../domain/export.ts';
 import { createGlob } from '../domain/glob.ts';
 import type { DB } from '../postgres/schema.ts';
 
-/** Whether a row of sluice.users, under the alias given, is in a segment. */
+/** True if a row of sluice.users, under the alias given, is in a segment. */
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 
 /** Which rows an export holds. */
@@ -20,7 +20,7 @@ export interface Filter {
 
 const eb = expressionBuilder<DB>();
 
-/** Whether a row of sluice.users is exported. */
+/** Returns true if a row of sluice.users is exported. */
 export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> {
   const { request } = filter;
   return eb.and([

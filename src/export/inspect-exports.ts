@@ -97,7 +97,7 @@ export function renderExportListItem(found: Export, baseUrl: string, now = new D
   };
 }
 
-/** As `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */
+/** Like `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */
 export function renderExportDetail(found: Export, baseUrl: string, now = new Date()) {
   return {
     ...renderExportListItem(found, baseUrl, now),

@@ -17,7 +17,7 @@ const MiB = 1024 * 1024;
 /** Two segments of PostgreSQL's log, without which it does not start. */
 const leastBytes = 32 * MiB;
 
-/** Where this process writes: the data directory, and the files unless they are on S3. */
+/** Returns where this process writes: the data directory, and the files unless they are on S3. */
 export function foldersWritten(settings: {
   readonly dataDir: string;
   readonly filesDir: string;

@@ -14,7 +14,7 @@ import { Fault } from '../domain/errors.ts';
 export interface FileStore {
   /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
   create(folder?: FileFolder): Promise<FileWriter>;
-  /** As `create`, under a name that a file has in another store, or in a backup. */
+  /** Like `create`, under a name that a file has in another store, or in a backup. */
   createAs(ref: FileRef): Promise<FileWriter>;
   /** Its length in bytes; null if it is not there. */
   size(ref: FileRef): Promise<number | null>;

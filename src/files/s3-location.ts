@@ -1,7 +1,7 @@
 import { Fault, TransientError } from '../domain/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
-/** Where files are on S3, and how it is reached. */
+/** The place where files are on S3, and how it is reached. */
 export interface S3Location {
   /** STORAGE_URL as given; holds no secret. */
   readonly url: string;
@@ -14,7 +14,7 @@ export interface S3Location {
   readonly region: string | null;
   /** The bucket stands in the path, not in the host name. */
   readonly pathStyle: boolean;
-  /** Whether callers get links that S3 answers. */
+  /** True if callers get links that S3 answers. */
   readonly presign: boolean;
   /** Not to be logged. Null: the SDK's own chain (profile, role of the machine or pod). */
   readonly credentials: S3Credentials | null;

@@ -1,10 +1,9 @@
 import { CR, LF } from './record-scanner.ts';
 
-/** How the records of a CSV are written. */
 export interface CsvDialect {
-  /** One character or several; `blanks`: any number of blanks. */
+  /** The text between cells; `blanks` stands for any number of blanks. */
   readonly delimiter: string;
-  /** One ASCII character; empty: none. */
+  /** An ASCII character; empty for none. */
   readonly quote: string;
   /** The quote itself (doubled), a backslash, or empty: nothing. */
   readonly escape: string;
@@ -14,7 +13,7 @@ export interface CsvDialect {
   readonly nulls: readonly string[];
 }
 
-/** Whether records are walked as they are: RFC 4180, with any single ASCII character between the cells. */
+/** Returns true if records are walked as they are: RFC 4180, with any single ASCII character between the cells. */
 export function isPlain(dialect: CsvDialect): boolean {
   const { delimiter, quote, comment, nulls } = dialect;
   const isAscii = delimiter.length === 1 && delimiter.charCodeAt(0) < 0x80;
@@ -47,13 +46,13 @@ const APOSTROPHE = 0x27;
 const TAB = 9;
 const SPACE = 32;
 
-/** What a header says of how records are written. */
+/** The parts of a header that tell how records are written. */
 export interface RecordForm {
   readonly delimiter: string;
   readonly dialect?: CsvDialect;
 }
 
-/** Of the records after this header, as they stand in the file. */
+/** Returns the marks of the records after this header, as they stand in the file. */
 export function marksOf({ delimiter, dialect }: RecordForm): CsvMarks {
   if (dialect === undefined) return plainMarks(delimiter);
   const isBlanks = dialect.delimiter === 'blanks';
@@ -70,7 +69,7 @@ export function marksOf({ delimiter, dialect }: RecordForm): CsvMarks {
   };
 }
 
-/** Of CSV as RFC 4180 has it. */
+/** Returns the marks of RFC 4180. */
 export function plainMarks(delimiter: string): CsvMarks {
   const none = Buffer.alloc(0);
   return {
@@ -95,7 +94,7 @@ export function isInWord({ hasApostrophes }: CsvMarks, buf: Buffer, at: number):
   return hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
 }
 
-/** Of a letter or digit, in any language. */
+/** Returns true for a byte of a letter or digit in any language. */
 function isWordByte(byte = 0): boolean {
   const letter = byte | 0x20;
   return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
@@ -105,7 +104,7 @@ export function isBlankByte(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB;
 }
 
-/** What a byte means outside of quotes. */
+/** The meanings of a byte outside of quotes. */
 export const ORDINARY = 0;
 export const DELIMITER = 1;
 export const QUOTES = 2;
@@ -123,7 +122,7 @@ export function meaningsOf({ delimiter, isBlanks, quote, escape: escapes }: CsvM
   return meanings;
 }
 
-/** What `delimiterAt` gives if more bytes are needed. */
+/** The result of `delimiterAt` if more bytes are needed. */
 export const MORE = -1;
 
 /** Length of the delimiter at `at` in buf[…, end); 0 if none stands there; MORE. */
@@ -146,7 +145,7 @@ export function delimiterAt(
   return delimiter.length;
 }
 
-/** Whether a cell may start at `at`: at `lowest`, at the start of a line, or behind a delimiter. */
+/** Returns true if a cell may start at `at`: at `lowest`, at the start of a line, or behind a delimiter. */
 export function startsCell(
   { delimiter, isBlanks }: CsvMarks,
   buf: Buffer,
@@ -160,7 +159,7 @@ export function startsCell(
   return from >= Math.max(0, lowest) && delimiter.compare(buf, from, at) === 0;
 }
 
-/** Whether no cell of buf[start, end), a well-formed record, has anything in it but blanks, in quotes or not. */
+/** Returns true if no cell of buf[start, end), a well-formed record, has anything in it but blanks, in quotes or not. */
 export function isBlankRecord(marks: CsvMarks, buf: Buffer, start: number, end: number): boolean {
   const { quote } = marks;
   let inside = false;

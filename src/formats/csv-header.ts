@@ -22,7 +22,7 @@ export interface CsvHeader {
   readonly dialect?: CsvDialect;
   /** Records with fewer cells than columns are filled up with empty ones. */
   readonly ragged?: 'pad';
-  /** One quote too many at the start of a cell is part of its value. */
+  /** Keeps a surplus quote at the start of a cell as part of its value. */
   readonly strayQuotes?: 'keep';
   /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
   readonly lastColumn?: 'empty';

@@ -1,4 +1,4 @@
-/** What a cell looks like, where a dialect or a header is looked for. Nothing is ever read as one of these. */
+/** The appearance of a cell, for detecting dialects and headers only. */
 export type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
 
 /** A longer cell is a text, whatever is in it. */
@@ -22,7 +22,7 @@ export function kindOf(cell: string): CellKind {
   return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
 }
 
-/** Whether a name of a column is hardly ever written like that. */
+/** Returns true if a name of a column is hardly ever written like that. */
 function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
 }

@@ -43,7 +43,7 @@ export class CsvRest {
     this.#lookBehind = 2 * marks.delimiter.length + 1;
   }
 
-  /** What comes next is the start of a record. */
+  /** Begins at the start of a record. */
   begin(): void {
     this.#inside = false;
     this.#isStart = true;
@@ -60,7 +60,7 @@ export class CsvRest {
     this.#lines = countLines(buf, start, from);
   }
 
-  /** As `RecordScanner.skip`. */
+  /** Like `RecordScanner.skip`. */
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
     let at = start + this.#ahead;
     while (at < end) {
@@ -80,7 +80,7 @@ export class CsvRest {
     return -1;
   }
 
-  /** As `RecordScanner.findClose`. */
+  /** Like `RecordScanner.findClose`. */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number {
     let at = start;
     while (at < end) {

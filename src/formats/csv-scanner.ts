@@ -59,7 +59,7 @@ class Scanner implements RecordScanner {
   readonly #escapeByte: number;
   /** 1 for the bytes that a record without anything in it may begin with. */
   readonly #beginsBlank = new Uint8Array(256);
-  /** What the remembered positions belong to; a position equal to #end means "none before the end". */
+  /** The buffer of the remembered positions; a position equal to #end means "none before the end". */
   #buf: Buffer = noBuffer;
   #end = 0;
   #from = 0;

@@ -9,7 +9,7 @@ const COMMA = 44;
 const LF = 10;
 /** A single cell far to the right is no reason to write a row's width in commas for each of very many rows. */
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
-/** What a reader would take for something else, blanks at an end included. */
+/** A value that a reader would misunderstand without quotes, such as one with blanks at an end. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 
 /** A cell, quoted if need be. */
@@ -70,7 +70,7 @@ export class CsvText {
     this.#release();
   }
 
-  /** What is ready; all of it once there is no more to come. */
+  /** Returns the finished buffers; all of them at the end. */
   take(final: boolean): readonly Buffer[] {
     if (final) this.#flush(0);
     const ready = this.#full;
@@ -170,13 +170,13 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
   return cells.join(',');
 }
 
-/** Whether a file with these columns may be one that we wrote. */
+/** Returns true if a file with these columns may be one that we wrote. */
 export function isOwnHeader(columns: readonly string[]): boolean {
   if (columns.some(isRejectColumn)) return true;
   return automaticProperties.every((name) => columns.includes(name)) || exportedEvents.has(columns.join(','));
 }
 
-/** Of a file with these columns, as read from the header `text`. A file of refused records is known by columns of its own. */
+/** Finds the cells that we defused, by the header `text`. A file of refused records has columns that tell. */
 export function findDefusedCells(columns: readonly string[], text: string): DefusedCells {
   if (columns.some(isRejectColumn)) return 'undone';
   const hasEvents = exportedEvents.has(columns.join(','));

@@ -13,12 +13,12 @@ import {
 } from './csv-dialect.ts';
 import { CR, LF, type ScanProblem } from './record-scanner.ts';
 
-/** What the walker gives for a record that is longer than the limit. */
+/** The walker's result for a record beyond the limit. */
 export const TOO_LARGE = -2;
 /** No quote closes the cell within the limit. */
 const NEVER = -3;
 
-/** Where the cells of a record stand, without their quotes. */
+/** The positions of a record's cells, without their quotes. */
 export interface CellList {
   clear(): void;
   /** `marked`: the cell holds doubled quotes or escapes. */
@@ -36,7 +36,7 @@ export class CsvWalker {
   /** A quoted cell of it was not closed within the limit: it may be a long one, that all after it belongs to. */
   open = false;
 
-  /** Where a walk that gave TOO_LARGE came to, and whether that is inside of quotes. */
+  /** The position at which a walk gave TOO_LARGE; `inside` is true within quotes. */
   limit = 0;
   inside = false;
 
@@ -79,7 +79,7 @@ export class CsvWalker {
     return terminated(buf, stop, end, final);
   }
 
-  /** Where the content of a record ends that is well-formed and all there; -1 for any other, which is looked at closely. */
+  /** Returns where the content of a record ends that is well-formed and all there; -1 for any other, which is looked at closely. */
   #findPlainStop(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
     const { quote } = this.#marks;
@@ -102,7 +102,7 @@ export class CsvWalker {
     }
   }
 
-  /** Where the content of the record ends, or MORE or TOO_LARGE. */
+  /** Returns where the content of the record ends, or MORE or TOO_LARGE. */
   #findStop(buf: Buffer, start: number): number {
     const { quote, isBlanks } = this.#marks;
     const limit = this.limit;
@@ -134,7 +134,7 @@ export class CsvWalker {
   /** `#findCellEnd` gave where the record ends, not where the next cell starts. */
   #stopped = false;
 
-  /** Of an unquoted cell: where the next one starts, or (`#stopped`) the record ends. */
+  /** Returns the start of the cell after an unquoted one, or (`#stopped`) the end of the record. */
   #findCellEnd(buf: Buffer, start: number): number {
     const meanings = this.#meanings;
     const limit = this.limit;
@@ -218,7 +218,7 @@ export class CsvWalker {
     return this.#final ? at + 1 : MORE;
   }
 
-  /** What stands behind a closing quote: length of a delimiter, 0 where the record ends, MORE or NEVER for anything else. */
+  /** Looks behind a closing quote: the length of a delimiter, 0 at the end of the record, MORE, or NEVER. */
   #boundary(buf: Buffer, at: number): number {
     const limit = this.limit;
     if (at >= limit) return this.#atMaximum || this.#final ? 0 : MORE;

@@ -9,7 +9,7 @@ export interface FoundEncoding extends TextEncoding {
   readonly notes: readonly string[];
 }
 
-/** Of its characters beyond ASCII so few may be broken, as one in, for a file to be UTF-8 all the same. */
+/** A file is UTF-8 if at most one in so many of its characters beyond ASCII is broken. */
 const BROKEN_SHARE = 10;
 
 /**
@@ -80,7 +80,7 @@ function contradiction(said: string, but: string): Error {
   return inputError('unsupported_format', `encoding= says ${said}, but ${but}`, 'encoding');
 }
 
-/** Whether nearly all of its characters beyond ASCII are UTF-8, as in a file of which a few records are broken. */
+/** Returns true if nearly all of its characters beyond ASCII are UTF-8, as in a file of which a few records are broken. */
 function isNearlyUtf8(text: Buffer): boolean {
   let valid = 0;
   let broken = 0;

@@ -11,7 +11,7 @@ export interface FormatHints {
   readonly contentType?: string | undefined;
   /** The array key that a JSON body must have; absent: either. */
   readonly envelope?: ArrayEnvelope | undefined;
-  /** What else the caller says of how it is written. */
+  /** The caller's other options for reading. */
   readonly source?: SourceOptions | undefined;
   /** Their header → our name: columns that it names are there. */
   readonly map?: Readonly<Record<string, string>> | undefined;
@@ -20,9 +20,9 @@ export interface FormatHints {
 interface Binary {
   readonly name: string;
   readonly start: string;
-  /** What text could start with too, so the next byte is looked at. */
+  /** Text may begin with this too, so the next byte decides. */
   readonly binary?: true;
-  /** One that is taken. */
+  /** Set for formats that can be read. */
   readonly format?: 'parquet' | 'avro';
 }
 
@@ -44,7 +44,7 @@ const binaries: readonly Binary[] = [
 /** Known by how they start, and by nothing else. */
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'avro', 'xlsx']);
 
-/** Whether a file that starts so, or is said to be of such a format, is no text. */
+/** Returns true if a file that starts so, or is said to be of such a format, is no text. */
 export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   const start = head.toString('latin1');
   const isSaid = format !== undefined && binaryFormats.has(format);
@@ -98,7 +98,7 @@ export function layoutOfJson(
   return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/** Whether an object with a key may be a record: it is one of ours, or the map makes it one. */
+/** Returns true if an object with a key may be a record: it is one of ours, or the map makes it one. */
 export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
   return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
@@ -108,7 +108,7 @@ function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');
 }
 
-/** Whether a file of data may have this name. */
+/** Returns true if a file of data may have this name. */
 export function hasDataName(name: string): boolean {
   return /\.(?:csv|tsv|tab|txt|ndjson|jsonl|json|parquet|avro|xlsx|xlsm|zip)(?:\.gz)?$/i.test(name);
 }

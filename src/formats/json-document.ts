@@ -22,11 +22,10 @@ const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
 /** Longer ones are not named in messages. */
 const MAX_SHOWN_PATH_CHARS = 300;
 
-/** How the array of a document is found. */
 export interface DocumentOptions {
-  /** Null: it is the document itself, or the only array of objects under one of `knownKeys`. */
+  /** The path; null for the document itself, or the only array of objects under one of `knownKeys`. */
   readonly path: RecordsPath | null;
-  /** Whether an object with this key may be a record. */
+  /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
 }
 
@@ -71,7 +70,7 @@ export class DocumentRecords implements JsonListener {
   readonly #walker: JsonWalker;
   readonly #isTold: boolean;
   #begun = false;
-  /** Where the array is, once that is known. */
+  /** The path of the array, once known. */
   #path: RecordsPath | null;
   /** Keys and positions of the containers around. */
   readonly #names: string[] = [];
@@ -166,7 +165,7 @@ export class DocumentRecords implements JsonListener {
     this.isRecord ||= this.#isOfRecord(key);
   }
 
-  /** How a value stands to the path of the records. */
+  /** Returns how a value stands to the path of the records. */
   #pathAt(depth: number): 'here' | 'on the way' | 'beside' {
     if (this.#path === null || depth > this.#path.length) return 'beside';
     for (let at = 0; at < depth; at++) if (this.#names[at] !== this.#path[at]) return 'beside';

@@ -3,7 +3,7 @@ import { MAX_RECORD_BYTES } from '../domain/limits.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
 import { checkedUtf8 } from './utf8.ts';
 
-/** How the records of an NDJSON file are kept apart, where that is not one in each line. */
+/** The separation of NDJSON records, if not one in each line. */
 export interface LineLayout {
   /** `cr`: lines end with CR only; `rs`: a U+001E stands before each record, as RFC 7464 has it. */
   readonly ends: 'lf' | 'cr' | 'rs';
@@ -19,7 +19,7 @@ export function isPlainLines({ ends, commas }: LineLayout): boolean {
 
 const [LF, CR, SPACE, TAB, RS, COMMA] = [10, 13, 32, 9, 0x1e, 44];
 
-/** What may stand between a comma and the end of its line. */
+/** The most blanks between a comma and the end of its line. */
 const MAX_BLANKS_AFTER_COMMA = 1_024;
 
 /**
@@ -67,7 +67,7 @@ class Commas {
   /** The end of what came so far: a comma that may yet turn out to end its line. */
   held: Buffer = Buffer.alloc(0);
 
-  /** What can be said already, commas at line ends made blanks. */
+  /** Returns the finished bytes, with commas at line ends made blanks. */
   blank(added: Buffer): Buffer {
     const bytes = this.held.length === 0 ? added : Buffer.concat([this.held, added]);
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, end + 1)) {
@@ -87,7 +87,7 @@ class Commas {
   }
 }
 
-/** Where a comma stands that only blanks follow before `end`; -1 if none does. */
+/** Returns where a comma stands that only blanks follow before `end`; -1 if none does. */
 function commaBefore(bytes: Buffer, end: number): number {
   const least = Math.max(0, end - 1 - MAX_BLANKS_AFTER_COMMA);
   let at = end - 1;
@@ -116,7 +116,7 @@ export async function* sequenceToNdjson(source: AsyncIterable<Buffer>): AsyncGen
   if (sequence.finish()) yield Buffer.of(LF);
 }
 
-/** How much of `LF } LF {` was seen last. */
+/** The part of `LF } LF {` that was seen last. */
 type Boundary = 'nothing' | 'line' | 'brace' | 'braceLine';
 
 class Sequence implements JsonListener {
@@ -143,7 +143,7 @@ class Sequence implements JsonListener {
     return copy.take();
   }
 
-  /** Whether a line is still to be ended. */
+  /** Returns true if a line is still to be ended. */
   finish(): boolean {
     if (this.#problem !== null) {
       if (this.#boundary === 'brace' || this.#boundary === 'braceLine') return true;
@@ -225,7 +225,7 @@ class Sequence implements JsonListener {
   }
 }
 
-/** Of the line that `at` is in, or of the buffer. */
+/** Returns the end of the line at `at`, or of the buffer. */
 function lineEnd(bytes: Buffer, at: number): number {
   const found = bytes.indexOf(LF, at);
   return found === -1 ? bytes.length : found;

@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../domain/errors.ts';
 
 const MARK_BYTES = 3;
 
-/** Where in the document the walk is, for messages; `at` is a position in the current buffer. */
+/** The line and column of the walk, for messages; `at` is a position in the current buffer. */
 export class JsonPosition {
   /** Byte of the document at which the current buffer, and the current line, start. */
   #bufferStart = 0;
@@ -16,7 +16,7 @@ export class JsonPosition {
     this.#lineStart = this.#bufferStart + at;
   }
 
-  /** Of the first buffer: how many bytes of a byte order mark it starts with. Columns are counted behind it. */
+  /** Returns the length of the byte order mark of the first buffer, after which columns are counted. */
   skipMark(bytes: Buffer): number {
     const hasMark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
     this.#lineStart = hasMark ? MARK_BYTES : 0;
@@ -90,7 +90,7 @@ export function isNestedDeeper(text: string, maxDepth: number): boolean {
   return text.length > harmlessChars && hasMoreContainers(text, maxDepth) && depthExceeds(text, maxDepth);
 }
 
-/** What nearly all records fail: a search for a character is many times as fast as a look at each. */
+/** Rules nearly all records out: searching for a character is many times faster than looking at each. */
 function hasMoreContainers(text: string, count: number): boolean {
   let found = 0;
   for (const open of '{[') {

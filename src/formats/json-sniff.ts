@@ -5,24 +5,23 @@ import { DocumentRecords } from './json-document.ts';
 import { type LineLayout, plainLines } from './json-lines.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
 
-/** How JSON text is laid out. */
 export type JsonLayout =
   | { readonly kind: 'lines'; readonly lines: LineLayout }
   /** Values one after the other, with or without line breaks. */
   | { readonly kind: 'sequence' }
-  /** One array, or an object with one in it. Null: where it is has to be found. */
+  /** An array, or an object with one in it; the path is null if it has to be found. */
   | { readonly kind: 'document'; readonly path: RecordsPath | null };
 
 export interface SniffedJson {
   readonly layout: JsonLayout;
-  /** Of a short text that is one object and no document: its keys, and the arrays of objects in it. */
+  /** Keys and arrays of objects of a short text that is one object and no document. */
   readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
 }
 
 export interface JsonHints {
-  /** What the caller says that it is, by name, media type or in so many words. */
+  /** The caller's statement, by name, media type or option. */
   readonly hinted: 'ndjson' | 'json' | null;
-  /** Whether an object with this key may be a record. */
+  /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
 }
 
@@ -115,7 +114,7 @@ const MAX_LINES_OF_DAMAGE = 2;
 class Head {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
-  /** Of the first token. */
+  /** The position of the first token. */
   readonly start: number;
   readonly ends: 'lf' | 'cr';
   readonly #lineEnd: number;
@@ -172,7 +171,7 @@ class Head {
     for (let start = this.start; start < this.bytes.length && seen < MAX_SNIFFED_LINES; ) {
       const line = this.line(start);
       start += line.length + 1;
-      // Of the last line, the rest may not be there.
+      // The rest of the last line may be missing.
       if (isBlankLine(line) || (start > this.bytes.length && !this.isWhole && seen > 0)) continue;
       seen++;
       if (isObject(line)) whole++;

@@ -24,7 +24,7 @@ export interface JsonListener {
 /** A key that is longer is cut somewhere behind it. */
 const MAX_KEY_BYTES = 256;
 
-/** What may come next outside of strings, numbers and literals; in words, for the message. */
+/** The tokens that may follow outside of strings, numbers and literals, in the words of messages. */
 const expectations = {
   value: 'a value',
   valueOrEnd: 'a value or "]"',
@@ -51,7 +51,7 @@ export class JsonWalker {
   /** Values inside fewer containers than this are told of, and their keys. May change at any time. */
   watchedDepth = 3;
   readonly #listener: JsonListener;
-  /** What may follow a whole document. */
+  /** Allowed after a whole document. */
   readonly #afterwards: 'nothing' | 'next';
   readonly #nesting = new JsonNesting(MAX_BODY_DEPTH);
   #expects: keyof typeof expectations = 'value';
@@ -247,7 +247,7 @@ const SPARE_BYTES = 4;
 
 /** Copies stretches of buffers that pass by, one line per value; what is left out in between joins the rest. */
 class LineCopy {
-  /** Where in the current buffer a `start` or `end` applies. */
+  /** The position in the current buffer to which `start` and `end` apply. */
   at = 0;
   #source: Buffer = Buffer.alloc(0);
   #copying = false;
@@ -321,7 +321,7 @@ class LineCopy {
     this.#copying = false;
   }
 
-  /** What was copied of the current buffer. */
+  /** Returns the copied bytes of the current buffer. */
   take(): Buffer {
     if (this.#copying) this.#flush(this.#source.length);
     // Beyond its end a buffer forgets what is written to it.

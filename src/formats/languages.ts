@@ -8,11 +8,11 @@ import type { AdvisedEncoding } from '../domain/source.ts';
 /** A language, as a chance for each of its letters. */
 export type Language = ReadonlyMap<string, number>;
 
-/** What a code page writes, as far as it differs from windows-1252 in bytes that are letters there. */
+/** A code page's letters, as far as they differ from those of windows-1252. */
 export interface WrittenPage {
   readonly encoding: AdvisedEncoding;
   readonly languages: readonly Language[];
-  /** How much likelier than this page windows-1252 must make what was found, as a logarithm: who writes so is rare or not. */
+  /** The lead that windows-1252 needs over this page, as a logarithm; it depends on how common the page is. */
   readonly margin: number;
 }
 
@@ -36,7 +36,7 @@ export const westernLanguages: readonly Language[] = [
   language('à25ó20é16è14í10ç6ò6ú4ï3ü2'),
 ];
 
-/** Those whose texts could pass for Western European ones. */
+/** Code pages whose texts could pass for Western European ones. */
 export const rivalPages: readonly WrittenPage[] = [
   {
     encoding: 'windows-1250',
@@ -68,14 +68,14 @@ export const rivalPages: readonly WrittenPage[] = [
   },
 ];
 
-/** Of a letter that the language does not have. */
+/** The likelihood of a letter that the language does not have. */
 const STRAY = 0.0005;
 
 const vowel = /[aeiouyàáâãäåæèéêëìíîïòóôõöøœùúûüýÿěůőűąęăıāēīūėįų]/;
 const asciiVowel = /[aeiouy]/;
 const asciiLetter = /[a-z]/;
 
-/** How likely a letter has these neighbours; nothing where the word begins or ends. */
+/** The likelihood of a letter between these neighbours, which are empty at the ends of a word. */
 type Habit = (before: string, after: string) => number;
 
 /** Letters with neighbours of their own. */
@@ -89,11 +89,11 @@ const habits: ReadonlyMap<string, Habit> = new Map<string, Habit>([
   ['ń', (_, after) => (asciiVowel.test(after) ? 0.02 : 0.9)],
   // Begins no word; the "đ" of Croatian does.
   ['ð', (before) => (before === '' ? 0.02 : asciiVowel.test(before) ? 0.6 : 0.3)],
-  // What its dots are for: it stands beside another vowel.
+  // A diaeresis separates vowels.
   ['ï', (before, after) => (asciiVowel.test(before) || asciiVowel.test(after) ? 0.7 : 0.1)],
 ]);
 
-/** How likely it is that a letter of this kind has these neighbours: letters of ASCII, others count for nothing. */
+/** Returns the likelihood of a letter of this kind between these neighbours; letters beyond ASCII count for nothing. */
 function fitOfNeighbours(letter: string, before: string, after: string): number {
   const habit = habits.get(letter);
   if (habit !== undefined) return habit(before, after);
@@ -105,7 +105,7 @@ function fitOfNeighbours(letter: string, before: string, after: string): number 
   return fit;
 }
 
-/** How likely this word is of the language, as far as its letters beyond ASCII go. In small letters. */
+/** Returns the likelihood that the letters beyond ASCII of this lower-case word belong to the language. */
 function fitOfWord(word: string, letters: Language): number {
   let fit = 1;
   for (let at = 0; at < word.length; at++) {
@@ -146,7 +146,7 @@ function weighted(fit: readonly number[], shares: readonly number[]): number {
   );
 }
 
-/** Whether one of the languages has all letters of the word that are not of ASCII. */
+/** Returns true if one of the languages has all letters of the word that are not of ASCII. */
 export function isWordOf(languages: readonly Language[], word: string): boolean {
   const letters = [...word].filter((letter) => letter > '\x7f');
   return languages.some((each) => letters.every((letter) => each.has(letter)));

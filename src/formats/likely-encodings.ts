@@ -3,11 +3,11 @@ import { fitOfWords, isWordOf, rivalPages, westernLanguages } from './languages.
 import { readCodePage } from './text-encoding.ts';
 import { isDecoded } from './utf8.ts';
 
-/** What is looked at: a few thousand characters say as much as all. */
+/** The size of the sample: a few thousand characters say as much as all. */
 const SAMPLE_BYTES = 16 * 1024;
 /** Encodings that a message names. */
 const MAX_NAMED = 2;
-/** Of another script; fewer say nothing. */
+/** The fewest characters of another script that count. */
 const FEWEST_CHARACTERS = 3;
 
 /** An encoding, and the letters that make up most of what it is used for. */
@@ -61,7 +61,7 @@ export function likelyEncodings(bytes: Buffer): readonly AdvisedEncoding[] {
 /** Bytes beyond ASCII in a row, on average, from which on they can be no Latin script, whatever stands beside them. */
 const ROW_BYTES = 2.2;
 
-/** Whether bytes beyond ASCII make up words of their own. */
+/** Returns true if bytes beyond ASCII make up words of their own. */
 function isOtherScript(sample: Buffer): boolean {
   const rows = [...sample.toString('latin1').matchAll(/([A-Za-z]?)([\x80-\xff]+)([A-Za-z]?)/g)];
   const within = rows.filter(([, before, , after]) => before !== '' || after !== '').length;
@@ -82,7 +82,7 @@ function scoreOf(sample: Buffer, { encoding, common }: Candidate): number {
  * is counted once however often it comes, so that one city in every record does not drown all else.
  */
 
-/** What the bytes say, taken as windows-1252. */
+/** The findings for bytes taken as windows-1252. */
 interface WesternFindings {
   /** They can be nothing else. */
   readonly isClear: boolean;
@@ -97,7 +97,7 @@ const MAX_FINDINGS = 2_000;
 const MAX_WORD_BYTES = 64;
 /** Bytes on either side of a mark that say what it does there. */
 const MARK_CONTEXT = 3;
-/** One in so many may be odd: a typing error, a symbol, a name from elsewhere. */
+/** At most one in so many findings may be odd: a typing error, a symbol, a foreign name. */
 const ODD_SHARE = 20;
 /** Letters beyond ASCII in a row: no Western European word has more, and any word of another script has. */
 const MAX_RUN = 2;

@@ -94,7 +94,7 @@ export class LeafCursor {
     this.#leave();
   }
 
-  /** Whether a list goes on is seen at the next entry. */
+  /** Returns true if a list goes on is seen at the next entry. */
   #leave(): void {
     if (!this.#isAtEntry) throw tooFew();
     this.#isAtEntry = false;

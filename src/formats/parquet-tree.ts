@@ -55,7 +55,7 @@ export function openColumn(
 interface Reader {
   read(): JsonText;
   skip(): void;
-  /** One of its leaves; down to the value itself, all of them have the same levels. */
+  /** A leaf; down to the value, all leaves have the same levels. */
   readonly first: LeafCursor;
 }
 

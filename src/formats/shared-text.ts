@@ -2,7 +2,7 @@ import { MAX_SHARED_TEXT_BYTES } from '../domain/limits.ts';
 
 const BLOCK_BYTES = 1024 * 1024;
 
-/** What one string costs beside its bytes. */
+/** The overhead of a string. */
 const STRING_BYTES = 8;
 
 /** The strings that cells of a workbook share: bytes in large blocks, since a million objects would take several times as much. */
@@ -11,9 +11,9 @@ export class SharedText {
   #used = 0;
   #heldBytes = 0;
   readonly #blocks: Buffer[] = [];
-  /** Where the last string of each block ends. */
+  /** The end of the last string of each block. */
   readonly #ends: number[] = [];
-  /** Of each string its block, and its start in there. */
+  /** The block and start of each string. */
   #places = new Uint32Array(1024);
   #count = 0;
 
@@ -21,7 +21,7 @@ export class SharedText {
     return this.#count;
   }
 
-  /** Whether there was room for it. */
+  /** Returns true if there was room for it. */
   add(bytes: Buffer): boolean {
     this.#heldBytes += bytes.length + STRING_BYTES;
     if (this.#heldBytes > MAX_SHARED_TEXT_BYTES) return false;
@@ -34,7 +34,7 @@ export class SharedText {
     return true;
   }
 
-  /** Null for one that is not there. */
+  /** Returns null for one that is not there. */
   get(index: number): Buffer | null {
     if (index >= this.#count) return null;
     const block = this.#places[2 * index] as number;

@@ -9,7 +9,6 @@ export class WorkbookDamage extends Error {
   override readonly name = 'WorkbookDamage';
 }
 
-/** What a cell needs to be read. */
 export interface CellContext {
   readonly shared: SharedText;
   /** By the number of the style. */
@@ -31,7 +30,7 @@ interface Cell {
   readonly type: string;
   readonly style: number;
   hasFormula: boolean;
-  /** Null if there is none: the cell is empty. */
+  /** Is null if there is none: the cell is empty. */
   value: string | null;
 }
 
@@ -52,7 +51,7 @@ export class SheetCells implements XmlHandler {
   #inCell = false;
   /** The text of this element belongs to the value. */
   #inValue = false;
-  /** How a text is pronounced, which is not part of it. */
+  /** True inside the pronunciation of a text, which is not part of it. */
   #inPhonetic = false;
 
   constructor(context: CellContext, csv: CsvText) {
@@ -137,7 +136,7 @@ export class SheetCells implements XmlHandler {
     }
   }
 
-  /** Null for a cell that is read as empty. */
+  /** Returns null for a cell that is read as empty. */
   #read(cell: Cell, value: string): Buffer | null {
     switch (cell.type) {
       case 's':
@@ -219,7 +218,7 @@ function columnOf(reference: string): number {
   return column === 0 ? Number.POSITIVE_INFINITY : column;
 }
 
-/** How many letters a column has. */
+/** Returns the number of letters in a column's name. */
 function lettersOf(column: number): number {
   return column <= 26 ? 1 : column <= 27 * 26 ? 2 : 3;
 }

@@ -4,7 +4,7 @@ import { NO_CHARACTER, writeCutByte, writeUndecoded } from './utf8.ts';
 
 /** The character encoding of a file. */
 export interface TextEncoding {
-  /** As the WHATWG Encoding Standard calls it, in small letters. */
+  /** The name in the WHATWG Encoding Standard, in small letters. */
   readonly name: string;
   /** Length of the byte order mark at the start; 0 if there is none. */
   readonly bomBytes: 0 | 2 | 3;
@@ -83,7 +83,7 @@ function wholeCharacters(units: Buffer, bigEndian: boolean): number {
   return high >= 0xd8 && high <= 0xdb ? end - 2 : end;
 }
 
-/** What no character came of: the first half of a pair, a byte, or both. */
+/** Encodes a leftover: the first half of a pair, a byte, or both. */
 function encodeRest(rest: Buffer, bigEndian: boolean): Buffer {
   const whole = rest.subarray(0, rest.length - (rest.length % 2));
   if (bigEndian) whole.swap16();
@@ -98,7 +98,7 @@ function encode(text: string): Buffer {
   return text.isWellFormed() ? Buffer.from(text, 'utf8') : encodeHalves(text);
 }
 
-/** As UTF-8, but for halves of surrogate pairs, which are written as if they were characters: `Buffer.from` would replace them. */
+/** Encodes halves of surrogate pairs as if they were characters; `Buffer.from` would replace them. */
 function encodeHalves(text: string): Buffer {
   const target = Buffer.allocUnsafe(UNIT_BYTES * text.length);
   let to = 0;
@@ -115,20 +115,20 @@ function encodeHalves(text: string): Buffer {
   return target.subarray(0, to);
 }
 
-/** What stands in one byte of all pairs. */
+/** Counts of one byte of all pairs. */
 interface Half {
   nuls: number;
   /** NULs, and what follows them: in UTF-16, of letters from Latin to Arabic. */
   low: number;
 }
 
-/** One in so many characters of UTF-16 is of ASCII at least (ids, delimiters, line ends); of a few that are looked at, one in two. */
+/** At least one in so many characters of UTF-16 is ASCII (ids, delimiters, line ends); one in two of a short sample. */
 const PLAIN_SHARE = 8;
 const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
-/** One in so many NULs may stand in the other byte: that of Ā does. */
+/** At most one in so many NULs may stand in the other byte, as in Ā. */
 const STRAY_SHARE = 8;
-/** Of bytes that are valid UTF-8 too, so many in one half are those of letters, for the file not to be text with NULs in it. */
+/** The share of letters in one half of bytes that are valid UTF-8 too, so that text with NULs is not taken for UTF-16. */
 const LETTER_SHARE = 0.75;
 const HIGHEST_LETTERS = 0x08;
 

@@ -48,7 +48,7 @@ export function validPrefix(bytes: Buffer): number {
   return valid;
 }
 
-/** How many bytes at the end are the beginning of a character that goes on after them: 0 to 3. */
+/** Returns the number of bytes at the end that begin an unfinished character: 0 to 3. */
 export function splitBytes(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;
@@ -92,7 +92,7 @@ function invalid(position: number, bytes: Buffer): Error {
   return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
 }
 
-/** What stands at `at`, where `bytes` stop being UTF-8. */
+/** Describes the bytes at `at` that are not UTF-8. */
 export function describeFault(bytes: Buffer, at: number): string {
   const [first = 0, second = 0, third = 0] = bytes.subarray(at, at + 3);
   if (first === 0xe0 && second >= 0x80 && second < 0x88 && third >> 6 === 2) {

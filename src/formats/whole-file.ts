@@ -7,7 +7,7 @@ export interface WholeFile {
   readonly read: ReadRange;
 }
 
-/** What is read at once: most row groups of ours, a page, the directory of an archive. */
+/** Bytes per read: most of our row groups, a page, or the directory of an archive. */
 export const WINDOW_BYTES = 1024 * 1024;
 
 /** Reads what is small and lies side by side at once: one read instead of one for each, which on S3 is a request. */

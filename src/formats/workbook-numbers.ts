@@ -4,7 +4,7 @@
  * written too, since it is in the file.
  */
 
-/** What a number stands for, by its number format; an object: digits that it is shown with at least. */
+/** The meaning of a number by its number format; an object gives the fewest digits shown. */
 export type NumberKind = 'number' | 'date' | 'datetime' | 'time' | 'duration' | { readonly digits: number };
 
 /** Formats that have a number and no code. Those of 27 to 36 and 50 to 58 are the dates of East Asian languages. */

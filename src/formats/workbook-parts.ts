@@ -32,7 +32,6 @@ async function readPart(file: WorkbookFile, part: ZipMember, handler: Partial<Xm
   for await (const _ of readXml(openPart(file, part), whole));
 }
 
-/** What a part refers to. */
 export interface Relation {
   /** Last word of its type, such as `worksheet`. */
   readonly type: string;
@@ -116,7 +115,7 @@ function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string
   return found?.[1] ?? '';
 }
 
-/** What the number of each style stands for. */
+/** Reads the meaning of numbers in each style. */
 export async function readStyles(file: WorkbookFile, part: ZipMember | null): Promise<readonly NumberKind[]> {
   const codes = new Map<number, string>();
   const kinds: NumberKind[] = [];

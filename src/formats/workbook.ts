@@ -59,7 +59,7 @@ export async function openWorkbook(
   });
 }
 
-/** What an archive is that has the parts of an office document; null for any other. */
+/** Names the kind of an archive with the parts of an office document; null for any other. */
 export function documentKind({ members }: ZipArchive): string | null {
   const has = (pattern: RegExp) => members.some(({ name }) => pattern.test(name));
   if (has(/^\[Content_Types\]\.xml$/i)) {
@@ -139,7 +139,7 @@ async function noteOthers(
   );
 }
 
-/** Whether a cell has a value, or a formula. A sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
+/** Returns true if a cell has a value, or a formula. A sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
 async function hasData(file: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let found = false;
   const open = (name: string) => {
@@ -195,7 +195,7 @@ function describeCells({ errors, noDates, merged }: SheetCells): string[] {
   return notes;
 }
 
-/** What is wrong with a workbook, in words. */
+/** Explains damage to a workbook in words. */
 async function explained<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();

@@ -23,7 +23,7 @@ export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
   close(name: string): void;
   text(text: string): void;
-  /** Whether what came of it should be taken away before there is more. */
+  /** True if what came of it should be taken away before there is more. */
   readonly isFull?: boolean;
 }
 
@@ -32,7 +32,7 @@ export class XmlDamage extends Error {
   override readonly name = 'XmlDamage';
 }
 
-/** What the parser is given at once: it bounds what can come of it before somebody takes it away. */
+/** Characters per call of the parser, which bounds its events before they are taken. */
 const SLICE_CHARS = 4 * 1024;
 
 /** Yields when the handler is full, and now and then. @throws XmlDamage; what `bytes` and `handler` throw. */

@@ -131,7 +131,7 @@ async function* guarded(pieces: AsyncIterable<Buffer>, guard: InflateGuard): Asy
   }
 }
 
-/** What stands in the directory is read in small pieces. */
+/** Reads the directory in small pieces. */
 class WindowedReader extends yauzl.RandomAccessReader {
   readonly #source: WholeFile;
 

@@ -2,7 +2,7 @@ import { MAX_LIVE_PAST_BYTES, MAX_LIVE_PAST_EVENTS, MAX_LIVE_UNREAD_BYTES } from
 import type { Topic } from './topic.ts';
 import type { View } from './views.ts';
 
-/** Where a stream goes. */
+/** The place where a stream goes. */
 export interface Sink {
   write(bytes: Buffer): void;
   /** Bytes that were written and not taken. */

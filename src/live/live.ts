@@ -149,7 +149,7 @@ export class Live {
     return `${this.#epoch}-${this.#sequence}`;
   }
 
-  /** Null for an id that is not of this process. */
+  /** Returns null for an id that is not of this process. */
   #sequenceOf(lastEventId: string | null): number | null {
     const [, epoch, sequence] = /^([0-9a-f]{12})-(\d{1,15})$/.exec(lastEventId ?? '') ?? [];
     return epoch === this.#epoch && Number(sequence) <= this.#sequence ? Number(sequence) : null;

@@ -6,7 +6,7 @@ export type Topic =
 const plainKinds = ['jobs', 'pulse', 'records'] as const;
 const jobTopic = /^job:([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i;
 
-/** Null for what is no topic. */
+/** Returns null for what is no topic. */
 export function readTopic(text: string): Topic | null {
   const plain = plainKinds.find((kind) => kind === text);
   if (plain !== undefined) return { kind: plain };

@@ -174,7 +174,7 @@ function renderLiveJob(job: LiveJob) {
   };
 }
 
-/** As `GET /v1/background_jobs/{job_id}/chunks` has it. */
+/** Like `GET /v1/background_jobs/{job_id}/chunks` has it. */
 export function renderLiveChunk(chunk: Omit<LiveChunk, 'jobId'>) {
   const { startedAt, doneAt } = chunk;
   return {

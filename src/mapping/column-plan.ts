@@ -54,7 +54,7 @@ export function isEventFile(plan: ColumnPlan | EventFilePlan): plan is EventFile
   return !('idIndex' in plan);
 }
 
-/** What the columns of a CSV are: an event file's if one of them is `event_type`. Throws as `planColumns`. */
+/** Plans the columns of a CSV, which is an event file if it has a column `event_type`. Throws as `planColumns`. */
 export function planFile(
   { columns, defused }: CsvHeader,
   map: Readonly<Record<string, string>>,

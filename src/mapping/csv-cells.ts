@@ -1,7 +1,7 @@
 import { isDefused } from '../domain/formula.ts';
 import { isBlankByte } from '../formats/csv-dialect.ts';
 
-/** What a byte means inside an unquoted cell. */
+/** The meanings of a byte in an unquoted cell. */
 const ORDINARY = 0;
 const ENDS_CELL = 1;
 const NEEDS_ESCAPE = 2;
@@ -34,7 +34,7 @@ const jsonEscapes = byteTable({
   '\f': 'f',
 });
 for (let byte = 0; byte < 32; byte++) if (jsonEscapes[byte] === 0) jsonEscapes[byte] = numbered;
-/** What a byte of a cell may become as JSON in COPY text: `\\u001f`. */
+/** The most bytes that a byte of a cell becomes as JSON in COPY text: `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
 function byteTable(letters: Readonly<Record<string, string>>): Uint8Array {
@@ -48,12 +48,12 @@ function byteTable(letters: Readonly<Record<string, string>>): Uint8Array {
  * default `find` gives up at what `COPY` would have to escape besides quotes; with `anyContent` it takes that too.
  */
 export class CsvCells {
-  /** Where each cell begins and ends, quotes excluded. Cells beyond `columns` share the last slot. */
+  /** The start and end of each cell, without quotes. Cells beyond `columns` share the last slot. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   /** 1 where the cell has doubled quotes. */
   readonly doubled: Uint8Array;
-  /** What `findOne` has found. */
+  /** The cell that `findOne` has found. */
   oneStart = 0;
   oneEnd = 0;
   /** Per byte: ORDINARY, ENDS_CELL or NEEDS_ESCAPE. */
@@ -69,7 +69,7 @@ export class CsvCells {
     });
   }
 
-  /** Whether bytes [start, end) hold anything to escape but quotes. */
+  /** Returns true if bytes [start, end) hold anything to escape but quotes. */
   needsEscape(bytes: Buffer, start: number, end: number): boolean {
     const meaning = this.#meaning;
     for (let at = start; at < end; at++) if (meaning[bytes[at] ?? 0] === NEEDS_ESCAPE) return true;
@@ -158,7 +158,7 @@ export class CsvCells {
     return true;
   }
 
-  /** Where the closing quote is; the scanner has seen to it that there is one. */
+  /** Returns where the closing quote is; the scanner has seen to it that there is one. */
   #findQuotedEnd(bytes: Buffer, from: number, end: number, slot: number): number {
     let doubled = 0;
     let at = from;
@@ -197,7 +197,7 @@ export class CsvCells {
     return to;
   }
 
-  /** As `copy`, each quote escaped for JSON, and that escape for COPY. */
+  /** Like `copy`, each quote escaped for JSON, and that escape for COPY. */
   copyEscaped(bytes: Buffer, column: number, target: Buffer, at: number): number {
     const start = this.starts[column] ?? 0;
     const end = this.ends[column] ?? 0;
@@ -214,7 +214,7 @@ export class CsvCells {
     return to;
   }
 
-  /** As `copy`, escaped for COPY: any content. */
+  /** Like `copy`, escaped for COPY: any content. */
   copyText(bytes: Buffer, column: number, target: Buffer, at: number): number {
     let to = at;
     const end = this.ends[column] ?? 0;
@@ -229,7 +229,7 @@ export class CsvCells {
     return to;
   }
 
-  /** As `copy`, escaped as the inside of a JSON string, and that for COPY: any content. */
+  /** Like `copy`, escaped as the inside of a JSON string, and that for COPY: any content. */
   copyJson(bytes: Buffer, column: number, target: Buffer, at: number): number {
     let to = at;
     const end = this.ends[column] ?? 0;

@@ -115,12 +115,12 @@ export class CsvChunk {
   }
 }
 
-/** Of UTF-8, as a byte string: a file that was put behind another keeps its own. */
+/** The UTF-8 mark as a byte string, which a file appended to another keeps. */
 const byteOrderMark = '\xef\xbb\xbf';
 
 /** The header of a CSV, to be known again among its records: files that were put into one bring theirs along. */
 export class RepeatedHeader {
-  /** As byte strings. */
+  /** The names as byte strings. */
   readonly #names: readonly string[];
   readonly #idIndex: number;
   readonly #idName: Buffer;
@@ -131,7 +131,10 @@ export class RepeatedHeader {
     this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
   }
 
-  /** Of the record that `cells` has found. An id other than the name of its column costs a comparison or two. */
+  /**
+   * Returns true if the record found by `cells` repeats the header. An id other than its column's name costs a comparison or
+   * two.
+   */
   isIn(bytes: Buffer, cells: CsvCells): boolean {
     const name = this.#idName;
     const from = cells.starts[this.#idIndex] ?? 0;
@@ -141,7 +144,7 @@ export class RepeatedHeader {
     return this.isOf(this.#names.map((_, column) => cells.byteString(bytes, column)));
   }
 
-  /** Of a record given as byte strings. Names that we have given to columns are not in the file, hence most of them will do. */
+  /** Does the same for byte strings. Most names suffice, since names that we gave to columns are not in the file. */
   isOf(cells: readonly string[]): boolean {
     const written = (column: number): string => {
       const cell = cells[column] ?? '';

@@ -34,7 +34,7 @@ export class CsvEventRows {
   readonly #kindColumn: number;
   /** Columns that are properties of a profile. */
   readonly #properties: readonly number[];
-  /** Of all columns, as JSON in a byte string. */
+  /** The names of all columns, as JSON in byte strings. */
   readonly #nameTexts: readonly string[];
   readonly #types: Readonly<Record<Entity, ColumnTypes>>;
 
@@ -75,7 +75,7 @@ export class CsvEventRows {
     for (const entity of entities) this.#types[entity].reportTo(this.#rows.types[entity], false);
   }
 
-  /** Null if the record became a row. */
+  /** Returns null if the record became a row. */
   #readIndexed(text: CsvChunk, record: number, hasNul: boolean, utf8Reasons: Utf8Reasons): Reason | null {
     const [start, end] = [text.starts[record] ?? 0, text.ends[record] ?? 0];
     const { bytes } = text;
@@ -91,7 +91,7 @@ export class CsvEventRows {
     this.#rows.rejects.push(locateReject(reject, this.#plan.roles, this.#header.columns));
   }
 
-  /** Null if the record became a row. */
+  /** Returns null if the record became a row. */
   #readRecord(bytes: Buffer, start: number, end: number, record: number, hasNul: boolean): Reason | null {
     const columns = this.#plan.roles.length;
     const found = this.#cells.find(bytes, start, end);

@@ -32,7 +32,7 @@ const CLOSE = 0x7d;
 const rowOverhead = 128;
 const importSource = Buffer.from(IMPORT_SOURCE);
 
-/** Where the columns of an event file are that are no properties; -1 for one that it has not. */
+/** The columns of an event file that are not properties; -1 for missing ones. */
 export interface EventColumns {
   readonly userId: number;
   readonly companyId: number;
@@ -71,7 +71,7 @@ export class CsvEvents {
   readonly #types: ColumnTypes;
   readonly #row = new EventRow();
   #sampled = 0;
-  /** Where the row is written, and the next byte goes. */
+  /** The buffer of the row, and the position of its next byte. */
   #target: Buffer = Buffer.alloc(0);
   #to = 0;
 
@@ -128,7 +128,7 @@ export class CsvEvents {
     return 'code' in content ? content : escapeCopyJson(content.text);
   }
 
-  /** What an address says, as properties escaped for COPY. */
+  /** Returns the properties that an address holds, escaped for COPY. */
   #readUrl(bytes: Buffer): string {
     const { url } = this.#at;
     if (url === -1 || this.#cells.isEmpty(url)) return '';
@@ -225,7 +225,7 @@ export class CsvEvents {
     return null;
   }
 
-  /** Of a property given twice jsonb keeps the last: what `metadata` says beats a column, and a column the address. */
+  /** Writes properties. The last of a name counts in jsonb: `metadata` beats a column, and a column the address. */
   #writeProperties(bytes: Buffer, page: string, metadata: string): void {
     const target = this.#target;
     let to = this.#to;

@@ -50,7 +50,7 @@ export class CsvRows {
   readonly #cells: CsvCells;
   readonly #repeatedHeader: RepeatedHeader;
   readonly #types: ColumnTypes;
-  /** What `#chunk` holds already. */
+  /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
@@ -249,7 +249,7 @@ export class CsvRows {
     return this.#readCells(bytes.toString('latin1', start, end).split(this.#header.delimiter), record);
   }
 
-  /** Whether a delimiter too many is likely to have moved all cells behind it into wrong columns. */
+  /** Returns true if a delimiter too many is likely to have moved all cells behind it into wrong columns. */
   #isShifted(found: number, isLastFilled: boolean): boolean {
     return this.#header.lastColumn === 'empty' && isLastFilled && found > this.#plan.roles.length;
   }
@@ -323,7 +323,7 @@ export class CsvRows {
   }
 }
 
-/** Of a byte string. */
+/** Does the same for a byte string. */
 function undoDefusedBytes(cell: string): string {
   if (cell.charCodeAt(0) !== APOSTROPHE) return cell;
   return isDefused(Buffer.from(cell, 'latin1').toString('utf8')) ? cell.slice(1) : cell;

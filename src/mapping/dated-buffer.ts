@@ -12,7 +12,7 @@ import { REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
  */
 const initialBytes = 64 * 1024;
 const initialRows = 1024;
-/** What an unusually large chunk made a buffer grow to is given back beyond this. */
+/** A buffer that an unusually large chunk has grown beyond this is given back. */
 const keptBytes = 16 * 1024 * 1024;
 
 /** The dated rows of a chunk. If any row of a profile is dated, all of the chunk are here, those without a time too. */
@@ -60,10 +60,9 @@ export class DatedBuffer {
   }
 }
 
-/** Those of users, or those of companies. */
 export class DatedRows {
   rows = 0;
-  /** Whether any row removes a property or its company. */
+  /** True if any row removes a property or its company. */
   removes = false;
   /** Rows that stand for a record. */
   counted = 0;
@@ -105,7 +104,7 @@ export class DatedRows {
     return this.#bytes.subarray(row === 0 ? 0 : this.#ends[row - 1], this.#ends[row]);
   }
 
-  /** How many rows of some records stand for one. */
+  /** Counts the rows of some records that stand for a record. */
   countedAmong(includes: (record: number) => boolean): number {
     let counted = 0;
     for (let row = 0; row < this.rows; row++) {

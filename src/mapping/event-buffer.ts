@@ -33,7 +33,7 @@ const GIVEN = 2;
 /** The record gives no time. */
 const UNTIMED = 4;
 
-/** Where the parts of a row are that was written from `EventBuffer.startRow` on; reused from row to row. */
+/** The positions in a row written from `EventBuffer.startRow` on; reused from row to row. */
 export class EventRow {
   record = 0;
   kind: EventKind = 'track';
@@ -53,7 +53,7 @@ interface EventCount {
   readonly repeated: number;
 }
 
-/** What events have of their load. */
+/** The values that events inherit from their load. */
 export interface EventOrigin {
   readonly environmentId: number;
   /** When the load was accepted, as `Instant` writes it: the time of events that give none. */
@@ -76,7 +76,7 @@ const all: RecordFilter = () => true;
 /** The events of a chunk, one row per record and in their order. */
 export class EventBuffer {
   bytes: Buffer = Buffer.alloc(0);
-  /** Where the next row starts. */
+  /** The start of the next row. */
   at = 0;
   #origin: EventOrigin = { environmentId: 0, acceptedAt: '' };
   #counter: IdCounter | null = null;
@@ -110,7 +110,7 @@ export class EventBuffer {
     return this.#repeated;
   }
 
-  /** One instant of every month met, in milliseconds since 1970. */
+  /** An instant of every month met, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
   }
@@ -139,7 +139,7 @@ export class EventBuffer {
     this.#repeated = 0;
     this.#timedContents = 0;
     this.at = 0;
-    // What an unusually large chunk made it grow to is given back.
+    // Memory for an unusually large chunk is given back.
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
@@ -287,7 +287,7 @@ export class EventBuffer {
     return hashes.array;
   }
 
-  /** Of a content id: that of the first occurrence. */
+  /** Returns the key; for a content id, that of the first occurrence. */
   #keyOf(row: number): Buffer {
     const head = this.#heads[row] ?? row;
     const end = this.#keys.end(head);

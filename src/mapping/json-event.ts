@@ -96,7 +96,7 @@ function dropRejectKeys(object: JsonObject): void {
   if (object[rejectRawKey] !== undefined) object[rejectRawKey] = undefined;
 }
 
-/** What the address of a page says stands beside what the record says of it. */
+/** Replaces the address of a page by its properties, beside those of the record. */
 function replaceUrl(object: JsonObject): void {
   const { url } = object;
   if (typeof url !== 'string' || markedNumber(url) !== null) return;

@@ -34,7 +34,7 @@ const KEPT_DIGITS = 15;
 /** Zeros behind the point before JavaScript writes an exponent. */
 const PLAIN_ZEROS = 5;
 
-/** What the value of a member is. */
+/** The kinds of a member's value. */
 export const TEXT = 0;
 /** With escapes. */
 export const ESCAPED_TEXT = 1;
@@ -61,7 +61,7 @@ export class MemberList {
   /** ESCAPES, OTHER_NUMBERS and OTHER_TEXT. */
   marks = 0;
   readonly known: KnownNames;
-  /** What blanks between its members add to the marks. */
+  /** The marks that blanks between its members add. */
   readonly blankMarks: number;
 
   constructor(known: KnownNames, blankMarks: number) {
@@ -102,7 +102,7 @@ export class JsonMembers {
     this.inner.known.reset();
   }
 
-  /** Whether bytes [start, end), known to be UTF-8 and to end a line or the buffer, are such an object and nothing else. */
+  /** Returns true if bytes [start, end), known to be UTF-8 and to end a line or the buffer, are such an object and nothing else. */
   walk(bytes: Buffer, start: number, end: number): boolean {
     this.inner.start();
     let at = skipSpaces(bytes, start);
@@ -156,7 +156,7 @@ export class JsonMembers {
     return end;
   }
 
-  /** Where the value behind a colon begins, or -1. */
+  /** Returns where the value behind a colon begins, or -1. */
   #colon(bytes: Buffer, start: number, blankMarks: number): number {
     const at = this.#blanks(bytes, start, blankMarks);
     return bytes[at] === COLON ? this.#blanks(bytes, at + 1, blankMarks) : -1;
@@ -199,7 +199,7 @@ export class JsonMembers {
       if (bytes[at] === QUOTE) return at + 1;
       if (bytes[at] !== BACKSLASH) return -1;
       const escaped = bytes[at + 1] ?? 0;
-      // Of `\\u` it would take a parser to know that it is none.
+      // Only a parser could tell an invalid `\\u`.
       const marks = escapeMarks[escaped] ?? 0;
       if (marks === 0 || (escaped === BACKSLASH && bytes[at + 2] === LETTER_U)) return -1;
       this.#kind = ESCAPED_TEXT;
@@ -254,7 +254,7 @@ export class JsonMembers {
   }
 }
 
-/** Whether the number comes out of the parser as it is written; `point` is where its whole part ends. */
+/** Returns true if the number comes out of the parser as it is written; `point` is where its whole part ends. */
 function isKept(bytes: Buffer, start: number, point: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
   const first = isNegative ? start + 1 : start;
@@ -280,7 +280,7 @@ function skipDigits(bytes: Buffer, start: number): number {
   return at;
 }
 
-/** What the byte behind a backslash adds to the marks; 0 for what ends no escape that is taken. */
+/** The marks that a byte behind a backslash adds; 0 if the escape is not taken. */
 const escapeMarks = new Uint8Array(256);
 for (const letter of '"\\bfnrt') escapeMarks[letter.charCodeAt(0)] = ESCAPES;
 escapeMarks[SLASH] = ESCAPES | OTHER_TEXT;

@@ -66,7 +66,7 @@ export function writeProperties(
   let flags = 0;
   let isEmpty = true;
   if (hasTooManyProperties(object, sourceBytes)) return tooManyProperties(path);
-  // Of plain text and numbers there is nothing that the parser would have let pass and we must not.
+  // Plain text and numbers that the parser accepts are always allowed.
   const allPlain = !parsed.decoded && !parsed.marked;
   const members = types.membersOf(parsed);
   for (const name in object) {
@@ -128,13 +128,13 @@ export function propertyProblem(
   );
 }
 
-/** Where the column is a byte string, as all of it then is, it becomes text. */
+/** Returns where the column is a byte string, as all of it then is, it becomes text. */
 function readable(reason: Reason, { decoded }: ParsedJson): Reason {
   return decoded || reason.column === null ? reason : { ...reason, column: fromByteString(reason.column) };
 }
 
 function nameProblem(name: string, path: string, { decoded }: ParsedJson): Reason | null {
-  // Of a byte string the length in characters is not known, only that it is no more than this.
+  // The length of a byte string is an upper bound of its characters.
   const counted = decoded || name.length <= MAX_PROPERTY_NAME_CHARS ? name : fromByteString(name);
   const problem = propertyNameProblem(counted);
   if (problem === null) return null;

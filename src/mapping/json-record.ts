@@ -179,15 +179,13 @@ export function dropEventKeys(object: JsonObject, entity: Entity): void {
   if (entity === 'companies') object['user_id'] = undefined;
 }
 
-/** Where the rows of profiles go. */
 export type ProfileSink = Pick<Rows, 'addProfile' | 'types'>;
 
-/** What is known of a profile's record besides its content. */
 interface ProfileOrigin {
   readonly entity: Entity;
   /** Since when it is so, as `Instant` writes it; null: since the load was accepted. */
   readonly at: string | null;
-  /** Of its line. */
+  /** The length of the line. */
   readonly length: number;
   readonly record: number;
   /** The text of its metadata, where that is known. */

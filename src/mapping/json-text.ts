@@ -114,7 +114,7 @@ export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** Whether jsonb would take the number without swelling; its power of ten must stay in proportion, and so what it is written out as. */
+/** Returns true if jsonb would take the number without swelling; its power of ten must stay in proportion, and so what it is written out as. */
 export function numberInRange(number: string): boolean {
   const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));
   return exponent <= MAX_NUMBER_EXPONENT && number.length + exponent <= MAX_NUMBER_CHARS;
@@ -173,7 +173,7 @@ const copyLetters: Readonly<Record<string, string>> = {
   v: '\v',
 };
 
-/** What `escapeCopy` was given. */
+/** Reverses `escapeCopy`. */
 export function unescapeCopy(text: string): string {
   return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
 }

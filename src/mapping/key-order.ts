@@ -17,7 +17,7 @@ const maxRows = 2 ** 20;
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
-  /** Null if the rows are in order as they stand, too many, or none. */
+  /** Returns null if the rows are in order as they stand, too many, or none. */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;
     if (rows === 0 || rows > maxRows) return null;

@@ -64,7 +64,7 @@ export class KeyTable {
     return this.#last[row] !== -1;
   }
 
-  /** Whether no other row has the key of this one. */
+  /** Returns true if no other row has the key of this one. */
   isAlone(row: number): boolean {
     return this.#last[row] === row;
   }
@@ -226,7 +226,7 @@ export class SeededHash {
     randomFillSync(this.#seed);
   }
 
-  /** Of bytes [start, end). */
+  /** Hashes bytes [start, end). */
   of(bytes: Uint8Array, start: number, end: number): number {
     const k0 = this.#seed[0] ?? 0;
     const k1 = this.#seed[1] ?? 0;
@@ -276,7 +276,7 @@ export class KeyHashes {
   readonly #flags: number;
   #at: number;
 
-  /** Of so many keys; `flags` go into the two low bits of each. */
+  /** Makes room for so many keys; `flags` go into the two low bits of each. */
   constructor(keys: number, flags: number) {
     this.array = Buffer.alloc(arrayHeader.length + 4 + 4 + 12 * keys);
     arrayHeader.copy(this.array);

@@ -10,9 +10,9 @@ const MAX_KNOWN_NAMES = 2_048;
 
 /** The name of a member of JSON objects, and what it means there. */
 export class KnownName {
-  /** As a byte string. */
+  /** The name as a byte string. */
   readonly text: string;
-  /** As it is written, the quote behind it included. */
+  /** The name as written, with the quote behind it. */
   readonly bytes: Uint8Array;
   readonly role: number;
   /** Objects may order such names otherwise than they are written. */
@@ -36,7 +36,7 @@ export class KnownName {
  * the next is guessed, and only compared.
  */
 export class KnownNames {
-  /** Where the name found last ends, its quote included. */
+  /** The end of the name found last, with its quote. */
   end = 0;
   readonly #roleOf: (name: string) => number;
   readonly #names = new Map<string, KnownName>();

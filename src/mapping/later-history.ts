@@ -54,7 +54,7 @@ export class LaterHistory {
     }
   }
 
-  /** What the amendment's own rows leave to later ones. `includes`: which of its records count. */
+  /** Removes from the amendment's rows whatever later ones decide. `includes` tells the records that count. */
   yields(rows: Rows, entity: Entity, includes: ((record: number) => boolean) | null): Yields {
     return { since: this.#since, later: this.#later(rows, entity, includes) };
   }
@@ -112,7 +112,7 @@ export function forEachUndated(rows: Rows, entity: Entity, visit: (row: ProfileR
 
 const meant: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v' };
 
-/** What COPY text, a byte string, says. */
+/** Decodes COPY text given as a byte string. */
 export function plainText(text: string): string {
   const bytes = text.includes('\\')
     ? text.replace(/\\(.)/gs, (_, letter: string) => meant[letter] ?? letter)

@@ -16,7 +16,7 @@ import { WalkedRecords } from './walked-records.ts';
 export class NdjsonRows {
   readonly #rows: Rows;
   readonly #parsed: ParsedRecords;
-  /** Null if the text of a record does not say what is read from it. */
+  /** Is null if the text of a record does not say what is read from it. */
   readonly #walked: WalkedRecords | null;
   readonly #keys: NdjsonKeys;
   #utf8Reasons = new Utf8Reasons();
@@ -135,7 +135,7 @@ class NdjsonKeys {
     return null;
   }
 
-  /** Whether the value of the member whose name ends at `at` is a plain text; keeps where it is. */
+  /** Returns true if the value of the member whose name ends at `at` is a plain text; keeps where it is. */
   #isText(bytes: Buffer, at: number, end: number): boolean {
     let from = at;
     while (from < end && (bytes[from] === COLON || bytes[from] === SPACE)) from++;
@@ -148,7 +148,7 @@ class NdjsonKeys {
   }
 }
 
-/** Where the first `name` in bytes [start, end) ends, or -1. Most records begin with it. */
+/** Returns where the first `name` in bytes [start, end) ends, or -1. Most records begin with it. */
 function findMember(bytes: Buffer, start: number, end: number, name: Buffer): number {
   const first = bytes[start] === OPEN ? start + 1 : start;
   if (startsWith(bytes, first, end, name)) return first + name.length;

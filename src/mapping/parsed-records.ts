@@ -19,14 +19,14 @@ import type { Rows } from './rows.ts';
 
 const dotted = 'metadata.';
 
-/** What a load says of its records. */
+/** A load's rules for its records. */
 export interface RecordRules {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
 }
 
-/** Whether the text of a record says what is read from it. */
+/** Returns true if the text of a record says what is read from it. */
 export function isVerbatim({ map, preset }: RecordRules): boolean {
   return preset === null && Object.keys(map).length === 0;
 }
@@ -199,7 +199,10 @@ function sourceOfMetadata(line: string, object: JsonObject, parsed: ParsedJson):
   return lastMetadata(line, 'event_type' in object, hasSeen);
 }
 
-/** Of a record whose last key is `metadata`; null if that has to be written anew. White space that means something to COPY is not let through. */
+/**
+ * Returns `metadata` as written if it is the record's last key; null if it must be rewritten, such as for white space that COPY
+ * interprets.
+ */
 function lastMetadata(line: string, hasKind: boolean, hasSeen: boolean): string | null {
   const at = line.indexOf(metadataName);
   if (at === -1 || line.includes(metadataName, at + 1)) return null;

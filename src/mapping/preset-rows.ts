@@ -58,7 +58,7 @@ function mirrored(ms: number): string {
   return new Date(2 * EARLIEST_EVENT - ms - 1).toISOString().replace('Z', '000Z');
 }
 
-/** Of a record that is none of the product's that are loaded. */
+/** The reason for a record that is not of the product, or not of a kind that is loaded. */
 export function notOfPreset(preset: Preset): Reason {
   const message = `preset=${preset} knows no such record`;
   return { code: 'unknown_event_type', message, column: null };

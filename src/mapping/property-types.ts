@@ -24,7 +24,7 @@ export class PropertyTypes {
     this.#columns.clear();
   }
 
-  /** Where the types of the members of such an object are collected. */
+  /** Returns where the types of the members of such an object are collected. */
   membersOf({ decoded }: ParsedJson): MemberTypes {
     return decoded ? this.#byText : this.#byBytes;
   }
@@ -51,7 +51,7 @@ export class PropertyTypes {
 
 class Member {
   readonly name: string;
-  /** Null while all its values were null. */
+  /** Is null while all its values were null. */
   type: DataType | null = null;
   /** Values that were found to be dates by a close look. */
   dates = 0;
@@ -121,7 +121,7 @@ class MemberTypes {
     return member;
   }
 
-  /** Those that had a value. */
+  /** Yields the properties that had a value. */
   *[Symbol.iterator](): Generator<readonly [string, DataType]> {
     for (const { name, type } of this.#members.values()) if (type !== null) yield [name, type];
   }
@@ -166,7 +166,7 @@ export class ColumnTypes {
 
   /** Notes the record in bytes [start, end), which was walked last. */
   recordWalked(bytes: Buffer, start: number, end: number, { starts, ends }: CsvCells): void {
-    // One string that the cells are cut from: one for each costs several times as much.
+    // Cells are cut from one string, since one for each costs several times as much.
     const record = bytes.toString('latin1', start, end);
     for (const column of this.#columns) {
       if (this.#types[column] === 'string') continue;

@@ -24,7 +24,7 @@ export const invalidEscape: Reason = {
   column: null,
 };
 
-/** Of a record that could be read if one of its quotes were part of a value, or not there: which of the two, it does not say. */
+/** The reason for a record that could be read in two ways: with a quote as part of a value, or without it. */
 export const strayQuote: Reason = {
   code: 'invalid_quote',
   message:
@@ -44,7 +44,7 @@ export function wrongCount(expected: number, found: number): Reason {
   };
 }
 
-/** Of a record whose surplus cells are empty, in a file whose last column mostly is. */
+/** The reason for surplus empty cells in a file whose last column is mostly empty. */
 export function shifted(expected: number, found: number): Reason {
   return {
     code: 'wrong_field_count',
@@ -71,7 +71,7 @@ export class Utf8Reasons {
     return { code: 'invalid_utf8', message: explainNotUtf8(record, this.#left >= 0), column };
   }
 
-  /** Of the record bytes [start, end), which says in which column it is. */
+  /** Explains the CSV record bytes [start, end), with the column at fault. */
   ofCsv(bytes: Buffer, start: number, end: number, cells: CsvCells, columns: readonly string[]): Reason {
     const record = bytes.subarray(start, end);
     const at = start + validPrefix(record);

@@ -25,7 +25,7 @@ export function digestKey(secret: string, mapping: readonly unknown[]): Int32Arr
  */
 export class RecordMac {
   #key: Int32Array = new Int32Array(4);
-  /** What the last block is combined with: of a whole one the key doubled, of another one the same doubled again. */
+  /** The key for the last block: doubled for a whole block, doubled twice for another. */
   readonly #whole = new Int32Array(4);
   readonly #padded = new Int32Array(4);
 
@@ -96,7 +96,7 @@ function word(bytes: Uint8Array, at: number): number {
   );
 }
 
-/** Of the block in which the message ends: a byte of 1 follows the message, then zeros. */
+/** Returns a word of the block that ends the message: a byte of 1 follows the message, then zeros. */
 function lastWord(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let byte = 0; byte < 4 && at + byte <= end; byte++) {
@@ -115,13 +115,11 @@ function double(from: Int32Array, to: Int32Array): void {
   }
 }
 
-/** Where the records of a chunk are. */
 interface Bounds {
   readonly starts: Int32Array;
   readonly ends: Int32Array;
 }
 
-/** What records say they are. */
 interface Kinds {
   readonly some: boolean;
   of(record: number): unknown;
@@ -175,7 +173,7 @@ export class RecordDigests {
     this.#manifold = record;
   }
 
-  /** Whether the record's own row bears its digest: that row is all that the record says. */
+  /** Returns true if the record's own row bears its digest: that row is all that the record says. */
   isBorne(record: number): boolean {
     if (!this.#isOn || record === this.#manifold) return false;
     return !this.#kinds.some || this.#kinds.of(record) === null;

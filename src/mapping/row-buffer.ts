@@ -33,18 +33,18 @@ export const UNCOUNTED = 2;
 
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
-  /** Where the next byte goes. */
+  /** The position of the next byte. */
   at = 0;
   /** Rows that stand for a record. */
   counted = 0;
-  /** Whether any row removes a property or its company. */
+  /** True if any row removes a property or its company. */
   removes = false;
-  /** Whether any property is an object or an array. */
+  /** True if any property is an object or an array. */
   nested = false;
-  /** What every row ends with instead of its flags, its newline included; see `reset`. */
+  /** The end of every row in place of its flags, with a newline; see `reset`. */
   #stamp: Buffer | null = null;
   readonly #digests: RecordDigests;
-  /** Where each row and its key start (the same place) and where its key ends; which rows share a key. */
+  /** The start of each row and its key (the same), the end of its key, and the rows that share a key. */
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
   /** The rows once more, in order of their keys. */
@@ -152,7 +152,7 @@ export class RowBuffer {
     return this.#flags[row] ?? 0;
   }
 
-  /** Whether any row has a key that `has` knows. */
+  /** Returns true if any row has a key that `has` knows. */
   hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
     for (let row = 0; row < this.rows; row++) {
       if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;
@@ -206,7 +206,7 @@ export class RowBuffer {
     return hashes.array;
   }
 
-  /** How many rows of some records stand for one. */
+  /** Counts the rows of some records that stand for a record. */
   countedAmong(includes: (record: number) => boolean): number {
     let counted = 0;
     for (let row = 0; row < this.rows; row++) {
@@ -221,7 +221,7 @@ export class RowBuffer {
     return this.text(this.groups());
   }
 
-  /** As `finish`, in about the order of the keys. */
+  /** Like `finish`, in about the order of the keys. */
   finishInOrder(): Buffer {
     const order = this.#order.of(this.bytes, this.#keys);
     if (order === null) return this.finish();
@@ -289,7 +289,7 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
-/** Of several records, none has all that the row brings. */
+/** A row of several records has no digest, since none of them has all of it. */
 const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

@@ -29,7 +29,6 @@ const CLOSE_BRACE = '}\t';
  */
 export class Rows {
   readonly records = new RecordIndex();
-  /** What the records say they are. */
   readonly kinds = new RecordKinds();
   readonly digests = new RecordDigests(this.records, this.kinds);
   /** Records that are passed over. */
@@ -39,7 +38,7 @@ export class Rows {
   readonly events = new EventBuffer();
   /** If any profile row of the chunk is dated, this has all of them, and `users` and `companies` have none. */
   readonly dated = new DatedBuffer();
-  /** What properties the rows bear. */
+  /** The types of the rows' properties. */
   readonly types = {
     users: new PropertyTypes(),
     companies: new PropertyTypes(),
@@ -49,7 +48,7 @@ export class Rows {
   readonly times = new EventTimes();
   readonly #eventRow = new EventRow();
   rejects: Reject[] = [];
-  /** Of an amendment: what its rows yield to. */
+  /** For an amendment, the later history that its rows yield to. */
   later: LaterHistory | null = null;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
@@ -185,37 +184,35 @@ export class Rows {
 
 /** An event as it was read. */
 export interface EventFields {
-  /** Null: a content id. */
+  /** The caller's id, or null for a content id. */
   readonly id: string | null;
   readonly kind: EventKind;
   readonly name: string;
   readonly userId: string;
   readonly companyId: string | null;
   readonly source: string;
-  /** Null: when the load was accepted. */
+  /** The time, or null for that of the load's acceptance. */
   readonly instant: Instant | null;
   /** The inside of a JSON object. */
   readonly properties: string;
 }
 
-/** What a chunk is read for. */
 export interface ChunkScope {
   /** See `RowBuffer.reset`. */
   readonly stamp?: Buffer | null;
-  /** Of its load. */
   readonly origin?: EventOrigin;
-  /** Where the events of several chunks are counted together. */
+  /** Counts the events of several chunks together. */
   readonly counter?: IdCounter | null;
 }
 
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
 
-/** What each record says it is; costs nothing where none does. */
+/** The kinds that records name; they cost nothing if none does. */
 export class RecordKinds {
   #kinds = new Uint8Array(0);
   #some = false;
 
-  /** Whether any record of the chunk says what it is. */
+  /** Returns true if any record of the chunk says what it is. */
   get some(): boolean {
     return this.#some;
   }
@@ -235,13 +232,13 @@ export class RecordKinds {
     this.#kinds[record] = recordKinds.indexOf(kind) + 1;
   }
 
-  /** Null if the record does not say it, or says what no kind is. */
+  /** Returns null if the record does not say it, or says what no kind is. */
   of(record: number): RecordKind | null {
     return recordKinds[(this.#kinds[record] ?? 0) - 1] ?? null;
   }
 }
 
-/** Where each record of a chunk stands, so that any of them can be named later without an object per record. */
+/** The position of each record of a chunk, so that any can be named later without an object per record. */
 export class RecordIndex {
   count = 0;
   starts = new Int32Array(16 * 1024);

@@ -25,7 +25,7 @@ export interface Claims {
  */
 export class UnchangedRecords {
   readonly #digests: RecordDigests;
-  /** Where the keys are. */
+  /** The buffer of the keys. */
   #bytes: Buffer = Buffer.alloc(0);
   readonly #offers = { users: new Offers(), companies: new Offers() };
   #isUnchanged = new Uint8Array(initialRecords);
@@ -34,7 +34,6 @@ export class UnchangedRecords {
     this.#digests = digests;
   }
 
-  /** How many there are. */
   get count(): number {
     return this.#offers.users.unchanged + this.#offers.companies.unchanged;
   }
@@ -61,12 +60,12 @@ export class UnchangedRecords {
     this.#offers[entity].add(this.#bytes, record, start, end);
   }
 
-  /** What to look up; null if there is nothing. */
+  /** Returns the claims to look up; null if there are none. */
   claims(entity: Entity): Claims | null {
     return this.#offers[entity].claims(this.#bytes, this.#digests);
   }
 
-  /** What came of it: the places, from 1, of claims that do not hold. */
+  /** Takes the places, from 1, of claims that do not hold. */
   keepClaims(entity: Entity, refuted: readonly number[]): void {
     const offers = this.#offers[entity];
     offers.keep(refuted);
@@ -84,7 +83,7 @@ export class UnchangedRecords {
     return this.#isUnchanged[record] === 1;
   }
 
-  /** Whether a mapped row has the key of a record that was passed over: it did not look so at a glance. */
+  /** Returns true if a mapped row has the key of a record that was passed over: it did not look so at a glance. */
   meets(rows: Readonly<Record<Entity, RowBuffer>>): boolean {
     return entities.some((entity) => {
       const offers = this.#offers[entity];
@@ -162,7 +161,7 @@ class Offers {
     for (const key of this.#claimed) if (this.#isUnchanged[key] === 1) yield this.#records[key] ?? 0;
   }
 
-  /** Whether the key in bytes [start, end) of `other` is that of an unchanged record. */
+  /** Returns true if the key in bytes [start, end) of `other` is that of an unchanged record. */
   hasUnchanged(bytes: Buffer, other: Buffer, start: number, end: number): boolean {
     const key = this.#keys.find(bytes, other, start, end);
     return key !== -1 && this.#isUnchanged[key] === 1;
@@ -191,7 +190,7 @@ class BinaryArray {
     for (const value of [1, 0, type, count, 1]) this.#at = this.bytes.writeInt32BE(value, this.#at);
   }
 
-  /** Where the next element, of so many bytes, goes. */
+  /** Returns where the next element, of so many bytes, goes. */
   reserve(length: number): number {
     const at = this.bytes.writeInt32BE(length, this.#at);
     this.#at = at + length;

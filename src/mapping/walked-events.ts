@@ -19,7 +19,7 @@ export class WalkedEvents {
   readonly #rows: Rows;
   readonly #line: WalkedLine;
   readonly #row = new EventRow();
-  /** Where the row is written, and the next byte goes. */
+  /** The buffer of the row, and the position of its next byte. */
   #target: Buffer = Buffer.alloc(0);
   #to = 0;
 
@@ -28,7 +28,7 @@ export class WalkedEvents {
     this.#line = line;
   }
 
-  /** Whether the record, of `length` bytes, became a row. If not, nothing happened. */
+  /** Returns true if the record, of `length` bytes, became a row. If not, nothing happened. */
   write(kind: EventKind, length: number, record: number): boolean {
     const line = this.#line;
     if (!this.#fits(kind)) return false;
@@ -111,7 +111,7 @@ export class WalkedEvents {
     else this.#to += importSource.copy(target, this.#to);
   }
 
-  /** Whether the time is one of the usual form that is allowed, or not given. */
+  /** Returns true if the time is one of the usual form that is allowed, or not given. */
   #writeTime(): boolean {
     const line = this.#line;
     const row = this.#row;

@@ -31,7 +31,7 @@ const SHORT_BYTES = 48;
 /** Digits of a whole number that is the same as a JavaScript number. */
 const MAX_ID_DIGITS = 15;
 
-/** What the members of a record are. In a record that does not say what it is, all from `ofProfiles` on are properties. */
+/** The roles of members. In a record that does not name its kind, all from `ofProfiles` on are properties. */
 export const role = {
   unfit: -1,
   userId: 0,
@@ -95,7 +95,7 @@ export class WalkedLine {
     this.#members.reset();
   }
 
-  /** Whether bytes [start, end) could be walked. */
+  /** Returns true if bytes [start, end) could be walked. */
   walk(bytes: Buffer, start: number, end: number): boolean {
     if (end - start > MAX_VALUE_BYTES || !this.#members.walk(bytes, start, end)) return false;
     this.bytes = bytes;
@@ -115,7 +115,7 @@ export class WalkedLine {
     return this.#members.outer.kinds[this.#byRole[which] ?? -1] === NULL;
   }
 
-  /** Where the text of a member begins, that is without escapes, or a whole number without a sign; -1 for anything else. */
+  /** Returns where the text of a member begins, that is without escapes, or a whole number without a sign; -1 for anything else. */
   textStart(which: number): number {
     const { kinds, starts } = this.#members.outer;
     const member = this.#byRole[which] ?? -1;
@@ -124,7 +124,7 @@ export class WalkedLine {
     return kinds[member] === NUMBER && isWhole(this.bytes, start, this.#endOf(member)) ? start : -1;
   }
 
-  /** Where it ends. */
+  /** Returns where it ends. */
   textEnd(which: number): number {
     const member = this.#byRole[which] ?? -1;
     const end = this.#endOf(member);
@@ -135,7 +135,7 @@ export class WalkedLine {
     return this.#members.outer.ends[member] ?? 0;
   }
 
-  /** Whether a member has the text of an id: 1 to `MAX_ID_BYTES` bytes. */
+  /** Returns true if a member has the text of an id: 1 to `MAX_ID_BYTES` bytes. */
   isId(which: number): boolean {
     const start = this.textStart(which);
     if (start === -1) return false;
@@ -222,7 +222,7 @@ export class WalkedLine {
     return this.#copy(inner, (outer.starts[metadata] ?? 0) + 1, this.#endOf(metadata) - 1, target, to);
   }
 
-  /** Those from `firstRole` on, in `order` or as they come. At `first` the properties begin. */
+  /** Copies the members from `firstRole` on, in `order` or as they come. The properties begin at `first`. */
   #copyMembers(
     list: MemberList,
     order: Int32Array | null,

@@ -36,7 +36,7 @@ export class WalkedRecords {
     this.#line.reset();
   }
 
-  /** Whether the record in bytes [start, end), known to be UTF-8, became a row. If not, nothing happened. */
+  /** Returns true if the record in bytes [start, end), known to be UTF-8, became a row. If not, nothing happened. */
   read(bytes: Buffer, start: number, end: number, record: number): boolean {
     const line = this.#line;
     if (!line.walk(bytes, start, end)) return false;

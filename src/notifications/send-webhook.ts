@@ -4,7 +4,7 @@ import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits
 import { type HttpAnswer, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './compose-mail.ts';
 
-/** Where webhooks may lead, and how long they may take. */
+/** The place where webhooks may lead, and how long they may take. */
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
   /** From the look-up of the name to the head of the answer. */

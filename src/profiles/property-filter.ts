@@ -61,7 +61,7 @@ function split(text: string): Split | null {
   return { name: inQuotes ?? text.slice(0, at), value: string ?? value, isString: string !== null };
 }
 
-/** Null for what is no JSON. */
+/** Returns null for what is no JSON. */
 function parseString(literal: string): string | null {
   try {
     return JSON.parse(literal) as string;

@@ -47,12 +47,12 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Whether learning a property that has a value of this type would do nothing. */
+  /** Returns true if learning a property that has a value of this type would do nothing. */
   knowsProperty(environmentId: number, entity: PropertyEntity, key: string, type: DataType): boolean {
     return this.#covers(environmentId, entity, key, type);
   }
 
-  /** Whether learning an event of this name would do nothing. */
+  /** Returns true if learning an event of this name would do nothing. */
   knowsEventName(environmentId: number, name: string): boolean {
     return this.#covers(environmentId, 'event_names', name, null);
   }
@@ -158,7 +158,7 @@ export class KnownNames {
     return this.#types.size;
   }
 
-  /** Whether nothing need be written for a value of this type; null if there is none to go by. */
+  /** Returns true if nothing need be written for a value of this type; null if there is none to go by. */
   covers(name: string, type: DataType | null): boolean {
     const known = this.#types.get(name);
     if (known === undefined) return this.isFull;

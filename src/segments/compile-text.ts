@@ -60,7 +60,7 @@ type NumberTest = Extract<PropertyTest, { kind: 'compare_number' }>;
 type DateTest = Extract<PropertyTest, { kind: 'compare_date' | 'within_days' }>;
 type SearchTest = Extract<PropertyTest, { kind: 'contains' | 'starts_with' }>;
 
-/** Whether the stored text is a number and one of these. */
+/** Returns true if the stored text is a number and one of these. */
 export function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
   return ifNumeral(stored, (number) => sql<boolean>`${number} in ${numerics(numbers)}`);
 }

@@ -87,7 +87,7 @@ class Reader {
     return { kind, segments };
   }
 
-  /** Whether a group may stand this deep; reports what stands beside it, too. */
+  /** Returns true if a group may stand this deep; reports what stands beside it, too. */
   #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
     for (const key of Object.keys(object)) {
       if (this.#isFull) return false;

@@ -28,7 +28,7 @@ export interface LeftEvents {
   readonly tables: readonly string[];
 }
 
-/** Where events are read from, one piece after another; together all of them, in order. */
+/** The place where events are read from, one piece after another; together all of them, in order. */
 export type EventSource = RawBuilder<unknown>;
 
 /** A place in the order of exports. */

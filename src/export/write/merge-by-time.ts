@@ -3,7 +3,6 @@ import type { RowBlock } from './row-blocks.ts';
 
 const SEPARATOR = 0x02;
 
-/** Where the time stands among the values of a row: the fourth of the columns of a stream. */
 const separatorsBefore = 3;
 
 /** Rows of one source, each of which has its time; the next one is `time`, or Infinity after the last. */

@@ -13,7 +13,7 @@ import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream
 /** What is to be read by COPY. */
 export interface Reading {
   readonly select: CopySelect;
-  /** Where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
+  /** The place where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
   readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
 }
 
@@ -30,7 +30,7 @@ export interface FilePlan {
    * events only what is in the database.
    */
   blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
-  /** Where those are values: what makes text of them. */
+  /** Returns where those are values: what makes text of them. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
   /** The text of which there is a content hash; null: there is none. */
   readonly content: RowText | null;

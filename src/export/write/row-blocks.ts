@@ -87,7 +87,7 @@ const QUOTE = 0x22;
 /** Some whole rows, line ends and all. */
 export interface RowBlock {
   readonly bytes: Buffer;
-  /** Where each row ends, the last at the end of `bytes`. */
+  /** The place where each row ends, the last at the end of `bytes`. */
   readonly ends: readonly number[];
 }
 

@@ -79,7 +79,7 @@ export function filenameOf(
   return `${dataset}${part}.${format}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
-/** Where the rows of a dataset go: one file, or several. */
+/** The place where the rows of a dataset go: one file, or several. */
 export interface DatasetSink {
   /** It wants values, not text. */
   readonly takesValues: boolean;

@@ -66,7 +66,7 @@ function companyProfiles(line: JsonObject, company: Company, at: unknown): Prese
   return profilesOf(identity, changesOf(properties));
 }
 
-/** Those of the company, of `{type: {id: {…}}}`. */
+/** Returns the properties of the company in `{type: {id: {…}}}`. */
 function groupProperties(line: JsonObject, company: Company): JsonObject | null {
   if (company === null) return null;
   const [type, id] = company;

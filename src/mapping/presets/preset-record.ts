@@ -1,10 +1,10 @@
 import { isObject, type JsonObject } from '../json-object.ts';
 
-/** What one record of another product says, in records of ours. */
+/** A record of another product as records of ours. */
 export interface PresetRecord {
   /** Says in `event_type` what it is; the one that is counted. */
   readonly record: JsonObject;
-  /** What it says of profiles besides. */
+  /** Changes of profiles besides. */
   readonly profiles: readonly PresetProfile[];
 }
 
@@ -15,7 +15,6 @@ export interface PresetProfile {
   readonly fillsIn: boolean;
 }
 
-/** What a record does to the properties of a profile. */
 export interface ProfileChanges {
   readonly set: JsonObject;
   /** Only where the profile has none. */
@@ -58,7 +57,7 @@ export function profileRecord(identity: JsonObject, changes: ProfileChanges): Pr
 /** Types of groups that are companies; of others the first is taken. */
 const companyTypes = ['company', 'organization', 'account'];
 
-/** Of `{type: id}` or `{type: [id, …]}`, the company: its type and its id. */
+/** Returns the type and id of the company in `{type: id}` or `{type: [id, …]}`. */
 export function companyOf(groups: unknown): readonly [type: string, id: unknown] | null {
   const given = objectOf(groups);
   const type = companyTypes.find((name) => Object.hasOwn(given, name)) ?? Object.keys(given)[0];

@@ -26,7 +26,7 @@ type Claim = Pick<
   'fileId' | 'environment' | 'folder' | 'name' | 'hasMarker' | 'inode' | 'size' | 'modifiedNs'
 >;
 
-/** Where a file was dropped, and where it lies while it is ours. */
+/** The place where a file was dropped, and where it lies while it is ours. */
 interface ClaimPaths {
   /** Absolute. */
   readonly dropFolder: string;
@@ -76,7 +76,7 @@ export async function openClaimed(
   return 'changed';
 }
 
-/** Whether the open file is the one that was looked at, with the same content and no other name. */
+/** Returns true if the open file is the one that was looked at, with the same content and no other name. */
 export async function isUnchanged(handle: FileHandle, claim: Claim): Promise<boolean> {
   const stats = await handle.stat({ bigint: true });
   return stats.isFile() && !hasOtherNames(stats) && isSameFile(identify(stats), claim);
@@ -105,7 +105,7 @@ export async function removeClaimFolder({ folder, claimed }: ClaimPaths): Promis
   }
 }
 
-/** Null if nothing is there. */
+/** Returns null if nothing is there. */
 export async function statOf(path: string) {
   try {
     return await lstat(path, { bigint: true });

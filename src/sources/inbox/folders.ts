@@ -8,7 +8,7 @@ import { type FileIdentity, type InboxFolder, isSameFile } from '../../domain/in
 import { codeOf } from '../../files/disk.ts';
 import { classifyName, type DropFolder, mappingName, markerSuffix } from './inbox.ts';
 
-/** Null unless it is there and a folder, and not a symbolic link to one. */
+/** Returns null unless it is there and a folder, and not a symbolic link to one. */
 export async function findFolder(path: string): Promise<DropFolder | null> {
   try {
     const { dev, isDirectory } = await statOf(path);
@@ -19,7 +19,7 @@ export async function findFolder(path: string): Promise<DropFolder | null> {
   }
 }
 
-/** Whether something is there that is no folder: a file, or a symbolic link. */
+/** Returns true if something is there that is no folder: a file, or a symbolic link. */
 export async function isInTheWay(path: string): Promise<boolean> {
   try {
     return !(await statOf(path)).isDirectory;
@@ -97,7 +97,7 @@ export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
   return { inode: ino, size, modifiedNs: mtimeNs };
 }
 
-/** Null if it is not there (any more). */
+/** Returns null if it is not there (any more). */
 async function look({ path }: DropFolder, name: string): Promise<BigIntStats | null> {
   try {
     return await lstat(join(path, name), { bigint: true });

@@ -166,7 +166,7 @@ const longestMs = 60_000;
 export class Backoff<Key> {
   readonly #failures = new Map<Key, { readonly count: number; readonly untilMs: number }>();
 
-  /** Whether the next try is due. */
+  /** Returns true if the next try is due. */
   isDue(key: Key): boolean {
     return (this.#failures.get(key)?.untilMs ?? 0) <= performance.now();
   }

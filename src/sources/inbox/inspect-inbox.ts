@@ -44,7 +44,7 @@ export interface InboxStatus {
   readonly recent: readonly RecentInboxFile[];
 }
 
-/** How things stand in the inbox, for whoever can see the directory; null if nobody has watched it yet. */
+/** Returns how things stand in the inbox, for whoever can see the directory; null if nobody has watched it yet. */
 export async function inspectInbox(
   { db }: { readonly db: Database },
   directory: string,

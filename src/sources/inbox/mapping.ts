@@ -40,7 +40,7 @@ export type MappingReading =
   | { readonly options: InboxOptions; readonly problems: readonly [] }
   | { readonly options: null; readonly problems: readonly FileProblem[] };
 
-/** How files are loaded that have no mapping beside them. */
+/** Returns how files are loaded that have no mapping beside them. */
 export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
   return {
     entity: folder === '' ? 'auto' : folder,
@@ -104,7 +104,7 @@ export class FolderMapping {
     this.#stable = new StableFiles(stableMs);
   }
 
-  /** How the files beside it are to be loaded; null: they have to wait, until it is complete, or mended. */
+  /** Returns how the files beside it are to be loaded; null: they have to wait, until it is complete, or mended. */
   async look(
     path: string,
     file: FileIdentity | null,

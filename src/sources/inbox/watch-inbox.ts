@@ -38,7 +38,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
 interface Holding {
   readonly inbox: Inbox;
   readonly lock: InboxLock;
-  /** Null while another process has the lock. */
+  /** Is null while another process has the lock. */
   watch: { readonly at: InboxWatch; readonly abort: AbortController } | null;
 }
 

@@ -139,7 +139,7 @@ function findChange(timeZone: string, low: number, high: number): number {
   return changed;
 }
 
-/** How far the clocks of a zone are ahead of UTC, in milliseconds. */
+/** Returns how far the clocks of a zone are ahead of UTC, in milliseconds. */
 function offsetAt(timeZone: string, ms: number): number {
   const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
   const name = format.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value ?? '';

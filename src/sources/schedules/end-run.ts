@@ -72,7 +72,7 @@ interface ItemEnd {
   readonly rejects: number;
 }
 
-/** Null for those whose job has not ended. */
+/** Returns null for those whose job has not ended. */
 async function readEnds(
   context: ScheduleContext,
   { environmentId, definition }: ScheduleRun,

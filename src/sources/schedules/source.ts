@@ -1,14 +1,14 @@
 import { keepableText } from '../../domain/errors.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/** Where a load comes from, open for one run. */
+/** The place where a load comes from, open for one run. */
 export interface Source {
   /** What there is to load now, in the order in which it is to be loaded; what is done may be left out. @throws SourceFailure */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close(): Promise<void>;
 }
 
-/** Whether that version of an item was taken, by this run or before. */
+/** True if that version of an item was taken, by this run or before. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
 /** A file, an object, a page, the rows of a query. */
@@ -30,7 +30,7 @@ export interface OpenItem {
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   /** Throws if what was read is no whole item. Called when all has been read. */
   check(): Promise<void>;
-  /** Whether or not it was read to its end. */
+  /** Returns true if or not it was read to its end. */
   close(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function fillIn(value: string, variables: Variables): string {
   });
 }
 
-/** As `fillIn`, where only the shape counts. */
+/** Like `fillIn`, where only the shape counts. */
 export function fillInAnything(value: string): string {
   return value.replace(wellFormed, 'x');
 }

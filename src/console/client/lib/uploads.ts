@@ -118,7 +118,7 @@ async function deliver(key: string, file: File, signal: AbortSignal): Promise<st
   }
 }
 
-/** Whether the same may work in a moment: no answer came, the server is busy, or the upload ends elsewhere than was thought. */
+/** Returns true if the same may work in a moment: no answer came, the server is busy, or the upload ends elsewhere than was thought. */
 function mayPass({ status }: ApiError): boolean {
   return status === 0 || status === 408 || status === 409 || status === 429 || status >= 500;
 }
@@ -171,7 +171,7 @@ async function findOrCreate(file: File): Promise<Upload> {
   return created;
 }
 
-/** Whether this browser began the upload: then the same file, chosen again, goes on with it. */
+/** Returns true if this browser began the upload: then the same file, chosen again, goes on with it. */
 export function isBegunHere(uploadId: string): boolean {
   return Object.values({ ...localStorage }).includes(uploadId);
 }

@@ -18,7 +18,7 @@ interface TableProps<T> {
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
   readonly keyOf: (row: T) => string;
-  /** Where a row leads. The first column is the link; arrows, j and k go from row to row, Enter opens. */
+  /** Returns where a row leads. The first column is the link; arrows, j and k go from row to row, Enter opens. */
   readonly hrefOf?: (row: T) => string;
   /** For rows without an address. */
   readonly onOpen?: (row: T) => void;

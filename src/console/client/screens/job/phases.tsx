@@ -29,7 +29,7 @@ function isWaiting(phases: PhaseList, at: number): boolean {
   );
 }
 
-/** How long the job has waited in all. */
+/** Returns how long the job has waited in all. */
 export function waitedMs(phases: PhaseList): number {
   return phases.reduce((sum, { at }, index) => {
     const next = phases[index + 1];
