@@ -13,7 +13,7 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
-import { type ExportFormat, exportFormatFacts, exportFormats } from '../src/domain/export-format.ts';
+import { type ExportFormat, exportFormatFacts, exportFormats } from '../src/domain/export.ts';
 import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { FileRef } from '../src/files/file-store.ts';

@@ -39,7 +39,7 @@ create table sluice.exports (
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
 comment on column sluice.exports.request is 'The request, as src/domain/export.ts has it; never run as SQL.';
-comment on column sluice.exports.format is 'One of src/domain/export-format.ts, which alone lists them.';
+comment on column sluice.exports.format is 'One of src/domain/export.ts, which alone lists them.';
 comment on column sluice.exports.warnings is 'The ignored parts of the request: [{"message", "details"}].';
 comment on column sluice.exports.retention_days is 'The days that its files are kept; null: as configured.';
 create index exports_listing_idx on sluice.exports (environment_id, job_id desc);

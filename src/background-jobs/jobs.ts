@@ -20,13 +20,13 @@ import { readDeletions } from '../postgres/stores/deletions.ts';
 import { readExports } from '../postgres/stores/exports.ts';
 import { type Backlog, readBacklog } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
+import type { LaneOverview } from '../postgres/stores/lanes.ts';
+import { readLanes } from '../postgres/stores/lanes.ts';
 import {
   type Failure,
-  type LaneOverview,
   type Retry,
   type RunningExport,
   readFailures,
-  readLanes,
   readRetries,
   readRunningExports,
 } from '../postgres/stores/overview.ts';

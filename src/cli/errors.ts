@@ -1,8 +1,7 @@
 import { ConfigError, InputError, Interrupted, TransientError } from '../domain/errors.ts';
 import { withFlags } from '../domain/source-options.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import { explainConnection } from '../postgres/connection-faults.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { explainConnection, isTransient } from '../postgres/sqlstate.ts';
 
 /** Scripts rely on these. */
 export const exitCodes = {

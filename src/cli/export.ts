@@ -3,8 +3,14 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
-import { compressions, type Export, exportLayouts } from '../domain/export.ts';
-import { type ExportFormat, exportFormatFacts, exportFormats } from '../domain/export-format.ts';
+import {
+  compressions,
+  type Export,
+  type ExportFormat,
+  exportFormatFacts,
+  exportFormats,
+  exportLayouts,
+} from '../domain/export.ts';
 import { formatBytes, plural } from '../domain/wording.ts';
 import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';

@@ -10,7 +10,7 @@ import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
 import type { Unfinished } from '../postgres/stores/health.ts';
-import type { LaneOverview } from '../postgres/stores/overview.ts';
+import type { LaneOverview } from '../postgres/stores/lanes.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';

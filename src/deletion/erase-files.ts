@@ -5,7 +5,6 @@ import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { removeParts } from '../load/uploads.ts';
 import {
   countErased,
-  deleteRejects,
   findKeptExports,
   findKeptFiles,
   findLoadsWithRejects,
@@ -13,7 +12,7 @@ import {
   restartExports,
 } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
-import { readRejectsPage } from '../postgres/stores/rejects.ts';
+import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import {
   type Archive,
   archiveFolder,

@@ -9,7 +9,7 @@ import { ConflictError } from '../domain/errors.ts';
 import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import { startLane } from '../load/end-load.ts';
-import { inTransaction } from '../postgres/database.ts';
+import { earlierWritersEnded, inTransaction, markNow } from '../postgres/database.ts';
 import {
   type DeletionBatch,
   deleteEvents,
@@ -23,9 +23,7 @@ import {
   beginDeletion,
   completeDeletion,
   type DeletionWork,
-  earlierWritersEnded,
   failDeletion as markFailed,
-  markNow,
   readIds,
   readOpenIds,
 } from '../postgres/stores/deletions.ts';

@@ -1,4 +1,5 @@
 /** What `sluice upgrade` would do, and what is in its way. Changes nothing. */
+
 import { join } from 'node:path';
 import pg from 'pg';
 import { readLastBackup } from '../backup/backup.ts';
@@ -8,8 +9,8 @@ import { plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { readDisk } from '../files/disk.ts';
 import { readPackage } from '../package-root.ts';
-import { explainConnection } from '../postgres/connection-faults.ts';
 import { readMigrationState, readMigrations, unreleasedAdvice } from '../postgres/migrate.ts';
+import { explainConnection } from '../postgres/sqlstate.ts';
 import type { ProvidedDatabase } from '../provide-database.ts';
 import { settings } from '../settings.ts';
 import { type Finding, failed, ok, runChecks, warning } from './check.ts';

@@ -10,7 +10,7 @@ import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { openFileStore } from '../files/storage.ts';
-import { explainConnection } from '../postgres/connection-faults.ts';
+import { explainConnection } from '../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
 import { explainRedis } from '../queue/redis.ts';
 import type { Variables } from '../sources/schedules/source.ts';

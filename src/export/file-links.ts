@@ -7,8 +7,10 @@ import type { Export, ExportFile } from '../domain/export.ts';
 import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, isLiveKey, readSigningKey } from '../postgres/stores/api-keys.ts';
-import { findExportFile, readExports } from '../postgres/stores/exports.ts';
+import { digestKey, isLiveKey } from '../postgres/stores/api-keys.ts';
+import { readSigningKey } from '../postgres/stores/environments.ts';
+import { readExports } from '../postgres/stores/exports.ts';
+import { findExportFile } from '../postgres/stores/stored-files.ts';
 import type { ExportContext } from './context.ts';
 
 /** A file of an export and where to get it, for whoever has the link. */

@@ -2,8 +2,12 @@ import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { FinalFailure, inputError, TransientError } from '../domain/errors.ts';
-import type { ExportRequest, ExportWarning, FileDataset } from '../domain/export.ts';
-import { exportFormatFacts } from '../domain/export-format.ts';
+import {
+  type ExportRequest,
+  type ExportWarning,
+  exportFormatFacts,
+  type FileDataset,
+} from '../domain/export.ts';
 import {
   EXPORT_COUNT_MS,
   MAX_PAGE_BYTES,
@@ -15,7 +19,7 @@ import {
 import type { FileStore } from '../files/file-store.ts';
 import { inSavepoint } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
-import { countWithin, inSnapshot, type Snapshot } from '../postgres/snapshot.ts';
+import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { findSegments } from './find-segments.ts';
 import { readRequest } from './read-request.ts';

@@ -6,10 +6,11 @@ import {
   type ExportRequest,
   type ExportWarning,
   exclusionKinds,
+  exportFormatFacts,
+  exportFormats,
   exportLayouts,
   selectEvents,
 } from '../domain/export.ts';
-import { exportFormatFacts, exportFormats } from '../domain/export-format.ts';
 import { type RangeEnd, readRangeEnd } from '../domain/instant.ts';
 import {
   MAX_EVENT_NAME_BYTES,

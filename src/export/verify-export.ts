@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fault, inputError } from '../domain/errors.ts';
-import { type ExportFormat, exportFormats, isExportFormat } from '../domain/export-format.ts';
+import { type ExportFormat, exportFormats, isExportFormat } from '../domain/export.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import { isObject, type JsonObject } from '../mapping/json-object.ts';
 import { formatWriters } from './write/formats.ts';

@@ -1,11 +1,12 @@
 /** How a load is asked for in a file: what schedules and the mapping.yaml of the inbox have in common. */
+
 import { type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule } from '../domain/column-map.ts';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
 import { type GuardLimit, type LoadOptions, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
+import { findContradictions } from '../domain/source-conflicts.ts';
 import {
-  findContradictions,
   type SourceOption,
   type SourceOptionName,
   schemaOfSourceOption,

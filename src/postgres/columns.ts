@@ -14,8 +14,13 @@ import type { SavedMapping } from '../domain/column-map.ts';
 import type { DataType } from '../domain/data-type.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
 import type { Entity, LoadEntity, PropertyEntity } from '../domain/entity.ts';
-import type { ExportFile, ExportRequest, ExportStatus, ExportWarning } from '../domain/export.ts';
-import type { ExportFormat } from '../domain/export-format.ts';
+import type {
+  ExportFile,
+  ExportFormat,
+  ExportRequest,
+  ExportStatus,
+  ExportWarning,
+} from '../domain/export.ts';
 import type { InboxFolder, InboxOptions, InboxOutcome, InboxReason, InboxState } from '../domain/inbox.ts';
 import type {
   CountedKind,

@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Kysely, PostgresDialect } from 'kysely';
+import { Kysely, PostgresDialect, sql } from 'kysely';
 import type pg from 'pg';
 import { packageRoot } from '../package-root.ts';
 import type { Tables } from './columns.ts';
@@ -137,4 +137,19 @@ export async function onConnection<T>(
     client.off('error', discard);
     client.release(broken);
   }
+}
+
+/** Returns a mark between the transactions that have begun to write and those that will. */
+export async function markNow(db: Database): Promise<string> {
+  const { rows } = await sql<{
+    mark: string;
+  }>`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`.execute(db);
+  return rows[0]?.mark ?? '0';
+}
+
+/** Tells whether every transaction that had begun to write before the mark has ended. */
+export async function earlierWritersEnded(db: Database, mark: string): Promise<boolean> {
+  const { rows } = await sql<{ ended: boolean }>`
+    select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`.execute(db);
+  return rows[0]?.ended ?? false;
 }

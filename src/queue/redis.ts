@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
-import { certificateFaults } from '../postgres/connection-faults.ts';
+import { certificateFaults } from '../postgres/sqlstate.ts';
 import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
 import { withDeadline } from '../with-deadline.ts';
 

@@ -16,7 +16,7 @@ import { planRows } from '../export/write/plan.ts';
 import { writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
-import { inSnapshot, type Snapshot } from '../postgres/snapshot.ts';
+import { inSnapshot, type Snapshot } from '../postgres/session.ts';
 import {
   type ArchivePlace,
   archiveFolder,

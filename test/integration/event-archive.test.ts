@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
-import { exportFormats } from '../../src/domain/export-format.ts';
+import { exportFormats } from '../../src/domain/export.ts';
 import type { SegmentTest } from '../../src/export/filter.ts';
 import { readArchive } from '../../src/export/read-archives.ts';
 import type { FileRef, FileStore } from '../../src/files/file-store.ts';

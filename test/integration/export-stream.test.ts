@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { parquetReadObjects } from 'hyparquet';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exportFormats } from '../../src/domain/export-format.ts';
+import { exportFormats } from '../../src/domain/export.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   type ExportOptions,

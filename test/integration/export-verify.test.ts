@@ -4,7 +4,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
-import type { ExportFormat } from '../../src/domain/export-format.ts';
+import type { ExportFormat } from '../../src/domain/export.ts';
 import { verifyExport } from '../../src/export/verify-export.ts';
 import { exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { expressionBuilder, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exportFormatFacts, exportFormats } from '../../src/domain/export-format.ts';
+import { exportFormatFacts, exportFormats } from '../../src/domain/export.ts';
 import { instantOfMicros } from '../../src/domain/instant.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';

@@ -10,7 +10,7 @@ import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../..
 import type { ExportWriter } from '../../src/export/context.ts';
 import { cancelExport } from '../../src/export/end-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import { inSnapshot } from '../../src/postgres/snapshot.ts';
+import { inSnapshot } from '../../src/postgres/session.ts';
 import { beginExport } from '../../src/postgres/stores/exports.ts';
 import { claimNextTask } from '../../src/postgres/stores/tasks.ts';
 import { taskSessionName } from '../../src/postgres/stores/workers.ts';

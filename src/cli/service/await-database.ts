@@ -3,8 +3,7 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
-import { explainConnection } from '../../postgres/connection-faults.ts';
-import { isTransient } from '../../postgres/sqlstate.ts';
+import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
 import { CommandFailed } from '../errors.ts';
 

@@ -1,11 +1,10 @@
 /*
  * The formats of exported files, a `FormatWriter` each: how PostgreSQL writes the rows, what text they are, which files
- * they become, and how these are read back. `src/domain/export-format.ts` lists the formats.
+ * they become, and how these are read back. `src/domain/export.ts` lists the formats.
  */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import type { Dataset, ExportRequest, FileDataset } from '../../domain/export.ts';
-import type { ExportFormat } from '../../domain/export-format.ts';
+import type { Dataset, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { avroToNdjson } from '../../formats/avro.ts';
 import { gunzip } from '../../formats/decompress.ts';

@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import { type Dataset, datasets, type FileDataset } from '../../domain/export.ts';
-import type { ExportFormat } from '../../domain/export-format.ts';
+import { type Dataset, datasets, type ExportFormat, type FileDataset } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';

@@ -1,5 +1,4 @@
-import type { Compression, FileDataset } from '../../domain/export.ts';
-import type { ExportFormat } from '../../domain/export-format.ts';
+import type { Compression, ExportFormat, FileDataset } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './row-blocks.ts';
 

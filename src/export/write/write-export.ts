@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { Fault } from '../../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { inSnapshot, type Snapshot } from '../../postgres/snapshot.ts';
+import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
 import type { Filter } from '../filter.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { estimateRows } from './copy-out.ts';

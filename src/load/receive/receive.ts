@@ -3,6 +3,7 @@
  * but a window of bytes, so memory is flat; a file that cannot be read is refused here, before there is a
  * load.
  */
+
 import type { Config } from '../../config.ts';
 import { inputError } from '../../domain/errors.ts';
 import {
@@ -15,7 +16,7 @@ import {
 } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
-import { requireFitting } from '../../domain/source-options.ts';
+import { requireFitting } from '../../domain/source-conflicts.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';

@@ -158,31 +158,6 @@ function randomCharacters(count: number): string {
   return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
 }
 
-const secretBytes = 32;
-
-/** Returns the secret for a purpose, which all processes share; makes it if there is none. */
-export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
-  const known = await find(db, purpose);
-  if (known !== undefined) return known;
-  await db
-    .insertInto('signing_keys')
-    .values({ purpose, secret: randomBytes(secretBytes) })
-    .onConflict((conflict) => conflict.column('purpose').doNothing())
-    .execute();
-  const made = await find(db, purpose);
-  if (made === undefined) throw new Error(`the signing key ${purpose} was removed while it was made`);
-  return made;
-}
-
-async function find(db: Database, purpose: string): Promise<Buffer | undefined> {
-  const row = await db
-    .selectFrom('signing_keys')
-    .select('secret')
-    .where('purpose', '=', purpose)
-    .executeTakeFirst();
-  return row?.secret;
-}
-
 /** A condition on a row of `api_keys`. */
 export const isLiveText = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
 const isLive = sql<boolean>`${sql.raw(isLiveText)}`;

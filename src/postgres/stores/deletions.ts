@@ -12,9 +12,9 @@ import {
 import type { FileRef } from '../../files/file-store.ts';
 import { camel, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { leaseFor } from '../lease.ts';
 import { aheadInLane } from './lanes.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
+import { leaseFor } from './workers.ts';
 
 export interface DeletionWork {
   readonly entity: Entity;
@@ -291,31 +291,6 @@ export async function findLoadsWithRejects(db: Database, deletionId: number): Pr
     .orderBy('load_id')
     .execute();
   return rows.map(({ load_id }) => load_id);
-}
-
-/** Removes refused records by their row numbers; returns how many were there. */
-export async function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('load_rejects')
-    .where('load_id', '=', loadId)
-    .where('row_number', 'in', rows)
-    .executeTakeFirst();
-  return Number(numDeletedRows);
-}
-
-/** Returns a mark between the transactions that have begun to write and those that will. */
-export async function markNow(db: Database): Promise<string> {
-  const { rows } = await sql<{
-    mark: string;
-  }>`select pg_snapshot_xmax(pg_current_snapshot())::text as mark`.execute(db);
-  return rows[0]?.mark ?? '0';
-}
-
-/** Tells whether every transaction that had begun to write before the mark has ended. */
-export async function earlierWritersEnded(db: Database, mark: string): Promise<boolean> {
-  const { rows } = await sql<{ ended: boolean }>`
-    select pg_snapshot_xmin(pg_current_snapshot()) >= ${mark}::xid8 as ended`.execute(db);
-  return rows[0]?.ended ?? false;
 }
 
 /**

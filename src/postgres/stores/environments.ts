@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { camel } from '../columns.ts';
@@ -115,4 +115,29 @@ const environmentColumns = camel('environment_id', 'name', 'app_token');
 function generateAppToken(): string {
   const pick = () => tokenCharacters[randomInt(tokenCharacters.length)];
   return `NX-${Array.from({ length: tokenLength }, pick).join('')}`;
+}
+
+const secretBytes = 32;
+
+/** Returns the secret for a purpose, which all processes share; makes it if there is none. */
+export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
+  const known = await findSigningKey(db, purpose);
+  if (known !== undefined) return known;
+  await db
+    .insertInto('signing_keys')
+    .values({ purpose, secret: randomBytes(secretBytes) })
+    .onConflict((conflict) => conflict.column('purpose').doNothing())
+    .execute();
+  const made = await findSigningKey(db, purpose);
+  if (made === undefined) throw new Error(`the signing key ${purpose} was removed while it was made`);
+  return made;
+}
+
+async function findSigningKey(db: Database, purpose: string): Promise<Buffer | undefined> {
+  const row = await db
+    .selectFrom('signing_keys')
+    .select('secret')
+    .where('purpose', '=', purpose)
+    .executeTakeFirst();
+  return row?.secret;
 }

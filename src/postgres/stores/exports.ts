@@ -9,10 +9,10 @@ import {
   type TaskClaim,
   type TaskFailure,
 } from '../../domain/task.ts';
-import type { FileRef } from '../../files/file-store.ts';
-import { camel, hex, snake, type Tables, toFailure } from '../columns.ts';
+import { camel, snake, type Tables, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { pageJobIds } from './background-jobs.ts';
+import { readExportFiles } from './stored-files.ts';
 import { deleteTasks, insertTask } from './tasks.ts';
 
 /*
@@ -242,33 +242,8 @@ export async function readExports(
   if (jobIds.length === 0) return [];
   const rows = await selectExports(db, environmentId, jobIds).execute();
   const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
-  const files = await readFiles(db, kept);
+  const files = await readExportFiles(db, kept);
   return rows.map((row) => toExport(row, files.get(row.exportId) ?? []));
-}
-
-async function readFiles(
-  db: Database,
-  exportIds: readonly number[],
-): Promise<ReadonlyMap<number, readonly ExportFile[]>> {
-  if (exportIds.length === 0) return new Map();
-  const rows = await selectFiles(db)
-    .select('export_id as exportId')
-    .where('export_id', 'in', exportIds)
-    .orderBy('export_id')
-    // The manifest comes after the data.
-    .orderBy((eb) => eb('dataset', '=', 'manifest'))
-    .orderBy('filename')
-    .execute();
-  const files = new Map<number, ExportFile[]>();
-  for (const { exportId, ...file } of rows) files.set(exportId, [...(files.get(exportId) ?? []), file]);
-  return files;
-}
-
-function selectFiles(db: Database) {
-  return db
-    .selectFrom('export_files')
-    .select(['filename', 'dataset', 'file_ref as ref', 'row_count as rows', 'byte_count as bytes'])
-    .select(hex('sha256', 'sha256'));
 }
 
 /** Reads what an export was asked for: up to a megabyte of lists, which pages of exports leave out. */
@@ -279,36 +254,6 @@ export async function readExportRequest(db: Database, exportId: number): Promise
     .where('export_id', '=', exportId)
     .executeTakeFirstOrThrow();
   return request;
-}
-
-/** A file of any environment's export: the link to it is what allows reading it. */
-export interface FoundFile {
-  readonly environmentId: number;
-  readonly filesExpired: boolean;
-  /** `null` if the export has no such file. */
-  readonly file: (ExportFile & { readonly ref: FileRef }) | null;
-}
-
-/** Returns `null` if there is no such export. */
-export async function findExportFile(
-  db: Database,
-  jobId: string,
-  filename: string,
-): Promise<FoundFile | null> {
-  const found = await db
-    .selectFrom('exports')
-    .select(['export_id', 'environment_id', 'files_expired_at'])
-    .where('job_id', '=', jobId)
-    .executeTakeFirst();
-  if (found === undefined) return null;
-  const file = await selectFiles(db)
-    .where((eb) => eb.and({ export_id: found.export_id, filename }))
-    .executeTakeFirst();
-  return {
-    environmentId: found.environment_id,
-    filesExpired: found.files_expired_at !== null,
-    file: file ?? null,
-  };
 }
 
 /** The last error of an export that has not ended. */

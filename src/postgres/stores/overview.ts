@@ -11,33 +11,10 @@ import { readFigures } from '../pool.ts';
 
 /* The work that runs and waits: in all environments for `sluice status`, in one for its overview. */
 
-/** The time over which the rate of a running load is measured. */
-const rateSeconds = 30;
 /** The latest jobs of an environment that are searched for failures, so that the cost does not grow with what is kept. */
 const failuresAmong = 1_000;
 const failuresShown = 5;
 const retriesShown = 5;
-
-/** The state of an environment's lane, which runs one load or deletion at a time, in the order of acceptance. */
-export interface LaneOverview {
-  readonly environment: string;
-  /** `null`: nothing runs. */
-  readonly running: LaneJob | null;
-  readonly waiting: number;
-  /** The seconds since the longest waiting was accepted; `null` if none waits. */
-  readonly oldestWaitingSeconds: number | null;
-}
-
-export interface LaneJob {
-  readonly jobId: string;
-  readonly type: string;
-  /** Records of a load, ids of a deletion. */
-  readonly done: number;
-  readonly total: number;
-  /** The rate of a load over its last half minute; `null` for a deletion. */
-  readonly rowsPerSecond: number | null;
-  readonly runningSeconds: number;
-}
 
 export interface RunningExport {
   readonly environment: string;
@@ -66,60 +43,6 @@ export interface Retry {
   readonly type: string;
   readonly lastError: string;
 }
-
-/** Lists the environments in which something runs or waits, the longest waiting first. */
-export async function readLanes(watch: pg.Pool): Promise<LaneOverview[]> {
-  type Row = Omit<LaneJob, 'jobId'> & Omit<LaneOverview, 'running'> & { readonly jobId: string | null };
-  const rows = await readFigures<Row>(watch, lanesStatement);
-  return rows.map(({ environment, waiting, oldestWaitingSeconds, jobId, ...job }) => ({
-    environment,
-    running: jobId === null ? null : { jobId, ...job },
-    waiting,
-    oldestWaitingSeconds,
-  }));
-}
-
-/* All chunks of a running load are read, some thousands at most, and none of those that wait. */
-const lanesStatement = `
-  with lane as (
-    select *, coalesce(started_at, now()) as begun_at
-    from background_jobs
-    where status in ('queued', 'processing') and lane_position is not null
-  ),
-  waiting as (
-    select environment_id, count(*) as count, min(accepted_at) as oldest
-    from lane
-    where status = 'queued'
-    group by environment_id
-  ),
-  running as (
-    select distinct on (environment_id) *
-    from lane
-    where status = 'processing'
-    order by environment_id, begun_at
-  )
-  select
-    e.name as environment,
-    r.job_id as "jobId",
-    r.type,
-    r.done,
-    r.total,
-    extract(epoch from now() - r.begun_at)::float8 as "runningSeconds",
-    case when r.kind = 'load' then (
-      select round(
-        coalesce(sum(c.row_count), 0)
-          / greatest(least(${rateSeconds}, extract(epoch from now() - r.begun_at)), 1)
-      )::bigint
-      from load_chunks c
-      where c.load_id = r.id and c.done_at > now() - interval '${rateSeconds} s'
-    ) end as "rowsPerSecond",
-    coalesce(w.count, 0) as waiting,
-    extract(epoch from now() - w.oldest)::float8 as "oldestWaitingSeconds"
-  from environments e
-  left join running r on r.environment_id = e.environment_id
-  left join waiting w on w.environment_id = e.environment_id
-  where r.environment_id is not null or w.environment_id is not null
-  order by w.oldest nulls last, e.name`;
 
 export function readRunningExports(watch: pg.Pool): Promise<RunningExport[]> {
   return readFigures(

@@ -269,3 +269,13 @@ export async function countCauses(db: Database, loadId: number, limit: number): 
   });
   return { shown, causes, records };
 }
+
+/** Removes refused records by their row numbers; returns how many were there. */
+export async function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('load_rejects')
+    .where('load_id', '=', loadId)
+    .where('row_number', 'in', rows)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -12,7 +12,6 @@ const pruningLock = 0x5245544e;
 export interface Month {
   /** The first day, `2026-03-01`. */
   readonly month: string;
-  /** The partition, made by `sluice.ensure_events_partition`. */
   readonly table: string;
 }
 
@@ -60,12 +59,11 @@ export async function readHeldNames(
   { table, month }: Month,
   defaultDays: number,
 ): Promise<HeldNames[]> {
-  const events = eventTable(table);
   const { rows } = await sql<HeldNames>`
     with recursive held as (
       (
         select environment_id, event_name
-        from ${events}
+        from ${eventTable(table)}
         order by environment_id, event_name
         limit 1
       )
@@ -74,7 +72,7 @@ export async function readHeldNames(
       from held h
       cross join lateral (
         select e.environment_id, e.event_name
-        from ${events} e
+        from ${eventTable(table)} e
         where (e.environment_id, e.event_name) > (h.environment_id, h.event_name)
         order by e.environment_id, e.event_name
         limit 1

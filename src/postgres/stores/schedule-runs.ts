@@ -213,33 +213,6 @@ export async function markWaiting(db: Database, runId: number): Promise<void> {
     where run_id = ${runId} and status = 'queued'`.execute(db);
 }
 
-/** Sets the range that the run exports. */
-export async function setRange(
-  db: Database,
-  runId: number,
-  from: string | null,
-  to: string | null,
-): Promise<void> {
-  await db
-    .updateTable('schedule_runs')
-    .set({
-      range_from: sql<Date | null>`${from}::timestamptz`,
-      range_to: sql<Date | null>`${to}::timestamptz`,
-    })
-    .where('run_id', '=', runId)
-    .execute();
-}
-
-/** Notes the folder of the run's files. Does nothing if the task is no longer the claim's own. */
-export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
-  await db
-    .updateTable('schedule_runs')
-    .set({ delivered_to: folder })
-    .where('run_id', '=', claim.subjectId)
-    .where((eb) => eb.exists(eb.selectFrom('tasks').select('task_id').where(isOwn(claim))))
-    .execute();
-}
-
 export interface RunEnd {
   readonly status: 'completed' | 'completed_with_rejects' | 'unchanged' | 'skipped' | 'failed';
   readonly code: string | null;

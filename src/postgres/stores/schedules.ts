@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
+import type { TaskClaim } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
+import { isOwn } from './tasks.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
 
@@ -273,4 +275,31 @@ export async function readWait(db: Database, taskId: number): Promise<string | n
 /** Forgets what the run waited for. */
 export async function endWait(db: Database, taskId: number): Promise<void> {
   await db.updateTable('tasks').set({ last_error: null }).where('task_id', '=', taskId).execute();
+}
+
+/** Sets the range that the run exports. */
+export async function setRange(
+  db: Database,
+  runId: number,
+  from: string | null,
+  to: string | null,
+): Promise<void> {
+  await db
+    .updateTable('schedule_runs')
+    .set({
+      range_from: sql<Date | null>`${from}::timestamptz`,
+      range_to: sql<Date | null>`${to}::timestamptz`,
+    })
+    .where('run_id', '=', runId)
+    .execute();
+}
+
+/** Notes the folder of the run's files. Does nothing if the task is no longer the claim's own. */
+export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
+  await db
+    .updateTable('schedule_runs')
+    .set({ delivered_to: folder })
+    .where('run_id', '=', claim.subjectId)
+    .where((eb) => eb.exists(eb.selectFrom('tasks').select('task_id').where(isOwn(claim))))
+    .execute();
 }

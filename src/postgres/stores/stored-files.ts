@@ -1,6 +1,8 @@
 import { type NotNull, sql } from 'kysely';
+import type { ExportFile } from '../../domain/export.ts';
 import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
 import type { FileRef } from '../../files/file-store.ts';
+import { hex } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
@@ -197,3 +199,58 @@ export async function forgetOldKeys(db: Database): Promise<void> {
 }
 
 const daysAgo = (days: number) => sql<Date>`now() - ${days} * interval '1 day'`;
+
+/** Reads the files of exports, the manifest of each after the data. */
+export async function readExportFiles(
+  db: Database,
+  exportIds: readonly number[],
+): Promise<ReadonlyMap<number, readonly ExportFile[]>> {
+  if (exportIds.length === 0) return new Map();
+  const rows = await selectFiles(db)
+    .select('export_id as exportId')
+    .where('export_id', 'in', exportIds)
+    .orderBy('export_id')
+    .orderBy((eb) => eb('dataset', '=', 'manifest'))
+    .orderBy('filename')
+    .execute();
+  const files = new Map<number, ExportFile[]>();
+  for (const { exportId, ...file } of rows) files.set(exportId, [...(files.get(exportId) ?? []), file]);
+  return files;
+}
+
+function selectFiles(db: Database) {
+  return db
+    .selectFrom('export_files')
+    .select(['filename', 'dataset', 'file_ref as ref', 'row_count as rows', 'byte_count as bytes'])
+    .select(hex('sha256', 'sha256'));
+}
+
+/** A file of any environment's export: the link to it is what allows reading it. */
+export interface FoundFile {
+  readonly environmentId: number;
+  readonly filesExpired: boolean;
+  /** `null` if the export has no such file. */
+  readonly file: (ExportFile & { readonly ref: FileRef }) | null;
+}
+
+/** Returns `null` if there is no such export. */
+export async function findExportFile(
+  db: Database,
+  jobId: string,
+  filename: string,
+): Promise<FoundFile | null> {
+  const found = await db
+    .selectFrom('exports')
+    .select(['export_id', 'environment_id', 'files_expired_at'])
+    .where('job_id', '=', jobId)
+    .executeTakeFirst();
+  if (found === undefined) return null;
+  const file = await selectFiles(db)
+    .where((eb) => eb.and({ export_id: found.export_id, filename }))
+    .executeTakeFirst();
+  return {
+    environmentId: found.environment_id,
+    filesExpired: found.files_expired_at !== null,
+    file: file ?? null,
+  };
+}

@@ -9,7 +9,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS, MAX_WORKER_NAME_CHARS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
-import { isLapsed, isNotifiedLongAgo, leaseFor } from '../lease.ts';
+import { isLapsed, isNotifiedLongAgo, leaseFor } from './workers.ts';
 
 /**
  * A task is due if nobody has it and its pause is over. If it waits since a moment in the future, the clock of the database went

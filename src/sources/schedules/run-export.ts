@@ -7,17 +7,14 @@ import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../../postgres/database.ts';
-import {
-  insertRunItem,
-  readRunItems,
-  setDeliveredTo,
-  setRange,
-} from '../../postgres/stores/schedule-runs.ts';
+import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-runs.ts';
 import {
   endWait,
   findUnfinishedLoad,
   readExportedUntil,
   readWait,
+  setDeliveredTo,
+  setRange,
   untilCommitted,
 } from '../../postgres/stores/schedules.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';

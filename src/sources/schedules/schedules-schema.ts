@@ -1,7 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
-import { exportLayouts } from '../../domain/export.ts';
-import { exportFormats } from '../../domain/export-format.ts';
+import { exportFormats, exportLayouts } from '../../domain/export.ts';
 import { isTimeZone } from '../../domain/instant.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/notification.ts';

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
+import { findContradictions, requireFitting } from '../../../src/domain/source-conflicts.ts';
 import {
-  findContradictions,
   type GivenSource,
-  requireFitting,
   type SourceOptionName,
   sourceOptionProblem,
   toGivenSource,

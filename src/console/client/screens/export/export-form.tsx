@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useId } from 'preact/hooks';
-import { exportFormatFacts, exportFormats } from '../../../../domain/export-format.ts';
+import { exportFormatFacts, exportFormats } from '../../../../domain/export.ts';
 import { api } from '../../lib/api.ts';
 import { formatCount, plural, timeZone, visibleText } from '../../lib/format.ts';
 import { useData } from '../../lib/use-data.ts';

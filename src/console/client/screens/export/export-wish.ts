@@ -1,5 +1,5 @@
 /* The form of an export as it stands in the address, and the same as request body, command line and schedule. */
-import { exportFormatFacts, isExportFormat } from '../../../../domain/export-format.ts';
+import { exportFormatFacts, isExportFormat } from '../../../../domain/export.ts';
 import { authorization, command, scheduleHead, shellWord } from '../../lib/repeat.ts';
 
 /** The fields of the form, by their names in the address. */
