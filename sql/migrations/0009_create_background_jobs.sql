@@ -1,5 +1,6 @@
 -- What all jobs share: the list that shows every one, the keys of requests that made them, the workers that do them.
 
+-- The three have the same types in each column: only then does PostgreSQL search and sort each table by its indexes.
 create view sluice.background_jobs as
 select
   'load' as kind, load_id as id, job_id, environment_id, type, status, accepted_at, work_started_at as started_at, ended_at,
@@ -19,7 +20,7 @@ from sluice.exports
 union all
 select
   'deletion', deletion_id, job_id, environment_id, 'delete_' || entity, status, accepted_at, started_at, ended_at,
-  lane_position, ids_deleted + ids_not_found, ids_requested, failure_code, failure_message,
+  lane_position, (ids_deleted + ids_not_found)::bigint, ids_requested::bigint, failure_code, failure_message,
   request_id, origin, origin_name, null, null,
   false, false
 from sluice.deletions;
