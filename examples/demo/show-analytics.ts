@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailed } from '../../src/cli/errors.ts';
-import { printable, renderTable } from '../../src/cli/format.ts';
+import { createProgress } from '../../src/cli/follow.ts';
 import { explainProblems } from '../../src/cli/operator-file.ts';
-import { createProgress } from '../../src/cli/progress.ts';
+import { type Columns, printable, renderTable } from '../../src/cli/terminal.ts';
 import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
 import { type Definitions, kinds } from '../../src/domain/definitions.ts';
@@ -58,14 +58,14 @@ export async function showDefinitions(stage: DemoStage, client: Client): Promise
       const { segment } = readSegment(items.segments[index]?.definition);
       if (segment === null) throw new CommandFailed(`The definition of ${title} cannot be read.`);
       const { users } = await previewSegment(db, environmentId, segment, { sample: 0 });
-      return [String(id), title, formatCount(users)];
+      return { id, title, users };
     }),
   );
-  const columns = [
-    { title: 'id', align: 'right' },
-    { title: 'title' },
-    { title: 'users', align: 'right' },
-  ] as const;
+  const columns: Columns<(typeof rows)[number]> = {
+    '>id': ({ id }) => String(id),
+    title: ({ title }) => title,
+    '>users': ({ users }) => users,
+  };
   for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
@@ -98,7 +98,7 @@ export async function showExport({ cli, signal, heading, folder }: DemoStage, cl
   terminal.print(
     `   completed after ${seconds} s, from one snapshot; kept below ${join(folder, 'files')}, and each has a signed link`,
   );
-  for (const line of renderTable(columns, job.presigned_urls.map(cells))) terminal.print(`   ${line}`);
+  for (const line of renderTable(columns, job.presigned_urls)) terminal.print(`   ${line}`);
   const { presigned_urls: files, manifest } = job;
   for (const { filename, url } of files) {
     if (url === files[0]?.url) terminal.print(`   $ curl '${url}'`);
@@ -114,16 +114,12 @@ const nameWidth = 'companies.ndjson'.length;
 /** Of a line that is shown. */
 const longest = 140;
 
-const columns = [
-  { title: 'file' },
-  { title: 'rows', align: 'right' },
-  { title: 'size', align: 'right' },
-  { title: 'sha256' },
-] as const;
-
-function cells({ filename, rows, bytes, sha256 }: ExportJob['presigned_urls'][number]): string[] {
-  return [filename, formatCount(rows), formatBytes(bytes), `${sha256.slice(0, 16)}…`];
-}
+const columns: Columns<ExportJob['presigned_urls'][number]> = {
+  file: ({ filename }) => filename,
+  '>rows': ({ rows }) => rows,
+  '>size': ({ bytes }) => formatBytes(bytes),
+  sha256: ({ sha256 }) => `${sha256.slice(0, 16)}…`,
+};
 
 async function follow(client: Client, jobId: string, signal: AbortSignal): Promise<ExportJob> {
   for (;;) {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { printable, renderTable } from '../../src/cli/format.ts';
+import { type Columns, printable, renderTable } from '../../src/cli/terminal.ts';
 import { formatBytes, formatCount } from '../../src/domain/wording.ts';
 import type { Client, Job } from './client.ts';
 import { type Expected, userId } from './made-up-data.ts';
@@ -43,21 +43,14 @@ function showBalance({ cli }: DemoStage, { counts }: Job, expected: Expected): b
 async function showRejects({ cli }: DemoStage, client: Client, job: Job): Promise<void> {
   cli.terminal.print(`   GET /v1/background_jobs/${job.job_id}/rejects`);
   const rejects = await client.rejects(job.job_id);
-  const rows = rejects.map(({ row, line, column, error_code, message }) => [
-    formatCount(row),
-    formatCount(line),
-    printable(column ?? '', 16),
-    error_code,
-    printable(message, 72),
-  ]);
-  const columns = [
-    { title: 'row', align: 'right' },
-    { title: 'line', align: 'right' },
-    { title: 'column' },
-    { title: 'why' },
-    { title: 'in words' },
-  ] as const;
-  for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
+  const columns: Columns<(typeof rejects)[number]> = {
+    '>row': ({ row }) => row,
+    '>line': ({ line }) => line,
+    column: ({ column }) => printable(column ?? '', 16),
+    why: ({ error_code }) => error_code,
+    'in words': ({ message }) => printable(message, 72),
+  };
+  for (const line of renderTable(columns, rejects)) cli.terminal.print(`   ${line}`);
 }
 
 /** Shown as it is run: against the tables themselves. */
@@ -68,9 +61,10 @@ const query = `select user_id, c.metadata->>'name' as company, u.metadata->>'nam
 async function showRows({ cli, service }: DemoStage): Promise<void> {
   const { rows, fields } = await service.system.pool.query<Record<string, unknown>>(query);
   cli.terminal.print(`   ${cli.terminal.style('dim', query)}`);
-  const columns = fields.map(({ name }) => ({ title: name }));
-  const cells = rows.map((row) => fields.map(({ name }) => printable(String(row[name] ?? ''), 40)));
-  for (const line of renderTable(columns, cells)) cli.terminal.print(`   ${line}`);
+  const columns: Columns<Readonly<Record<string, unknown>>> = Object.fromEntries(
+    fields.map(({ name }) => [name, (row) => printable(String(row[name] ?? ''), 40)]),
+  );
+  for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
 /** What all of it took. */

@@ -12,15 +12,14 @@ import { formatBytes, formatDuration, plural } from '../domain/wording.ts';
 import { codeOf, isFileSystemFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, flag, optional, required } from './define-command.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { formatTime } from './format.ts';
-import { flag, optional, required } from './options.ts';
-import { createProgress, type Progress } from './progress.ts';
+import { createProgress, type Progress } from './follow.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { provideForCommand, requireData } from './session.ts';
 import { readSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
+import { formatTime } from './terminal.ts';
 
 export const backup = defineCommand({
   name: 'backup',

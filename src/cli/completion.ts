@@ -1,8 +1,7 @@
 /** `sluice completion`: scripts by which shells complete commands and options. They are derived from the commands themselves. */
 import type { Command, Option } from 'commander';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, required } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { required } from './options.ts';
 
 const shells = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 

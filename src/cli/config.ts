@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
 import { type Setting, withoutSecrets } from '../setting.ts';
 import { settings } from '../settings.ts';
-import { defineCommand } from './define-command.ts';
-import { columnsOf, printable, printTable } from './format.ts';
-import { flag } from './options.ts';
-import { type Cli, flagName, listenOptions, readFlags, readSettings } from './settings.ts';
+import { defineCommand, flag, listenOptions } from './define-command.ts';
+import { type Cli, flagName, readFlags, readSettings } from './settings.ts';
+import { printTable } from './terminal.ts';
 
 export const config = defineCommand({
   name: 'config',
@@ -31,8 +30,11 @@ export const config = defineCommand({
     const inForce = Object.values(settings).map((setting) => lookUp(setting, cli, given));
     if (json) terminal.json(inForce);
     else {
-      const cells = inForce.map(({ name, source, value }) => [name, source, printable(value, 200)]);
-      printTable(terminal, columnsOf('setting', 'from', 'value'), cells);
+      printTable(
+        terminal,
+        { setting: ({ name }) => name, from: ({ source }) => source, value: ({ value }) => value },
+        inForce,
+      );
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }

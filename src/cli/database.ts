@@ -3,9 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { prepareDatabase } from '../provide-database.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, several } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
-import { several } from './options.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';
 import { type ProcessEnv, readSettings } from './settings.ts';
 

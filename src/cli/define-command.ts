@@ -1,10 +1,10 @@
 /**
- * How a command is defined: its words, its options with their types, its examples, and what it does. A command file holds
- * what is its own; --env, --json, the layout of the help and the settings that flags give are the same everywhere.
+ * A command is defined by its words, its options with their types, its examples, and what it does. A command file holds what is
+ * its own; --env, --json, the layout of the help and the settings that flags give are the same everywhere.
  */
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { defaultEnvironmentName } from '../postgres/stores/environments.ts';
-import type { ArgumentOf, OptionOf } from './options.ts';
+import { UsageError } from './errors.ts';
 import type { EnvironmentSession, Session } from './session.ts';
 import type { Cli } from './settings.ts';
 import type { Terminal } from './terminal.ts';
@@ -19,30 +19,31 @@ export interface Invocation<F = unknown, A = unknown> {
   readonly terminal: Terminal;
   readonly flags: F;
   readonly argument: A;
-  /** Of --env. */
+  /** The value of --env. */
   readonly env: string;
-  /** The result is for a script. */
+  /** True if the result is for a script. */
   readonly json: boolean;
 }
 
 interface CommandSpec<O extends Options, A> {
   readonly name: string;
-  /** In the list of commands. */
+  /** Stands in the list of commands. */
   readonly summary: string;
-  readonly description: string;
+  /** By default the summary, as a sentence. */
+  readonly description?: string;
   readonly argument?: ArgumentOf<A>;
   readonly options?: O;
   /** Takes --env; a text if it is not just the environment. */
   readonly environment?: true | string;
   /** Takes --json; a text if that says more than that JSON is printed. */
   readonly json?: true | string;
-  /** Options of others are passed on as arguments. */
+  /** Passes options of others on as arguments. */
   readonly passesOptions?: true;
   /** Stands before the examples: exit codes, mostly. */
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
-  /** What it does: as it is called, or with the database at hand, or with that and the environment of --env. One of them. */
+  /** One of these does the work: as it is called, with the database at hand, or with that and the environment of --env. */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;
@@ -54,13 +55,13 @@ export type AddCommand = (parent: Command, cli: Cli) => void;
 export function defineCommand<const O extends Options = Record<never, never>, A = undefined>(
   spec: CommandSpec<O, A>,
 ): AddCommand {
-  const { argument, environment, json } = spec;
+  const { argument, environment = spec.inEnvironment && true, json, summary } = spec;
   const options = Object.entries(spec.options ?? {});
   return (parent, cli) => {
     const command = parent
       .command(spec.name)
-      .summary(spec.summary)
-      .description(spec.description)
+      .summary(summary)
+      .description(spec.description ?? `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
       .addHelpText('after', helpAfter(spec));
     if (argument !== undefined) command.argument(argument.name, argument.description);
     for (const [, { option }] of options) command.addOption(option);
@@ -112,4 +113,158 @@ function helpAfter({
 }: Pick<CommandSpec<Options, unknown>, 'details' | 'examples'>): string {
   const before = details === undefined ? '' : `\n${details}\n`;
   return `${before}\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`;
+}
+
+/** An option and the type of what it gives. */
+export interface OptionOf<T> {
+  readonly option: Option;
+  readonly read: (given: unknown) => T;
+}
+
+function optionOf<T>(option: Option): OptionOf<T> {
+  return { option, read: (given) => given as T };
+}
+
+/** `--dry-run`; `--no-wait` is true unless given. */
+export function flag(flags: string, description: string): OptionOf<boolean> {
+  const option = new Option(flags, description);
+  return optionOf(option.negate ? option : option.default(false));
+}
+
+/** Leaves the option out of the help: it is used between processes of sluice. */
+export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
+  return { option: option.hideHelp(), read };
+}
+
+export function text(flags: string, description: string): OptionOf<string | undefined>;
+export function text(flags: string, description: string, fallback: string): OptionOf<string>;
+export function text(flags: string, description: string, fallback?: string): OptionOf<string | undefined> {
+  return optionOf(new Option(flags, description).default(fallback));
+}
+
+type Parse<T> = (text: string, earlier: T) => T;
+
+/** `parse` throws commander's InvalidArgumentError; `earlier` is the value so far of an option that is repeated. */
+export function parsed<T>(flags: string, description: string, parse: Parse<T>): OptionOf<T | undefined>;
+export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback: T): OptionOf<T>;
+export function parsed<T>(flags: string, description: string, parse: Parse<T>, fallback?: T): OptionOf<T> {
+  return optionOf(new Option(flags, description).argParser(parse).default(fallback));
+}
+
+type Choices<T> = readonly T[];
+
+export function choice<const T extends string>(
+  flags: string,
+  description: string,
+  choices: Choices<T>,
+): OptionOf<T | undefined>;
+export function choice<const T extends string>(
+  flags: string,
+  description: string,
+  choices: Choices<T>,
+  fallback: T,
+): OptionOf<T>;
+export function choice(flags: string, description: string, choices: Choices<string>, fallback?: string) {
+  return optionOf<string | undefined>(new Option(flags, description).choices(choices).default(fallback));
+}
+
+/** An option that may be given any number of times. */
+export function repeated(flags: string, description: string): OptionOf<readonly string[]> {
+  return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
+}
+
+/** The argument of a command: `<one>`, `[one]`, `<several...>` or `[several...]`. */
+export interface ArgumentOf<A> {
+  readonly name: string;
+  readonly description: string;
+  readonly read: (given: unknown) => A;
+}
+
+/** `<name>` */
+export function required(name: string, description?: string): ArgumentOf<string>;
+export function required<A>(name: string, description: string, parse: (text: string) => A): ArgumentOf<A>;
+export function required<A>(name: string, description = '', parse?: (text: string) => A) {
+  return {
+    name,
+    description,
+    read: (given: unknown) => (parse === undefined ? given : parse(String(given))),
+  };
+}
+
+/** `[name]` */
+export function optional(name: string, description: string): ArgumentOf<string | undefined> {
+  return { name, description, read: (given) => given as string | undefined };
+}
+
+/** `<names...>` or `[names...]` */
+export function several(name: string, description: string): ArgumentOf<readonly string[]> {
+  return { name, description, read: (given) => given as readonly string[] };
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Returns a parser that refuses what cannot be an id, before the database is asked. @throws UsageError */
+export function parseIdOf(what: string, list: string): (text: string) => string {
+  return (text) => {
+    if (uuid.test(text)) return text.toLowerCase();
+    throw new UsageError(`${JSON.stringify(text)} is not a ${what} id; \`sluice ${list}\` shows them.`);
+  };
+}
+
+export const jobIdArgument = required('<job-id>', '', parseIdOf('job', 'jobs list'));
+
+export function parseCount(text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number > 0) return number;
+  throw new InvalidArgumentError('write a whole number above 0.');
+}
+
+/** Returns a parser of whole numbers from 0 to `most`. */
+export function parseUpTo(most: number): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,9}$/.test(text) && Number(text) <= most) return Number(text);
+    throw new InvalidArgumentError(`write a whole number from 0 to ${most}.`);
+  };
+}
+
+export const limitOption = (fallback: number, description = 'how many') =>
+  parsed('--limit <n>', description, parseCount, fallback);
+
+/** The options of commands that listen. */
+export const listenOptions = {
+  port: text('--port <number>', 'port to listen on; 0 takes any free one (PORT)'),
+  host: text('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)'),
+} as const;
+
+/** Returns a parser of lists such as `ingest,read`. */
+export function parseListOf<const T extends string>(
+  allowed: readonly T[],
+  complaint = `one or more of ${allowed.join(', ')}.`,
+): (text: string) => T[] {
+  return (text) =>
+    text.split(',').map((part) => {
+      const found = allowed.find((item) => item === part.trim());
+      if (found === undefined) throw new InvalidArgumentError(complaint);
+      return found;
+    });
+}
+
+const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** `30m`, `12h`, `90d` before or after now; or a date such as 2027-01-31, which begins at midnight UTC. */
+function parseTime(text: string, direction: 1 | -1, complaint: string): Date {
+  const match = /^(\d{1,6})([mhd])$/.exec(text);
+  if (match !== null)
+    return new Date(Date.now() + direction * Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]);
+  const date = new Date(text);
+  if (/^\d{4}-\d{2}-\d{2}/.test(text) && !Number.isNaN(date.getTime())) return date;
+  throw new InvalidArgumentError(complaint);
+}
+
+export function parseExpiry(text: string): Date {
+  return parseTime(text, 1, 'write a time from now such as 90d or 12h, or a date such as 2027-01-31.');
+}
+
+export function parseSince(text: string): Date {
+  return parseTime(text, -1, 'write how long ago, such as 24h or 7d, or a date such as 2027-01-31.');
 }

@@ -1,4 +1,4 @@
-/** `sluice definitions`: what the operator defines for an environment. */
+/** `sluice definitions` and `sluice segments`: what the operator defines for an environment, and who is in a segment. */
 import { type Applied, applyDefinitions, type DefinitionChanges } from '../definitions/apply-definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
 import {
@@ -8,15 +8,20 @@ import {
   type StoredSegment,
   type StoredTitled,
 } from '../domain/definitions.ts';
-import { formatCount } from '../domain/wording.ts';
-import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
-import { defineCommand } from './define-command.ts';
-import { exitCodes } from './errors.ts';
-import { type Column, columnsOf, printable, printTable } from './format.ts';
+import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
+import { formatCount, plural } from '../domain/wording.ts';
+import { analyzeStale } from '../postgres/migrate.ts';
+import { isCancelledStatement } from '../postgres/sqlstate.ts';
+import { definitionsOf, readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
+import type { SegmentMembers } from '../postgres/stores/segments.ts';
+import { previewSegment } from '../segments/preview-segment.ts';
+import { readSegment } from '../segments/read-segment.ts';
+import type { Segment } from '../segments/segment.ts';
+import { choice, defineCommand, flag, parsed, parseUpTo, required } from './define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { readOperatorFile } from './operator-file.ts';
-import { choice, flag, required } from './options.ts';
-import { withEnvironment } from './session.ts';
-import type { Terminal } from './terminal.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { printable, printList, printTable, renderTable, type Terminal } from './terminal.ts';
 
 interface Target {
   readonly env: string;
@@ -59,113 +64,53 @@ problem is named with its line), or lacks a protected segment.`,
   },
 });
 
-function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {
-  printChanges(terminal, changes);
-  if (blockedBy.length > 0) {
-    terminal.inform(
-      `Nothing was written: the file lacks protected segments (${blockedBy.join(', ')}). Put them back, or apply once with\n` +
-        'is_protected: false, or use --force.',
-    );
-  } else if (!hasChanges(changes))
-    terminal.inform(`Nothing to do: environment ${env} has these definitions already.`);
-  else if (dryRun) terminal.inform('Dry run: nothing was written.');
-  else terminal.inform(`Environment ${env} has these definitions now.`);
-}
-
 function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target): object {
+  const keysOf = kinds.map((kind) => {
+    const { added, changed, ...rest } = changes[kind];
+    const keys = { added: added.map(({ key }) => key) };
+    return [
+      kind,
+      { ...keys, changed: changed.map(({ item, fields }) => ({ key: item.key, fields })), ...rest },
+    ];
+  });
   return {
     environment: env,
     dry_run: dryRun,
-    written: !dryRun && blockedBy.length === 0 && hasChanges(changes),
+    written: !dryRun && blockedBy.length === 0 && listChanges(changes).length > 0,
     blocked_by: blockedBy,
-    changes: renderChanges(changes),
+    changes: Object.fromEntries(keysOf),
   };
 }
 
-/** Keys instead of items. */
-function renderChanges(changes: DefinitionChanges): object {
-  return Object.fromEntries(
-    kinds.map((kind) => {
-      const { added, changed, removed, unchanged } = changes[kind];
-      const rendered = {
-        added: added.map(({ key }) => key),
-        changed: changed.map(({ item, fields }) => ({ key: item.key, fields })),
-        removed,
-        unchanged,
-      };
-      return [kind, rendered];
-    }),
-  );
-}
-
-const show = defineCommand({
-  name: 'show',
-  summary: 'the definitions with their ids',
-  description: 'Shows what is defined for an environment, with the ids that the lookups and exports use.',
-  environment: true,
-  json: 'print JSON, the definitions of segments too',
-  examples: ['sluice definitions show', "sluice definitions show --json | jq '.segments[] | {id, key}'"],
-  inEnvironment: async ({ system, environmentId, env, terminal, json }) => {
-    const items = await readDefinitions(system.db, environmentId);
-    if (json) return terminal.json(items);
-    if (kinds.every((kind) => items[kind].length === 0)) {
-      return terminal.inform(
-        `Environment ${env} has no definitions; \`sluice definitions apply\` adds some.`,
-      );
-    }
-    printItems(terminal, items);
-  },
-});
-
-const exportFile = defineCommand({
-  name: 'export',
-  summary: 'the definitions as a file',
-  description:
-    'Writes the definitions of an environment as a file that can be applied to any. Ids are not in it: they belong\n' +
-    'to the environment.',
-  options: { format: choice('--format <format>', 'of the file', fileFormats, 'yaml') },
-  environment: true,
-  examples: [
-    'sluice definitions export > definitions.yaml',
-    'sluice definitions export --env a | sluice definitions apply - --env b',
-  ],
-  inEnvironment: async ({ system, environmentId, terminal, flags }) => {
-    const items = withoutIds(await readDefinitions(system.db, environmentId));
-    await terminal.write(writeDefinitionsFile(items, flags.format));
-  },
-});
-
-export const definitions = defineCommand({
-  name: 'definitions',
-  summary: 'segments, surveys, features …: apply, show, export',
-  description:
-    'What you define for an environment: segments, surveys, embeds, flows, banners, spotlights, resource center modules,\n' +
-    'checklists and features.\n' +
-    'It is written in one file; the lookups of the HTTP interface list it, and exports are filtered by it.',
-  examples: ['sluice definitions apply definitions.yaml --dry-run', 'sluice definitions show'],
-  commands: [apply, show, exportFile],
-});
-
-/** More of them nobody reads on a terminal; the table counts them all. */
+/** Nobody reads more on a terminal; the table counts all changes. */
 const shownChanges = 200;
 
-/** Every item that is not as it was, and how many of each kind. */
-function printChanges(terminal: Terminal, changes: DefinitionChanges): void {
+function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {
   const lines = listChanges(changes);
   for (const line of lines.slice(0, shownChanges)) terminal.print(line);
   const rest = lines.length - shownChanges;
   if (rest > 0) terminal.print(`… and ${formatCount(rest)} more; --json names them all`);
   if (lines.length > 0) terminal.print('');
-  const rows = kinds.map((kind) => {
-    const { added, changed, removed, unchanged } = changes[kind];
-    const counts = [added.length, changed.length, removed.length, unchanged];
-    return [kind, ...counts.map(formatCount)];
-  });
-  printTable(terminal, columnsOf('kind', '>added', '>changed', '>removed', '>unchanged'), rows);
-}
-
-function hasChanges(changes: DefinitionChanges): boolean {
-  return listChanges(changes).length > 0;
+  printTable(
+    terminal,
+    {
+      kind: (kind) => kind,
+      '>added': (kind) => changes[kind].added.length,
+      '>changed': (kind) => changes[kind].changed.length,
+      '>removed': (kind) => changes[kind].removed.length,
+      '>unchanged': (kind) => changes[kind].unchanged,
+    },
+    kinds,
+  );
+  if (blockedBy.length > 0) {
+    terminal.inform(
+      `Nothing was written: the file lacks protected segments (${blockedBy.join(', ')}). Put them back, or apply once with\n` +
+        'is_protected: false, or use --force.',
+    );
+  } else if (lines.length === 0)
+    terminal.inform(`Nothing to do: environment ${env} has these definitions already.`);
+  else if (dryRun) terminal.inform('Dry run: nothing was written.');
+  else terminal.inform(`Environment ${env} has these definitions now.`);
 }
 
 function listChanges(changes: DefinitionChanges): string[] {
@@ -180,69 +125,202 @@ function listChanges(changes: DefinitionChanges): string[] {
   });
 }
 
-type Section = readonly [title: string, columns: readonly Column[], rows: readonly string[][]];
+const show = defineCommand({
+  name: 'show',
+  summary: 'the definitions with their ids',
+  description: 'Shows what is defined for an environment, with the ids that the lookups and exports use.',
+  json: 'print JSON, the definitions of segments too',
+  examples: ['sluice definitions show', "sluice definitions show --json | jq '.segments[] | {id, key}'"],
+  inEnvironment: async ({ system, environmentId, env, terminal, json }) => {
+    const items = await readDefinitions(system.db, environmentId);
+    if (json) return terminal.json(items);
+    const sections = Object.entries(renderItems(items)).filter(([, lines]) => lines.length > 2);
+    if (sections.length === 0) {
+      terminal.inform(`Environment ${env} has no definitions; \`sluice definitions apply\` adds some.`);
+    }
+    for (const [index, [title, lines]] of sections.entries()) {
+      if (index > 0) terminal.print('');
+      terminal.print(terminal.style('bold', title));
+      for (const line of lines) terminal.print(line);
+    }
+  },
+});
 
-/** A table for each kind that has items. */
-function printItems(terminal: Terminal, items: StoredDefinitions): void {
-  const shown = sectionsOf(items).filter(([, , rows]) => rows.length > 0);
-  for (const [index, [title, columns, rows]] of shown.entries()) {
-    if (index > 0) terminal.print('');
-    terminal.print(terminal.style('bold', title));
-    const cells = rows.map((row) => row.map((cell) => printable(cell, 60)));
-    printTable(terminal, columns, cells);
+/** Returns the table of each kind by its title; one without items has two lines. */
+function renderItems(items: StoredDefinitions): Readonly<Record<string, string[]>> {
+  const short = (text: string): string => printable(text, 60);
+  const idColumn = { '>id': ({ id }: { id: number }) => String(id) };
+  const keyColumn = { key: ({ key }: { key: string }) => short(key) };
+  const titleColumns = { ...idColumn, ...keyColumn, title: ({ title }: { title: string }) => short(title) };
+  const titled = (list: readonly StoredTitled[]) =>
+    renderTable({ ...titleColumns, type: ({ type }: StoredTitled) => short(type) }, list);
+  const keyed = (list: readonly KeyedItem[]) =>
+    renderTable(
+      {
+        ...keyColumn,
+        'display name': (item: KeyedItem) => short(item.display_name),
+        'data type': (item: KeyedItem) => short(item.data_type),
+      },
+      list,
+    );
+  const segmentColumns = {
+    ...titleColumns,
+    usage: ({ usage }: StoredSegment) => short(usage),
+    category: ({ category }: StoredSegment) => short(category),
+    status: ({ status }: StoredSegment) => short(status),
+    is: (item: StoredSegment) =>
+      ['hidden', 'protected'].filter((_, at) => [item.is_hidden, item.is_protected][at]).join(', '),
+  };
+  const modules = items.surveys.flatMap(({ key: survey, modules }) =>
+    modules.map((module, at) => ({ ...module, survey, order: at + 1 })),
+  );
+  type Module = (typeof modules)[number];
+  const moduleColumns = {
+    ...idColumn,
+    survey: ({ survey }: Module) => short(survey),
+    order: ({ order }: Module) => order,
+    ...keyColumn,
+    type: ({ type }: Module) => short(type),
+    question: ({ question }: Module) => short(question),
+  };
+  const platform = { platform: ({ platform }: { platform: string }) => short(platform) };
+  const days = { '>days': ({ days }: { days: number }) => (days === 0 ? 'for ever' : String(days)) };
+  return {
+    Segments: renderTable(segmentColumns, items.segments),
+    Surveys: renderTable({ ...titleColumns, ...platform }, items.surveys),
+    'Modules of surveys': renderTable(moduleColumns, modules),
+    Embeds: titled(items.embeds),
+    Flows: titled(items.flows),
+    Banners: titled(items.banners),
+    Spotlights: titled(items.spotlights),
+    'Resource center modules': keyed(items.resource_center_modules),
+    Checklists: keyed(items.checklists),
+    Features: keyed(items.features),
+    'Retention of events': renderTable(
+      { event: ({ key }: { key: string }) => short(key), ...days },
+      items.event_retention,
+    ),
+  };
+}
+
+const exportFile = defineCommand({
+  name: 'export',
+  summary: 'the definitions as a file',
+  description:
+    'Writes the definitions of an environment as a file that can be applied to any. Ids are not in it: they belong\n' +
+    'to the environment.',
+  options: { format: choice('--format <format>', 'of the file', fileFormats, 'yaml') },
+  examples: [
+    'sluice definitions export > definitions.yaml',
+    'sluice definitions export --env a | sluice definitions apply - --env b',
+  ],
+  inEnvironment: async ({ system, environmentId, terminal, flags }) => {
+    const items = withoutIds(await readDefinitions(system.db, environmentId));
+    await terminal.write(writeDefinitionsFile(items, flags.format));
+  },
+});
+
+export const definitions = defineCommand({
+  name: 'definitions',
+  summary: 'segments, surveys, features …: apply, show, export',
+  description:
+    'Definitions of an environment: segments, surveys, embeds, flows, banners, spotlights, resource center modules,\n' +
+    'checklists and features. They are written in one file; the lookups of the API list them, and exports are filtered by\n' +
+    'segments.',
+  examples: ['sluice definitions apply definitions.yaml --dry-run', 'sluice definitions show'],
+  commands: [apply, show, exportFile],
+});
+
+const listSegments = defineCommand({
+  name: 'list',
+  summary: 'the segments with their ids',
+  description: 'Lists the segments of an environment, with the ids that exports are filtered by.',
+  json: 'print JSON, the definitions too',
+  examples: ['sluice segments list', "sluice segments list --json | jq '.[].key'"],
+  inEnvironment: async (call) =>
+    printList(call, await definitionsOf.segments.read(call.system.db, call.environmentId), {
+      render: (segment) => segment,
+      columns: {
+        '>id': ({ id }) => String(id),
+        key: ({ key }) => printable(key, 40),
+        title: ({ title }) => printable(title, 60),
+        status: ({ status }) => status,
+      },
+      none: `Environment ${call.env} has no segments; \`sluice definitions apply\` creates them.`,
+    }),
+});
+
+const preview = defineCommand({
+  name: 'preview',
+  summary: 'how many users are in a segment, and some of them',
+  description: 'Counts the users of a segment as they are now, and shows the first of them by id.',
+  argument: required('<segment>', 'its id or its key'),
+  options: {
+    sample: parsed(
+      '--sample <n>',
+      `how many users to show, ${MAX_SEGMENT_SAMPLE} at most`,
+      parseUpTo(MAX_SEGMENT_SAMPLE),
+      10,
+    ),
+  },
+  json: true,
+  examples: [
+    'sluice segments preview power-users',
+    'sluice segments preview 3 --sample 100 --json | jq .users',
+  ],
+  inEnvironment: async (call) => {
+    const { argument, flags, terminal, json } = call;
+    const stored = await requireSegment(call, argument);
+    const { users, sample } = await count(call, readDefinition(stored), flags.sample);
+    if (json) return terminal.json({ id: stored.id, key: stored.key, users, sample });
+    terminal.print(`${printable(stored.title, 60)} (${stored.key}): ${plural(users, 'user')}`);
+    for (const userId of sample) terminal.print(`  ${printable(userId, 100)}`);
+    const more = users - sample.length;
+    if (more > 0 && sample.length > 0) terminal.print(`  … and ${formatCount(more)} more`);
+  },
+});
+
+/** Finds a segment by its id or its key. A key may look like an id; then the id is meant. @throws UsageError */
+export async function requireSegment(
+  { system, environmentId }: EnvironmentSession,
+  wanted: string,
+): Promise<StoredSegment> {
+  const segments = await definitionsOf.segments.read(system.db, environmentId);
+  const found =
+    segments.find(({ id }) => String(id) === wanted) ?? segments.find(({ key }) => key === wanted);
+  if (found !== undefined) return found;
+  throw new UsageError(
+    `There is no segment ${JSON.stringify(wanted)}. \`sluice segments list\` shows those there are.`,
+  );
+}
+
+export function readDefinition({ key, definition }: StoredSegment): Segment {
+  const { segment } = readSegment(definition);
+  if (segment !== null) return segment;
+  throw new CommandFailed(`The definition of ${key} cannot be read; apply the definitions again.`);
+}
+
+async function count(
+  { system, environmentId }: EnvironmentSession,
+  segment: Segment,
+  sample: number,
+): Promise<SegmentMembers> {
+  await analyzeStale(system.db, system.log);
+  try {
+    return await previewSegment(system.db, environmentId, segment, { sample });
+  } catch (error) {
+    if (!isCancelledStatement(error)) throw error;
+    const seconds = SEGMENT_PREVIEW_TIMEOUT_MS / 1_000;
+    throw new CommandFailed(
+      `Counting took longer than ${seconds} seconds. An export may take as long as it likes.`,
+    );
   }
 }
 
-function sectionsOf(items: StoredDefinitions): Section[] {
-  const keyed = columnsOf('key', 'display name', 'data type');
-  const titled = columnsOf('>id', 'key', 'title', 'type');
-  const modules = items.surveys.flatMap(({ key: survey, modules }) =>
-    modules.map(({ id, key, type, question }, at) => [
-      String(id),
-      survey,
-      String(at + 1),
-      key,
-      type,
-      question,
-    ]),
-  );
-  return [
-    [
-      'Segments',
-      columnsOf('>id', 'key', 'title', 'usage', 'category', 'status', 'is'),
-      items.segments.map(segmentCells),
-    ],
-    [
-      'Surveys',
-      columnsOf('>id', 'key', 'title', 'platform'),
-      items.surveys.map(({ id, key, title, platform }) => [String(id), key, title, platform]),
-    ],
-    ['Modules of surveys', columnsOf('>id', 'survey', 'order', 'key', 'type', 'question'), modules],
-    ['Embeds', titled, items.embeds.map(titledCells)],
-    ['Flows', titled, items.flows.map(titledCells)],
-    ['Banners', titled, items.banners.map(titledCells)],
-    ['Spotlights', titled, items.spotlights.map(titledCells)],
-    ['Resource center modules', keyed, items.resource_center_modules.map(keyedCells)],
-    ['Checklists', keyed, items.checklists.map(keyedCells)],
-    ['Features', keyed, items.features.map(keyedCells)],
-    [
-      'Retention of events',
-      columnsOf('event', '>days'),
-      items.event_retention.map(({ key, days }) => [key, days === 0 ? 'for ever' : String(days)]),
-    ],
-  ];
-}
-
-function segmentCells(segment: StoredSegment): string[] {
-  const { id, key, title, usage, category, status, is_hidden, is_protected } = segment;
-  const is = [...(is_hidden ? ['hidden'] : []), ...(is_protected ? ['protected'] : [])];
-  return [String(id), key, title, usage, category, status, is.join(', ')];
-}
-
-function titledCells({ id, key, title, type }: StoredTitled): string[] {
-  return [String(id), key, title, type];
-}
-
-function keyedCells({ key, display_name, data_type }: KeyedItem): string[] {
-  return [key, display_name, data_type];
-}
+export const segments = defineCommand({
+  name: 'segments',
+  summary: 'segments: list them, and see who is in one',
+  description: 'Segments are defined in a file (`sluice definitions`), and exports are filtered by them.',
+  examples: ['sluice segments list', 'sluice segments preview power-users'],
+  commands: [listSegments, preview],
+});

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { listOutcomes, renderDeletionDetail, renderOutcome } from '../deletion/inspect-deletions.ts';
 import { checkIds, requestDeletion } from '../deletion/request-deletion.ts';
@@ -7,13 +6,13 @@ import type { Deletion, IdOutcome } from '../domain/deletion.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
+import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
-import { columnsOf, printable, printTable } from './format.ts';
-import { flag, several, text } from './options.ts';
+import { readBytes } from './operator-file.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { type Columns, printable, printTable } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const singular = { users: 'user', companies: 'company' } as const satisfies Record<Entity, string>;
@@ -80,9 +79,11 @@ export const deleteData = defineCommand({
 
 const byteOrderMark = '\ufeff';
 
-/** Ids, one a line, taken as they stand; empty lines are none. `-`: standard input. Throws `UsageError`. */
+/** Reads ids, one a line, as they stand; empty lines are left out. `-` is standard input. @throws UsageError */
 async function readIdFile(path: string): Promise<string[]> {
-  const bytes = await readAll(path);
+  const bytes = await readBytes(path, MAX_DELETION_BYTES);
+  if (bytes.length > MAX_DELETION_BYTES)
+    throw new UsageError(`${path} has more than ${MAX_DELETION_BYTES} bytes.`);
   if (!isUtf8(bytes)) throw new UsageError(`${path} is not UTF-8.`);
   return bytes
     .toString('utf8')
@@ -91,29 +92,9 @@ async function readIdFile(path: string): Promise<string[]> {
     .filter((line) => line !== '');
 }
 
-async function readAll(path: string): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of path === '-' ? process.stdin : await openFile(path)) {
-    bytes += (piece as Buffer).length;
-    if (bytes > MAX_DELETION_BYTES)
-      throw new UsageError(`${path} has more than ${MAX_DELETION_BYTES} bytes.`);
-    pieces.push(piece as Buffer);
-  }
-  return Buffer.concat(pieces);
-}
-
-async function openFile(path: string) {
-  try {
-    return (await open(path)).createReadStream();
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
 const shownToConfirm = 5;
 
-/** Whether the person at the terminal says yes. Throws `UsageError` where nobody is there. */
+/** Asks the person at the terminal. @throws UsageError where nobody is there. */
 async function confirm(
   { terminal, env }: Invocation,
   entity: Entity,
@@ -136,10 +117,9 @@ async function confirm(
   }
 }
 
-/** A longer list is for `--json`. */
+/** Longer lists are for `--json`. */
 const shownOutcomes = 50;
 
-/** How a deletion ended, or how far it was when we stopped waiting. */
 async function print(
   { terminal, json }: Invocation,
   { system, environmentId, baseUrl }: EnvironmentSession,
@@ -153,8 +133,7 @@ async function print(
     return terminal.json({ job, outcomes: outcomes.map(renderOutcome) });
   }
   if (counts.requested <= shownOutcomes) {
-    const titles = ['id', 'outcome', '>events', ...(entity === 'companies' ? ['>users'] : [])];
-    printTable(terminal, columnsOf(...titles), outcomes.map(cells));
+    printTable(terminal, outcomeColumns(entity), outcomes);
   }
   const found = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
   const events = `${plural(removed.events, 'event')} ${entity === 'users' ? 'removed' : 'changed'}`;
@@ -166,7 +145,11 @@ async function print(
   }
 }
 
-/** The number of users only has a column where companies are deleted. */
-function cells({ id, outcome, events, users }: IdOutcome): string[] {
-  return [printable(id, 60), outcome.replace('_', ' '), formatCount(events), formatCount(users)];
+function outcomeColumns(entity: Entity): Columns<IdOutcome> {
+  return {
+    id: ({ id }) => printable(id, 60),
+    outcome: ({ outcome }) => outcome.replace('_', ' '),
+    '>events': ({ events }) => events,
+    ...(entity === 'companies' && { '>users': ({ users }) => users }),
+  };
 }

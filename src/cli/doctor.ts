@@ -3,9 +3,9 @@ import { examine } from '../doctor/examine.ts';
 import { plural } from '../domain/wording.ts';
 import { defineCommand } from './define-command.ts';
 import { exitCodes } from './errors.ts';
-import { printable } from './format.ts';
 import { readSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 export const doctor = defineCommand({
   name: 'doctor',

@@ -17,16 +17,14 @@ import { renderExportDetail } from '../export/inspect-exports.ts';
 import { requestExport } from '../export/request-export.ts';
 import { verifyExport } from '../export/verify-export.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
+import { choice, defineCommand, flag, type Invocation, repeated, required, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { writeSetup } from './export-setup.ts';
-import { followExport } from './follow.ts';
-import { printable } from './format.ts';
-import { choice, flag, repeated, required, text } from './options.ts';
+import { writeSetup } from './export-folder.ts';
+import { createProgress, followExport } from './follow.ts';
 import { tableOfFiles } from './print-job.ts';
-import { createProgress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { printable } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const verify = defineCommand({

@@ -1,19 +1,21 @@
-/** Looking at a job until it has ended. */
+/** Follows a job until it has ended, and shows how far it is. */
 import { setTimeout as delay } from 'node:timers/promises';
+import cliProgress from 'cli-progress';
 import type { Job } from '../background-jobs/jobs.ts';
 import type { System } from '../context.ts';
 import { requireDeletion } from '../deletion/inspect-deletions.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export } from '../domain/export.ts';
 import type { Load } from '../domain/load.ts';
+import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { requireExport } from '../export/inspect-exports.ts';
+import { rowsPerSecond } from '../load/render-load.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { CommandFailed } from './errors.ts';
-import { createProgress, type Progress, showExport, showLoad } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What is followed, until when, and where it is shown. */
+/** Names a job and the signal that ends the following. */
 export interface Followed {
   readonly environmentId: number;
   readonly jobId: string;
@@ -31,7 +33,12 @@ export function followLoad({ db }: System, followed: Followed, progress: Progres
 export function followExport({ db }: System, followed: Followed, progress: Progress): Promise<Export> {
   return follow(followed, {
     look: () => requireExport({ db }, followed.environmentId, followed.jobId),
-    show: (seen) => showExport(progress, seen),
+    show: ({ status, progress: share, rowsWritten, bytesWritten }) =>
+      progress.show(share, () =>
+        status === 'queued'
+          ? 'waits for a worker'
+          : `${plural(rowsWritten, 'row')} · ${formatBytes(bytesWritten)}`,
+      ),
     whenGone: `Export ${followed.jobId} continues when database and workers run again; nothing was written here.`,
   }).finally(() => progress.end());
 }
@@ -44,7 +51,7 @@ export function followDeletion({ db }: System, followed: Followed): Promise<Dele
   });
 }
 
-/** A job of any kind. `quiet`: no progress is shown. */
+/** Follows a job of any kind. `quiet`: no progress is shown. */
 export async function followJob(
   system: System,
   job: Job,
@@ -67,7 +74,7 @@ const outageMs = 60_000;
 interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
-  /** What becomes of the job when the database is gone. */
+  /** Says what becomes of the job when the database is gone. */
   readonly whenGone: string;
 }
 
@@ -92,4 +99,80 @@ async function follow<T extends { readonly endedAt: Date | null }>(
     if (signal.aborted) throw gone();
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** Progress shows how far a job is. */
+export interface Progress {
+  /** `share` is from 0 to 1, null where the whole is not known. */
+  show(share: number | null, text: () => string): void;
+  /** Leaves the line to whoever writes next. */
+  end(): void;
+}
+
+const longestName = 28;
+const lineEveryMs = 3_000;
+const silent: Progress = { show: () => undefined, end: () => undefined };
+
+/** Creates a moving bar for a person, a line every few seconds for a log, or nothing if so wished. */
+export function createProgress(terminal: Terminal, name: string, quiet: boolean): Progress {
+  if (quiet) return silent;
+  return terminal.live ? movingBar(name) : lines(terminal, name);
+}
+
+/** Draws one line on standard error; it goes when all is done, and the summary takes its place. */
+function movingBar(name: string): Progress {
+  const bar = new cliProgress.SingleBar({
+    format: '{name} {bar} {percent} {text}',
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    barsize: 24,
+    hideCursor: true,
+    clearOnComplete: true,
+    stream: process.stderr,
+    fps: 10,
+  });
+  const short = name.length > longestName ? `${name.slice(0, longestName - 1)}…` : name;
+  let running = false;
+  return {
+    show(share, text) {
+      const percent = share === null ? '    ' : `${Math.floor(100 * share)}%`.padStart(4);
+      const values = { name: short, percent, text: text() };
+      if (running) bar.update(share ?? 0, values);
+      else bar.start(1, share ?? 0, values);
+      running = true;
+    },
+    end() {
+      if (running) bar.stop();
+      running = false;
+    },
+  };
+}
+
+/** Prints nothing for what is done sooner than the first line is due. */
+function lines(terminal: Terminal, name: string): Progress {
+  let shownAt = performance.now();
+  return {
+    show(share, text) {
+      if (performance.now() - shownAt < lineEveryMs) return;
+      shownAt = performance.now();
+      terminal.inform(`${name}: ${share === null ? '' : `${Math.floor(100 * share)}% · `}${text()}`);
+    },
+    end: () => undefined,
+  };
+}
+
+function showLoad(progress: Progress, load: Load): void {
+  const { status, totalRows, queuePosition, tally } = load;
+  const { read, rejected } = tally;
+  progress.show(totalRows > 0 ? Math.min(1, read / totalRows) : null, () => {
+    if (status === 'queued' && (queuePosition ?? 0) > 0)
+      return `waits for ${plural(queuePosition ?? 0, 'load')} before it`;
+    const parts = [`${formatCount(read)}/${plural(totalRows, 'row')}`];
+    const rate = rowsPerSecond(load, new Date()) ?? 0;
+    if (rate > 0) parts.push(`${formatCount(rate)} rows/s`);
+    if (rejected > 0) parts.push(`${formatCount(rejected)} rejected`);
+    if (rate > 0 && read < totalRows) parts.push(`${formatDuration((totalRows - read) / rate)} left`);
+    if (read === totalRows) parts.push('finishing');
+    return parts.join(' · ');
+  });
 }

@@ -13,7 +13,7 @@ import {
   type LoadOptions,
 } from '../domain/load.ts';
 import type { SourceFormat } from '../domain/source.ts';
-import { formatCount } from '../domain/wording.ts';
+import { formatBytes, formatCount } from '../domain/wording.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
@@ -22,29 +22,28 @@ import { renderLoadDetail } from '../load/render-load.ts';
 import { useMapping } from '../load/saved-mappings.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
-import { followLoad } from './follow.ts';
-import { printable } from './format.ts';
-import { printPlan } from './plans.ts';
+import { createProgress, followLoad } from './follow.ts';
+import { printPlan } from './jobs.ts';
 import { describeReading, summarise } from './print-job.ts';
-import { createProgress, showReceiving } from './progress.ts';
-import { type RejectsReport, reportRejects } from './rejects-file.ts';
+import { type RejectsReport, reportRejects } from './rejects.ts';
 import type { EnvironmentSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
+import { printable } from './terminal.ts';
 import type { Workers } from './workers.ts';
 
-/** A file, or standard input. */
+/** An input is a file, or standard input. */
 export interface Input {
-  /** Path, or null for standard input. */
+  /** Null for standard input. */
   readonly path: string | null;
-  /** As the job is to be called. */
+  /** The name that the job gets. */
   readonly name: string;
-  /** Length in bytes; null where it is not known before the end. */
+  /** Null where the length is not known before the end. */
   readonly bytes: number | null;
 }
 
 /**
- * The inputs that the arguments mean, in their order; a pattern's files by name. Throws `UsageError` before anything
- * is loaded if one of them is not there.
+ * Finds the inputs that the arguments mean, in their order; the files of a pattern are sorted by name.
+ * @throws UsageError before anything is loaded if one of them is not there.
  */
 export async function findInputs(names: readonly string[]): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1)
@@ -79,44 +78,33 @@ async function inspect(path: string): Promise<Input | null> {
   return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
 }
 
-interface ReadOptions extends Pick<LoadOptions, 'map' | 'source'> {
-  readonly format: SourceFormat | null;
-  readonly signal: AbortSignal;
-  /** Given the bytes read so far. */
-  readonly onBytes: (bytes: number) => void;
-}
-
-/** Takes the input into the store, as an upload would be. */
+/** Takes the input into the store, as an upload would be. `onBytes` is told the bytes read so far. */
 async function readInput(
   system: System,
   { path }: Input,
-  { format, source: said, map, signal, onBytes }: ReadOptions,
+  { format, source: said, map, signal }: ImportOptions,
+  onBytes: (bytes: number) => void,
 ): Promise<ReceivedFile> {
   const source = path === null ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES });
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    let total = 0;
+    for await (const bytes of source as AsyncIterable<Buffer>) {
+      total += bytes.length;
+      onBytes(total);
+      yield bytes;
+    }
+  };
   const hints = { format: format ?? undefined, filename: path ?? undefined, source: said, map };
-  const store = receivingStore(system);
   try {
-    return await receiveLocal(counted(source, onBytes), store, hints, system.config, signal);
+    return await receiveLocal(counted(), receivingStore(system), hints, system.config, signal);
   } finally {
     source.destroy();
   }
 }
 
-async function* counted(
-  source: AsyncIterable<Buffer>,
-  onBytes: (bytes: number) => void,
-): AsyncGenerator<Buffer> {
-  let total = 0;
-  for await (const bytes of source) {
-    total += bytes.length;
-    onBytes(total);
-    yield bytes;
-  }
-}
-
 export interface ImportOptions
   extends Pick<LoadOptions, 'entity' | 'map' | 'dryRun' | 'plan' | 'ifDuplicate' | 'source'> {
-  /** The saved mapping that some of these come from. */
+  /** The name of the saved mapping that some of these come from. */
   readonly mapping: string | null;
   readonly preset: LoadOptions['preset'] | undefined;
   readonly maxErrors: LoadOptions['maxErrors'] | undefined;
@@ -132,25 +120,23 @@ export interface ImportOptions
   readonly signal: AbortSignal;
 }
 
-/** What became of one file. */
+/** The outcome of one file. */
 export interface Imported {
   readonly name: string;
   readonly exitCode: number;
   /** Null if nothing was accepted. */
   readonly load: Load | null;
   readonly rejects: RejectsReport | null;
-  /** What was planned. */
   readonly plan: ShownPlan | null;
-  /** What else there is to say: why nothing was accepted, how to go on. */
+  /** Says why nothing was accepted, or how to go on. */
   readonly remark: string | null;
-  /** Why nothing was accepted, if that is the fault of the file. */
+  /** Set if nothing was accepted, and that is the fault of the file. */
   readonly error: InputError | null;
 }
 
-/** What an import needs of a session. */
 export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
 
-/** Throws only for what is no fault of the file. */
+/** Loads one file. Throws only for what is no fault of the file. */
 export async function importFile(
   terminal: Terminal,
   session: ImportSession,
@@ -159,12 +145,15 @@ export async function importFile(
 ): Promise<Imported> {
   const { system, environmentId } = session;
   const { name } = input;
-  const { format, signal, wait } = options;
+  const { signal, wait } = options;
   const progress = createProgress(terminal, name, options.quiet || options.json);
   try {
-    const onBytes = (bytes: number): void => showReceiving(progress, bytes, input.bytes);
-    const { map, source } = options;
-    const received = await readInput(system, input, { format, source, map, signal, onBytes });
+    const received = await readInput(system, input, options, (bytes) => {
+      const { bytes: total } = input;
+      const of = total === null ? '' : ` of ${formatBytes(total)}`;
+      const share = total === null ? null : Math.min(1, bytes / Math.max(total, 1));
+      progress.show(share, () => `receiving ${formatBytes(bytes)}${of}`);
+    });
     const { jobId, created } = await acceptLoad(system, {
       environmentId,
       type: 'import',
@@ -177,8 +166,7 @@ export async function importFile(
     });
     const followed = { environmentId, jobId, signal: wait ? signal : AbortSignal.abort() };
     const load = await followLoad(system, followed, progress);
-    const rejects =
-      load.endedAt === null ? null : await reportRejects(system, environmentId, load, options.rejectsDir);
+    const rejects = load.endedAt === null ? null : await reportRejects(session, load, options.rejectsDir);
     const remark = await remarkOn(load, created, session, options.workers);
     const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
     return { name, exitCode: exitCodeOf(load, wait), load, plan, rejects, remark, error: null };
@@ -195,30 +183,15 @@ export async function importFile(
   }
 }
 
-function loadOptions({
-  entity,
-  map,
-  preset,
-  dryRun,
-  plan,
-  maxErrors,
-  maxChanged,
-  maxRemovedValues,
-  ifDuplicate,
-  source,
-}: ImportOptions): LoadOptions {
+function loadOptions(options: ImportOptions): LoadOptions {
+  const { entity, map, dryRun, plan, ifDuplicate, source } = options;
   return {
     ...defaultLoadOptions,
-    entity,
-    map,
-    preset: preset ?? null,
-    dryRun,
-    plan,
-    maxErrors: maxErrors ?? null,
-    maxChanged: maxChanged ?? null,
-    maxRemovedValues: maxRemovedValues ?? null,
-    ifDuplicate,
-    source,
+    ...{ entity, map, dryRun, plan, ifDuplicate, source },
+    preset: options.preset ?? null,
+    maxErrors: options.maxErrors ?? null,
+    maxChanged: options.maxChanged ?? null,
+    maxRemovedValues: options.maxRemovedValues ?? null,
   };
 }
 
@@ -249,7 +222,7 @@ async function remarkOn(
   );
 }
 
-/** What a person reads at the end of one file. */
+/** Prints what a person reads at the end of one file. */
 export function printImported(
   terminal: Terminal,
   { name, load, plan, rejects, remark, exitCode }: Imported,
@@ -288,7 +261,7 @@ function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): v
   }
 }
 
-/** One element of `loads` in `sluice import --json`. */
+/** Returns an element of `loads` in `sluice import --json`. */
 export function renderImported({ name, load, rejects, remark, error }: Imported, baseUrl: string): object {
   return {
     file: name,

@@ -2,8 +2,9 @@ import { InvalidArgumentError } from 'commander';
 import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../domain/limits.ts';
 import type { GuardLimit } from '../domain/load.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
+import { choice, defineCommand, flag, type Invocation, parsed, several, text } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
+import { findExportFolder, importFolder } from './export-folder.ts';
 import {
   findInputs,
   type ImportOptions,
@@ -12,8 +13,6 @@ import {
   printImported,
   renderImported,
 } from './import-file.ts';
-import { findExportFolder, importFolder } from './import-folder.ts';
-import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { withSmallLoads } from './small-loads.ts';
@@ -25,6 +24,8 @@ import {
   requireSavedMapping,
 } from './source-flags.ts';
 import { type Workers, withWorkers } from './workers.ts';
+
+const guard = (flags: string, description: string) => parsed(flags, description, parseGuard);
 
 export const importFiles = defineCommand({
   name: 'import',
@@ -41,20 +42,11 @@ export const importFiles = defineCommand({
   options: {
     dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
     plan: flag('--plan', 'a dry run that keeps what would change, prints it, and can be applied'),
-    maxErrors: parsed(
-      '--max-errors <n>',
-      'fail once more records than this are refused: 100, or 5%',
-      parseMaxErrors,
-    ),
-    maxChanged: parsed(
-      '--max-changed <n>',
-      'fail if more profiles than this would be changed: 100, or 5%',
-      parseMaxErrors,
-    ),
-    maxRemovedValues: parsed(
+    maxErrors: guard('--max-errors <n>', 'fail once more records than this are refused: 100, or 5%'),
+    maxChanged: guard('--max-changed <n>', 'fail if more profiles than this would be changed: 100, or 5%'),
+    maxRemovedValues: guard(
       '--max-removed-values <n>',
       'fail if more values than this would be removed: 100, or 5%',
-      parseMaxErrors,
     ),
     ifDuplicate: choice(
       '--if-duplicate <action>',
@@ -123,7 +115,7 @@ by Ctrl-C: what was accepted continues when workers run again.`,
   },
 });
 
-/** An export comes back as it is, or its files are named. */
+/** Refuses options beside a folder: an export comes back as it is, or its files are named. */
 function requireUnchanged(flags: object): void {
   const given = flags as Readonly<Record<string, unknown>>;
   const isSet = (name: string): boolean => {
@@ -137,12 +129,12 @@ function requireUnchanged(flags: object): void {
   );
 }
 
-/** Small files are a chunk each, loaded one after another, as a rule by this process: a second worker would have nothing to do. */
+/** Small files have one chunk each, and this process loads them one after another: a second worker would have nothing to do. */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }
 
-/** In order, up to the first that does not succeed: what comes after it may rely on it. */
+/** Loads the files in order, up to the first that does not succeed: what comes after it may rely on it. */
 async function importAll(
   { terminal }: Invocation,
   session: EnvironmentSession,
@@ -162,8 +154,8 @@ async function importAll(
   return results;
 }
 
-/** `100` or `5%`. */
-function parseMaxErrors(text: string): GuardLimit {
+/** Reads `100` or `5%`. */
+function parseGuard(text: string): GuardLimit {
   const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(text.trim());
   const number = Number(match?.[1]);
   if (match?.[2] === '%' && number <= 100) return { percent: number };

@@ -1,10 +1,9 @@
 import { type InboxStatus, inspectInbox } from '../sources/inbox/inspect-inbox.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, limitOption, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { columnsOf, formatTime, printable, printTable } from './format.ts';
-import { parseCount, parsed, text } from './options.ts';
 import { requireEnvironment } from './session.ts';
 import type { Terminal } from './terminal.ts';
+import { printable, printTable } from './terminal.ts';
 
 const status = defineCommand({
   name: 'status',
@@ -14,7 +13,7 @@ const status = defineCommand({
     'those that are left alone and why, and what became of the last ones. INBOX_DIR must be that of the workers.',
   options: {
     env: text('--env <name>', 'this environment only'),
-    limit: parsed('--limit <n>', 'how many of the last ones', parseCount, 10),
+    limit: limitOption(10, 'how many of the last ones'),
   },
   json: true,
   examples: ['sluice inbox status', 'sluice inbox status --env default --json | jq .environments[0].waiting'],
@@ -48,17 +47,18 @@ function render({ environments, recent }: InboxStatus): object {
   };
 }
 
-const held = 'held by a wrong mapping.yaml';
-
 function print(terminal: Terminal, { environments, recent }: InboxStatus): void {
-  const lines = environments.map(({ environment, waiting, claimed, loading, held }) => [
-    environment,
-    String(waiting),
-    String(claimed),
-    String(loading),
-    held.join(', '),
-  ]);
-  printTable(terminal, columnsOf('environment', '>waiting', '>claimed', '>loading', held), lines);
+  printTable(
+    terminal,
+    {
+      environment: ({ environment }) => environment,
+      '>waiting': ({ waiting }) => waiting,
+      '>claimed': ({ claimed }) => claimed,
+      '>loading': ({ loading }) => loading,
+      'held by a wrong mapping.yaml': ({ held }) => held.join(', '),
+    },
+    environments,
+  );
   for (const { environment, ignored } of environments) {
     for (const { name, why } of ignored) terminal.print(`${environment}/${printable(name, 80)} ${why}`);
   }
@@ -67,15 +67,18 @@ function print(terminal: Terminal, { environments, recent }: InboxStatus): void 
     return;
   }
   terminal.print('');
-  const cells = recent.map(({ concludedAt, environment, name, outcome, jobId, reasons }) => [
-    formatTime(concludedAt),
-    environment,
-    printable(name, 36),
-    outcome,
-    jobId ?? '',
-    printable(reasons[0]?.message ?? '', 60),
-  ]);
-  printTable(terminal, columnsOf('at', 'environment', 'file', 'outcome', 'job', 'why'), cells);
+  printTable(
+    terminal,
+    {
+      at: ({ concludedAt }) => concludedAt,
+      environment: ({ environment }) => environment,
+      file: ({ name }) => printable(name, 36),
+      outcome: ({ outcome }) => outcome,
+      job: ({ jobId }) => jobId ?? '',
+      why: ({ reasons }) => printable(reasons[0]?.message ?? '', 60),
+    },
+    recent,
+  );
 }
 
 export const inbox = defineCommand({

@@ -1,4 +1,4 @@
-/** `sluice inspect`: what a file holds, and what would become of it. */
+/** `sluice inspect`: looks at the beginning of a file, and shows how it would be loaded. */
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,11 +20,9 @@ import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
+import { defineCommand, type Invocation, required } from './define-command.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
-import { columnsOf, printable, printTable } from './format.ts';
 import { findInputs, type Input } from './import-file.ts';
-import { required } from './options.ts';
 import { describeReading } from './print-job.ts';
 import { withEnvironment } from './session.ts';
 import { readSettings } from './settings.ts';
@@ -35,7 +33,7 @@ import {
   readSourceFlags,
   requireSavedMapping,
 } from './source-flags.ts';
-import type { Terminal } from './terminal.ts';
+import { type Columns, printable, printFields, printTable, type Terminal } from './terminal.ts';
 
 export const inspect = defineCommand({
   name: 'inspect',
@@ -107,8 +105,8 @@ export function lookAt(
 }
 
 /**
- * With the saved mappings for files with this header, if a database runs; none is started for it. Standard input cannot be looked at
- * twice: for it nothing is offered.
+ * Inspects the file with the saved mappings for files with this header, if a database runs; starts none. Standard input cannot
+ * be read twice: nothing is offered for it.
  */
 async function offer(
   { env, terminal }: Pick<Invocation, 'env' | 'terminal'>,
@@ -139,7 +137,7 @@ async function offer(
   }
 }
 
-/** No database and no data directory are needed to look at a file. */
+/** Runs `work` with a temporary store, so that neither a database nor a data directory is needed. */
 async function inWorkFolder<T>(work: (files: FileStore) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
   try {
@@ -152,80 +150,90 @@ async function inWorkFolder<T>(work: (files: FileStore) => Promise<T>): Promise<
 function printInspection(
   terminal: Terminal,
   input: Input,
-  { found, saved, mapping }: OfferedInspection<Inspection>,
+  inspected: OfferedInspection<Inspection>,
   given: Inspection['map'],
 ): void {
-  const { readAs, records, isWhole, entity, columns, map, preset, problem, refused, rows } = found;
-  const line = (title: string, text: string): void => terminal.print(`${title.padEnd(10)}  ${text}`);
+  const { found, saved } = inspected;
+  const { readAs, records, isWhole, entity, columns, refused, rows, problem } = found;
   const size = input.bytes === null ? '' : `, ${formatBytes(input.bytes)}`;
-  line('file', `${printable(input.name, 80)}${size}`);
-  for (const text of describeReading({ readAs })) line('read as', text);
-  if (records > 0) {
-    const share = isWhole ? 'all' : 'the first';
-    line(
-      'records',
+  printFields(terminal, { file: `${printable(input.name, 80)}${size}` });
+  for (const text of describeReading({ readAs })) printFields(terminal, { 'read as': text });
+  const share = isWhole ? 'all' : 'the first';
+  printFields(terminal, {
+    records:
+      records > 0 &&
       `${share} ${formatCount(records)} were looked at, ${formatCount(refused.count)} of them would be refused`,
-    );
-    if (entity !== null && entity !== 'auto') line('what', entity);
-  }
-  if (saved.length > 0) line('mappings', `saved for this header: ${saved.join(', ')}`);
+    what: records > 0 && entity !== 'auto' && entity,
+    mappings: saved.length > 0 && `saved for this header: ${saved.join(', ')}`,
+  });
   terminal.print('');
-  printTable(
-    terminal,
-    columnsOf('column', 'becomes', 'type', '>filled', '>distinct', 'samples', 'because'),
-    columns.map(columnCells),
-  );
+  printTable(terminal, inspectedColumns, columns);
   if (rows.length > 0) {
     terminal.print('');
     terminal.print('As they would be stored:');
-    const cells = rows.map(({ row, kind, fields, metadata }) => [
-      String(row),
-      kind,
-      printable(
-        Object.values(fields)
-          .filter((field) => field !== null)
-          .join(' '),
-        60,
-      ),
-      printable(JSON.stringify(metadata), 100),
-    ]);
-    printTable(terminal, columnsOf('>record', 'kind', 'ids', 'metadata'), cells);
+    printTable(
+      terminal,
+      {
+        '>record': ({ row }) => String(row),
+        kind: ({ kind }) => kind,
+        ids: ({ fields }) =>
+          printable(
+            Object.values(fields)
+              .filter((field) => field !== null)
+              .join(' '),
+            60,
+          ),
+        metadata: ({ metadata }) => printable(JSON.stringify(metadata), 100),
+      },
+      rows,
+    );
   }
   if (refused.count > 0) {
     terminal.print('');
     terminal.print('Refused:');
-    const cells = refused.samples.map(({ line: at, code, message, raw }) => [
-      String(at),
-      code,
-      printable(message, 80),
-      printable(Buffer.from(raw).toString('utf8').trimEnd(), 60),
-    ]);
-    printTable(terminal, columnsOf('>line', 'code', 'reason', 'record'), cells);
+    printTable(
+      terminal,
+      {
+        '>line': ({ line }) => String(line),
+        code: ({ code }) => code,
+        reason: ({ message }) => printable(message, 80),
+        record: ({ raw }) => printable(Buffer.from(raw).toString('utf8').trimEnd(), 60),
+      },
+      refused.samples,
+    );
   }
   if (problem !== null) terminal.inform(`sluice: ${explainError(problem).message}`);
-  const isOffered = mapping !== null && saved[0] === mapping && Object.keys(given).length === 0;
-  if (isOffered) terminal.inform(`Shown is what --mapping ${mapping} comes to.`);
-  if (problem === null || isOffered) return;
+  printShownWith(terminal, inspected, given);
+}
+
+/** Says which flags would make of the file what is shown, if those given do not. */
+function printShownWith(
+  terminal: Terminal,
+  { found: { map, preset, problem }, saved, mapping }: OfferedInspection<Inspection>,
+  given: Inspection['map'],
+): void {
+  if (mapping !== null && saved[0] === mapping && Object.keys(given).length === 0) {
+    terminal.inform(`Shown is what --mapping ${mapping} comes to.`);
+    return;
+  }
+  if (problem === null) return;
   const proposed = Object.entries(map).filter(([name]) => !Object.hasOwn(given, name));
   const flags = [
     ...proposed.map(([name, ours]) => `--map ${JSON.stringify(`${name}=${ours}`)}`),
     ...(preset === null ? [] : [`--preset ${preset}`]),
   ];
-  if (flags.length === 0) return;
-  terminal.inform(`Shown is what ${flags.join(' ')} would come to.`);
+  if (flags.length > 0) terminal.inform(`Shown is what ${flags.join(' ')} would come to.`);
 }
 
-function columnCells({ name, becomes, type, filled, distinct, samples, reason }: InspectedColumn): string[] {
-  const shown = samples.map((sample) =>
-    printable(typeof sample === 'string' ? sample : JSON.stringify(sample), 20),
-  );
-  return [
-    printable(name, 32),
-    becomes === null ? '–' : printable(becomes, 40),
-    type ?? '–',
-    formatCount(filled),
-    formatCount(distinct),
-    shown.join(', '),
-    reason,
-  ];
-}
+const inspectedColumns: Columns<InspectedColumn> = {
+  column: ({ name }) => printable(name, 32),
+  becomes: ({ becomes }) => becomes && printable(becomes, 40),
+  type: ({ type }) => type,
+  '>filled': ({ filled }) => filled,
+  '>distinct': ({ distinct }) => distinct,
+  samples: ({ samples }) =>
+    samples
+      .map((sample) => printable(typeof sample === 'string' ? sample : JSON.stringify(sample), 20))
+      .join(', '),
+  because: ({ reason }) => reason,
+};

@@ -1,7 +1,7 @@
+/** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, plan, and correct what a load refused. */
 import {
   cancelFoundJob,
   type Job,
-  type JobPage,
   jobTypes,
   listJobs,
   renderJob,
@@ -11,30 +11,30 @@ import {
   requireRetryable,
 } from '../background-jobs/jobs.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { type Load, loadStatuses } from '../domain/load.ts';
-import { readCauseId } from '../domain/reject.ts';
+import { type Load, loadStatuses, onDriftChoices } from '../domain/load.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { exportRejects, listRejects } from '../load/rejects.ts';
-import { renderLoadListItem, renderReject } from '../load/render-load.ts';
+import { applyPlan } from '../load/apply-plan.ts';
+import { type ShownPlan, showPlan } from '../load/plans.ts';
+import { planJson, renderLoadListItem } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
-import { exitCodes, UsageError } from './errors.ts';
-import { followJob, followLoad } from './follow.ts';
-import { printList } from './format.ts';
-import { mend } from './mend.ts';
-import { choice, flag, parseCount, parsed, parseJobId, required } from './options.ts';
-import { applyPlanOfJob, planOfJob } from './plans.ts';
-import { printCauses } from './print-causes.ts';
-import { jobCells, jobColumns, printJob } from './print-job.ts';
-import { createProgress } from './progress.ts';
-import { formatOfRejects } from './rejects-file.ts';
+import {
+  choice,
+  defineCommand,
+  flag,
+  type Invocation,
+  jobIdArgument,
+  limitOption,
+} from './define-command.ts';
+import { exitCodes } from './errors.ts';
+import { createProgress, followJob, followLoad } from './follow.ts';
+import { printJob } from './print-job.ts';
+import { mend, rejects } from './rejects.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { type Columns, printable, printList, printTable, type Terminal } from './terminal.ts';
 import { withWorkers } from './workers.ts';
-
-const jobId = required('<job-id>', '', parseJobId);
 
 const list = defineCommand({
   name: 'list',
@@ -43,9 +43,8 @@ const list = defineCommand({
   options: {
     status: choice('--status <status>', 'only jobs in this status', loadStatuses),
     type: choice('--type <type>', 'only jobs of this type', jobTypes),
-    limit: parsed('--limit <n>', 'how many', parseCount, 20),
+    limit: limitOption(20),
   },
-  environment: true,
   json: true,
   examples: [
     'sluice jobs list',
@@ -56,14 +55,19 @@ const list = defineCommand({
     const { system, environmentId, baseUrl, flags, json, terminal } = call;
     const { type, status, limit } = flags;
     const filter = { types: type && [type], statuses: status && [status] };
-    const { jobs, total } = await collect(limit, (limit, after) =>
-      listJobs(system, environmentId, filter, { limit, after }),
-    );
-    printList(call, {
-      items: jobs,
+    const jobs: Job[] = [];
+    let total = 0;
+    for (let after: string | null = null; ; ) {
+      const page = { limit: Math.min(limit - jobs.length, MAX_PAGE_SIZE), after };
+      const found = await listJobs(system, environmentId, filter, page);
+      jobs.push(...found.jobs);
+      total = found.total;
+      after = found.next;
+      if (after === null || jobs.length >= limit) break;
+    }
+    printList(call, jobs, {
       render: (job) => renderJobListItem(job, baseUrl),
       columns: jobColumns,
-      cells: jobCells,
       none: 'There are no such jobs.',
     });
     if (json || jobs.length === 0 || total <= jobs.length) return;
@@ -71,26 +75,23 @@ const list = defineCommand({
   },
 });
 
-/** Page after page up to the limit. */
-async function collect(
-  limit: number,
-  page: (limit: number, after: string | null) => Promise<JobPage>,
-): Promise<{ readonly jobs: readonly Job[]; readonly total: number }> {
-  const jobs: Job[] = [];
-  for (let after: string | null = null; ; ) {
-    const found = await page(Math.min(limit - jobs.length, MAX_PAGE_SIZE), after);
-    jobs.push(...found.jobs);
-    after = found.next;
-    if (after === null || jobs.length >= limit) return { jobs, total: found.total };
-  }
-}
+/** The rows of an export are those written, of a deletion the ids. */
+const jobColumns: Columns<Job> = {
+  job: ({ jobId }) => jobId,
+  type: (job) => renderJob(job, '').type,
+  status: (job) => renderJob(job, '').status,
+  file: (job) => printable(renderJob(job, '').filename, 36),
+  accepted: (job) => new Date(renderJob(job, '').start_time),
+  '>rows': (job) => renderJob(job, '').total_rows,
+  '>rejected': (job) => (job.kind === 'load' ? job.load.tally.rejected : ''),
+};
 
 const show = defineCommand({
   name: 'show',
   summary: 'one job in full',
   description:
     'Shows a load, an export or a deletion: its counts, its rejects by reason or its files, why it failed.',
-  argument: jobId,
+  argument: jobIdArgument,
   options: { watch: flag('--watch', 'follow it until it has ended; exit code 1 if it did not complete') },
   environment: true,
   json: 'print the job record as JSON',
@@ -104,16 +105,14 @@ const show = defineCommand({
       const job = flags.watch ? await followJob(system, found, followed, { terminal, quiet: json }) : found;
       if (json) terminal.json(await renderJobDetail(system, environmentId, job, baseUrl));
       else await printJob(terminal, system, environmentId, job);
-      if (flags.watch) process.exitCode = exitCodeOf(job);
+      if (!flags.watch) return;
+      const { status } = renderJob(job, '');
+      const isFailed = status === 'failed' || status === 'cancelled';
+      if (status === 'completed') process.exitCode = exitCodes.ok;
+      else process.exitCode = isFailed ? exitCodes.failed : exitCodes.interrupted;
     });
   },
 });
-
-function exitCodeOf(job: Job): number {
-  const { status } = renderJob(job, '');
-  if (status === 'completed') return exitCodes.ok;
-  return status === 'failed' || status === 'cancelled' ? exitCodes.failed : exitCodes.interrupted;
-}
 
 const cancel = defineCommand({
   name: 'cancel',
@@ -121,29 +120,26 @@ const cancel = defineCommand({
   description:
     'Stops a load or an export that has not ended. What a load applied so far stays, and `sluice jobs retry` continues with\n' +
     'the rest; of an export nothing stays. A deletion cannot be cancelled.',
-  argument: jobId,
-  environment: true,
+  argument: jobIdArgument,
   json: 'print the job record as JSON',
   examples: ['sluice jobs cancel 0195…'],
   inEnvironment: async ({ system, environmentId, baseUrl, argument, json, terminal }) => {
     const found = await requireJob(system, environmentId, argument);
     const job = await cancelFoundJob(system, environmentId, found);
-    if (json) terminal.json(renderJobListItem(job, baseUrl));
-    else terminal.print(describeCancelled(job));
+    if (json) return terminal.json(renderJobListItem(job, baseUrl));
+    if (job.kind !== 'load') return terminal.print('Cancelled; nothing of it stays.');
+    const { tally, totalRows } = job.load;
+    terminal.print(
+      `Cancelled; ${formatCount(tally.read)} of ${plural(totalRows, 'row')} had been done and stay.`,
+    );
   },
 });
-
-function describeCancelled(job: Job): string {
-  if (job.kind !== 'load') return 'Cancelled; nothing of it stays.';
-  const { tally, totalRows } = job.load;
-  return `Cancelled; ${formatCount(tally.read)} of ${plural(totalRows, 'row')} had been done and stay.`;
-}
 
 const retry = defineCommand({
   name: 'retry',
   summary: 'continue a load that failed or was cancelled',
   description: 'Queues a failed or cancelled load again. It continues with the chunks that are left.',
-  argument: jobId,
+  argument: jobIdArgument,
   options: { wait: flag('--wait', 'do it now, and follow it to its end, without needing a running server') },
   environment: true,
   json: 'print the job record as JSON',
@@ -157,19 +153,23 @@ const retry = defineCommand({
       await retryLoad(system, environmentId, jobId);
       if (!flags.wait) {
         const load = await requireLoad(system, environmentId, jobId);
-        return printRetried(invocation, session, load, await whoGoesOn(session));
+        const continues =
+          (await countLiveWorkers(system.db)) > 0
+            ? 'the running workers continue it.'
+            : 'it continues as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
+        return printLoadRecord(invocation, session, load, `Queued again; ${continues}`);
       }
       const progress = createProgress(terminal, jobId, json);
       await withWorkers(session, { entry: invocation.cli.entry, stop }, async () => {
         const load = await followLoad(system, { environmentId, jobId, signal: stop.signal }, progress);
-        printRetried(invocation, session, load, `The job is ${load.status}.`);
+        printLoadRecord(invocation, session, load, `The job is ${load.status}.`);
         process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;
       });
     });
   },
 });
 
-function printRetried(
+function printLoadRecord(
   { terminal, json }: Invocation,
   { baseUrl }: EnvironmentSession,
   load: Load,
@@ -179,71 +179,86 @@ function printRetried(
   else terminal.print(sentence);
 }
 
-async function whoGoesOn({ system }: EnvironmentSession): Promise<string> {
-  if ((await countLiveWorkers(system.db)) > 0) return 'Queued again; the running workers continue it.';
-  return 'Queued again; it continues as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
-}
-
-const rejects = defineCommand({
-  name: 'rejects',
-  summary: 'the refused records of a load',
+const plan = defineCommand({
+  name: 'plan',
+  summary: 'what a planned load would do',
   description:
-    'Prints the refused records with their reasons: as csv or ndjson in the shape of their file, to be corrected and given\n' +
-    'to `sluice jobs mend`, or as json with the place of each and long records cut. With --by-cause: the causes, how many\n' +
-    'records each has, and what would correct them.',
-  argument: jobId,
-  options: {
-    format: choice('--format <format>', 'default: that of the file', ['csv', 'ndjson', 'json']),
-    byCause: flag('--by-cause', 'causes instead of records, the most frequent first'),
-    cause: parsed('--cause <id>', 'only the records of this cause, from --by-cause', parseCause),
-  },
-  environment: true,
-  json: 'the same as --format json',
-  examples: [
-    'sluice jobs rejects 0195… > mend-me.csv',
-    'sluice jobs rejects 0195… --by-cause',
-    'sluice jobs rejects 0195… --format json | jq .[].message',
-  ],
-  inEnvironment: async (call) => {
-    const { argument: jobId, flags, terminal, json, system, environmentId } = call;
-    await requireLoad(system, environmentId, jobId);
-    const asked = json ? 'json' : flags.format;
-    if (flags.byCause) return printCauses(call, jobId, { terminal, json: asked === 'json' });
-    const { cause = null } = flags;
-    const format = asked ?? (await formatOfRejects(system, environmentId, jobId));
-    const bytes =
-      format === 'json'
-        ? rejectsAsJson(call, jobId, cause)
-        : exportRejects(system, environmentId, jobId, format, cause);
-    for await (const piece of bytes) {
-      if (terminal.closed) return;
-      await terminal.write(piece);
-    }
+    'Shows what a load with --plan would change: profiles, values by property, some rows before and after.',
+  argument: jobIdArgument,
+  json: 'print the plan as JSON',
+  examples: ['sluice jobs plan 0195…', 'sluice jobs plan 0195… --json | jq .values'],
+  inEnvironment: async ({ system, environmentId, baseUrl, argument, json, terminal }) => {
+    const plan = await showPlan(system, environmentId, argument);
+    if (json) terminal.print(planJson(plan, baseUrl));
+    else printPlan(terminal, plan);
   },
 });
 
-function parseCause(text: string): number {
-  const cause = readCauseId(text);
-  if (cause === null) throw new UsageError('--cause wants the id of a cause, as --by-cause prints it.');
-  return cause;
-}
+const apply = defineCommand({
+  name: 'apply',
+  summary: 'load a plan',
+  description:
+    'Queues a plan to be loaded, with the same file and options. If profiles have changed since, nothing is written,\n' +
+    'unless --proceed is given.',
+  argument: jobIdArgument,
+  options: { proceed: flag('--proceed', 'load it even if profiles have changed since') },
+  json: 'print the job record as JSON',
+  examples: ['sluice jobs apply 0195…', 'sluice jobs apply 0195… --proceed --json'],
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument, flags } = call;
+    await applyPlan(system, environmentId, argument, onDriftChoices[flags.proceed ? 1 : 0]);
+    const load = await requireLoad(system, environmentId, argument);
+    printLoadRecord(call, call, load, `Queued. To follow it: sluice jobs show ${argument} --watch`);
+  },
+});
 
-/** One array, a page of it at a time. */
-async function* rejectsAsJson(
-  { system, environmentId }: EnvironmentSession,
-  jobId: string,
-  cause: number | null,
-): AsyncGenerator<string> {
-  let before = '[';
-  for (let after: number | null = 0; after !== null; ) {
-    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
-    for (const reject of page.rejects) {
-      yield `${before}\n${JSON.stringify(renderReject(reject))}`;
-      before = ',';
-    }
-    after = page.more ? (page.rejects.at(-1)?.row ?? null) : null;
+const shownProperties = 20;
+const shownRows = 10;
+
+/** Prints the summary of a plan as tables. */
+export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: ShownPlan): void {
+  const { profiles, values, properties, morePropertyNames } = summary;
+  printTable(
+    terminal,
+    {
+      profiles: ([entity]) => entity,
+      '>new': ([, counts]) => counts.new,
+      '>changed': ([, counts]) => counts.changed,
+    },
+    Object.entries(profiles),
+  );
+  terminal.print('');
+  const shown = properties.slice(0, shownProperties);
+  printTable(
+    terminal,
+    {
+      entity: ({ entity }) => entity,
+      property: ({ name }) => printable(name, 40),
+      '>added': ({ appear }) => appear,
+      '>changed': ({ change }) => change,
+      '>removed': ({ go }) => go,
+      '>type changed': ({ retype }) => retype,
+      '': ({ isNew }) => (isNew ? 'new' : ''),
+    },
+    [...shown, { ...values, entity: 'all', name: '', isNew: false }],
+  );
+  const more = properties.length - shown.length + morePropertyNames;
+  if (more > 0) terminal.print(`… and ${formatCount(more)} more ${more === 1 ? 'property' : 'properties'}`);
+  if (sample.length > 0) {
+    terminal.print('');
+    printTable(
+      terminal,
+      {
+        entity: ({ entity }) => entity,
+        id: ({ key }) => printable(key, 40),
+        before: ({ before }) => printable(before, 60),
+        after: ({ after }) => printable(after, 60),
+      },
+      sample.slice(0, shownRows),
+    );
   }
-  yield before === '[' ? '[]\n' : '\n]\n';
+  terminal.print('');
+  terminal.print(`To load it: sluice jobs apply ${id}`);
 }
 
 export const jobs = defineCommand({
@@ -252,5 +267,5 @@ export const jobs = defineCommand({
   description:
     'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
-  commands: [list, show, cancel, retry, planOfJob, applyPlanOfJob, rejects, mend],
+  commands: [list, show, cancel, retry, plan, apply, rejects, mend],
 });

@@ -7,74 +7,73 @@ import {
   renderListedMapping,
   renderMapping,
 } from '../load/saved-mappings.ts';
+import type { Database } from '../postgres/database.ts';
 import { type ListedMapping, listMappings } from '../postgres/stores/mappings.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, required, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { columnsOf, formatTime, printable, printList } from './format.ts';
 import { findInputs } from './import-file.ts';
 import { lookAt } from './inspect.ts';
-import { required, text } from './options.ts';
 import { readSettings } from './settings.ts';
 import { fileFlags, readSourceFlags, requireSavedMapping } from './source-flags.ts';
+import { formatTime, printable, printFields, printList } from './terminal.ts';
 
 const nameArgument = required('<name>', 'as `sluice mappings list` shows it');
-
-const mappingsPerPage = 500;
 
 const list = defineCommand({
   name: 'list',
   summary: 'the saved mappings of an environment',
   description: 'Lists the saved mappings of an environment by name, and when each was last used.',
-  environment: true,
   json: true,
   examples: ['sluice mappings list'],
-  inEnvironment: async (call) => {
-    const { system, environmentId, env } = call;
-    const items: ListedMapping[] = [];
-    for (let after: string | null = null; ; after = items.at(-1)?.name ?? null) {
-      const page = await listMappings(system.db, environmentId, mappingsPerPage, after);
-      items.push(...page);
-      if (page.length < mappingsPerPage) break;
-    }
-    printList(call, {
-      items,
+  inEnvironment: async (call) =>
+    printList(call, await listAllMappings(call.system.db, call.environmentId), {
       render: renderListedMapping,
-      columns: columnsOf('name', 'entity', '>renames', '>columns', 'saved', 'last used'),
-      cells: ({ name, entity, mapped, columns, savedAt, lastUsedAt }) => [
-        name,
-        entity,
-        String(mapped),
-        columns === null ? '–' : String(columns),
-        formatTime(savedAt),
-        formatTime(lastUsedAt),
-      ],
-      none: `Environment ${env} has no saved mapping; \`sluice mappings save\` makes one.`,
-    });
-  },
+      columns: {
+        name: ({ name }) => name,
+        entity: ({ entity }) => entity,
+        '>renames': ({ mapped }) => mapped,
+        '>columns': ({ columns }) => columns,
+        saved: ({ savedAt }) => savedAt,
+        'last used': ({ lastUsedAt }) => lastUsedAt,
+      },
+      none: `Environment ${call.env} has no saved mappings; \`sluice mappings save\` creates one.`,
+    }),
 });
+
+const mappingsPerPage = 500;
+
+/** Reads the saved mappings of an environment, sorted by name. */
+export async function listAllMappings(db: Database, environmentId: number): Promise<ListedMapping[]> {
+  const found: ListedMapping[] = [];
+  for (let after: string | null = null; ; after = found.at(-1)?.name ?? null) {
+    const page = await listMappings(db, environmentId, mappingsPerPage, after);
+    found.push(...page);
+    if (page.length < mappingsPerPage) return found;
+  }
+}
 
 const show = defineCommand({
   name: 'show',
   summary: 'one mapping in full',
   description: 'Shows a saved mapping: which columns are which, and how the files are written.',
   argument: nameArgument,
-  environment: true,
   json: 'print what GET /v1/mappings/{name} answers',
   examples: ['sluice mappings show kunden', 'sluice mappings show kunden --json | jq .map'],
   inEnvironment: async ({ system, environmentId, argument, terminal, json }) => {
     const mapping = await requireSavedMapping(system.db, environmentId, argument);
     if (json) return terminal.json(renderMapping(mapping));
     const { name, entity, map, source, format, columnNames, savedAt, lastUsedAt } = mapping;
-    const line = (title: string, value: string): void => terminal.print(`${title.padEnd(12)}  ${value}`);
-    line('name', name);
-    if (entity !== 'auto') line('entity', entity);
-    for (const [theirs, ours] of Object.entries(map)) line('map', printable(`${theirs}=${ours}`, 100));
-    if (format !== null) line('format', format);
+    printFields(terminal, { name, entity: entity !== 'auto' && entity });
+    for (const [theirs, ours] of Object.entries(map))
+      printFields(terminal, { map: printable(`${theirs}=${ours}`, 100) });
+    printFields(terminal, { format });
     for (const [option, value] of Object.entries(source))
-      line(option, printable([value].flat().join(', '), 100));
-    if (columnNames !== null) line('offered for', printable(columnNames.join(', '), 200));
-    line('saved', formatTime(savedAt));
-    line('last used', formatTime(lastUsedAt));
+      printFields(terminal, { [option]: printable([value].flat().join(', '), 100) });
+    printFields(terminal, {
+      'offered for': columnNames && printable(columnNames.join(', '), 200),
+      saved: formatTime(savedAt),
+      'last used': formatTime(lastUsedAt),
+    });
   },
 });
 
@@ -91,7 +90,6 @@ const save = defineCommand({
     headerOf: text('--header-of <file>', 'a file that has the header for which it is offered'),
     ...savedFlags,
   },
-  environment: true,
   json: 'print what GET /v1/mappings/{name} answers',
   examples: [
     'sluice mappings save kunden --map "Kunde=user_id" --header-of kunden.csv',
@@ -99,7 +97,7 @@ const save = defineCommand({
   ],
   inEnvironment: async ({ cli, command, system, environmentId, argument: name, flags, terminal, json }) => {
     if (!isMappingName(name)) throw new UsageError(`The name ${mappingNameRule}.`);
-    const { entity = 'auto', map, format = null, headerOf } = flags;
+    const { entity = 'auto' as const, map, format = null, headerOf } = flags;
     readSourceFlags(flags);
     const said = sourceOptionNames.filter((option) => flags[option] !== undefined && flags[option] !== false);
     const source = Object.fromEntries(said.map((option) => [option, flags[option]])) as GivenSource;
@@ -114,13 +112,8 @@ const save = defineCommand({
     }
     const absent = absentColumn(map, columnNames);
     if (absent !== null) throw new UsageError(`${headerOf} has no column ${JSON.stringify(absent)}.`);
-    const saved = await keepMapping(system.db, environmentId, name, {
-      entity,
-      map,
-      source,
-      format,
-      columnNames,
-    });
+    const rules = { entity, map, source, format, columnNames };
+    const saved = await keepMapping(system.db, environmentId, name, rules);
     if (json) terminal.json(renderMapping(saved));
     else terminal.print(`Saved: sluice import FILE --mapping ${name}`);
   },
@@ -131,7 +124,6 @@ const remove = defineCommand({
   summary: 'remove a mapping',
   description: 'Removes a saved mapping. Loads that were accepted with it are not affected.',
   argument: nameArgument,
-  environment: true,
   json: true,
   examples: ['sluice mappings remove kunden'],
   inEnvironment: async ({ system, environmentId, argument: name, terminal, json }) => {
@@ -146,7 +138,7 @@ export const mappings = defineCommand({
   name: 'mappings',
   summary: 'saved mappings: how files are loaded',
   description:
-    'Which columns are which, and how files are written, kept under a name: `sluice import FILE --mapping NAME`.\n' +
+    'Saves under a name which columns are which, and how files are written: `sluice import FILE --mapping NAME`.\n' +
     '`sluice inspect` offers them for files with the same header.',
   examples: ['sluice mappings list', 'sluice mappings save kunden --map "Kundennummer=user_id"'],
   commands: [list, show, save, remove],

@@ -4,7 +4,7 @@ import { type Config, givenValue } from '../config.ts';
 import type { Finding } from '../doctor/check.ts';
 import { hideSecrets } from '../doctor/examine.ts';
 import { ConfigError } from '../domain/errors.ts';
-import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
+import { formatBytes, formatDuration, plural } from '../domain/wording.ts';
 import { embeddedPostgres, type MovedMark } from '../embedded-postgres/embedded-postgres.ts';
 import {
   checkMove,
@@ -20,16 +20,15 @@ import {
 } from '../move/move.ts';
 import { connectForCopy } from '../postgres/database-copy/read-database.ts';
 import { hasSchema } from '../postgres/database-copy/write-database.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
+import { defineCommand, flag, type Invocation, text } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { columnsOf, printTable } from './format.ts';
-import { flag, text } from './options.ts';
-import { createProgress } from './progress.ts';
+import { createProgress } from './follow.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { requireData } from './session.ts';
 import { type ProcessEnv, readSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
+import { printTable } from './terminal.ts';
 
 export const move = defineCommand({
   name: 'move',
@@ -229,14 +228,16 @@ function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, fi
     terminal.json({ status: 'moved', to, rows, tables, files, settings: newSettings(wish) });
     return;
   }
-  const full = tables.filter((table) => table.rows > 0);
-  const cells = full.map(({ name, rows: count, bytes, seconds }) => [
-    name,
-    formatCount(count),
-    formatBytes(bytes),
-    formatDuration(seconds),
-  ]);
-  printTable(terminal, columnsOf('table', '>rows', '>text', '>time'), cells);
+  printTable(
+    terminal,
+    {
+      table: ({ name }) => name,
+      '>rows': ({ rows }) => rows,
+      '>text': ({ bytes }) => formatBytes(bytes),
+      '>time': ({ seconds }) => formatDuration(seconds),
+    },
+    tables.filter((table) => table.rows > 0),
+  );
   terminal.print('');
   const there = terminal.style('green', 'the same on both sides');
   terminal.print(

@@ -1,4 +1,6 @@
-import { InvalidArgumentError } from 'commander';
+/** `sluice notifications`: who is notified when jobs end, what was sent, and sending it again. */
+
+import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import {
   defaultJobKinds,
   defaultOutcomes,
@@ -7,18 +9,31 @@ import {
   type Outcome,
   outcomes,
 } from '../domain/notification.ts';
+import { formatCount } from '../domain/wording.ts';
 import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
-import { sendTest } from '../notifications/deliveries.ts';
-import { renderSubscription } from '../notifications/render-delivery.ts';
+import { replayDeliveries, sendTest } from '../notifications/deliveries.ts';
+import { renderDelivery, renderSubscription } from '../notifications/render-delivery.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
 import { openSendContext } from '../open-send-context.ts';
+import { listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../postgres/stores/notifications.ts';
-import { defineCommand } from './define-command.ts';
-import { deliveries, replay } from './deliveries.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
+import {
+  defineCommand,
+  flag,
+  limitOption,
+  optional,
+  parsed,
+  parseIdOf,
+  parseListOf,
+  parseSince,
+  parseUpTo,
+  required,
+  text,
+} from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
-import { columnsOf, printable, printList } from './format.ts';
-import { parsed, parseIdOf, parseListOf, required, text } from './options.ts';
 import { withEnvironment } from './session.ts';
+import { printable, printList } from './terminal.ts';
 
 const subscription = required(
   '<id>',
@@ -30,8 +45,8 @@ const add = defineCommand({
   name: 'add',
   summary: 'notify a webhook or an address',
   description:
-    'Subscribes a webhook or an e-mail address to the ends of jobs. The secret that signs a webhook is shown this once, as\n' +
-    'the only text on standard output.',
+    'Subscribes a webhook or an e-mail address to the ends of jobs. Prints the secret that signs a webhook once, as the only\n' +
+    'text on standard output.',
   options: {
     url: text('--url <url>', 'a webhook, https://…'),
     email: text('--email <address>', 'an e-mail address'),
@@ -74,34 +89,28 @@ function readTarget(url: string | undefined, email: string | undefined) {
 const list = defineCommand({
   name: 'list',
   summary: 'who is notified',
-  description: 'Lists the subscriptions of an environment, the disabled ones too; never their secrets.',
-  environment: true,
+  description: 'Lists the subscriptions of an environment, also disabled ones, without their secrets.',
   json: true,
   examples: ['sluice notifications list --env staging'],
-  inEnvironment: async (call) => {
-    const { system, environmentId, env } = call;
-    printList(call, {
-      items: await listSubscriptions(system.db, environmentId),
+  inEnvironment: async (call) =>
+    printList(call, await listSubscriptions(call.system.db, call.environmentId), {
       render: renderSubscription,
-      columns: columnsOf('id', 'who', 'on', 'types', 'status'),
-      cells: ({ subscriptionId, target, outcomes, kinds, disabled }) => [
-        subscriptionId,
-        printable(target, 60),
-        outcomes.join(','),
-        kinds.join(','),
-        printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
-      ],
-      none: `Nobody is notified of the jobs of ${env}.`,
-    });
-  },
+      columns: {
+        id: ({ subscriptionId }) => subscriptionId,
+        who: ({ target }) => printable(target, 60),
+        on: ({ outcomes }) => outcomes.join(','),
+        types: ({ kinds }) => kinds.join(','),
+        status: ({ disabled }) => printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
+      },
+      none: `Nobody is notified of the jobs of ${call.env}.`,
+    }),
 });
 
 const test = defineCommand({
   name: 'test',
   summary: 'send a ping now',
-  description: 'Sends an event of type `ping` from this process, once, and says how that went.',
+  description: 'Sends an event of type `ping` from this process, once, and prints the outcome.',
   argument: subscription,
-  environment: true,
   json: true,
   examples: ['sluice notifications test 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
@@ -116,17 +125,23 @@ const test = defineCommand({
   },
 });
 
+const mostOverlapHours = 30 * 24;
+
 const rotate = defineCommand({
   name: 'rotate-secret',
   summary: 'a new secret for a webhook',
   description:
-    'Makes a new secret and shows it, this once. Until the overlap ends webhooks have two signatures, one by each\n' +
-    'secret, so that the receiver can change over.',
+    'Creates a new secret and prints it once. Until the overlap ends webhooks have two signatures, one by each secret, so\n' +
+    'that the receiver can change over.',
   argument: subscription,
   options: {
-    overlap: parsed('--overlap <hours>', 'hours that the old secret stays valid', parseHours, 24),
+    overlap: parsed(
+      '--overlap <hours>',
+      'hours that the old secret stays valid',
+      parseUpTo(mostOverlapHours),
+      24,
+    ),
   },
-  environment: true,
   json: true,
   examples: ['sluice notifications rotate-secret 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json }) => {
@@ -139,19 +154,11 @@ const rotate = defineCommand({
   },
 });
 
-/** Hours from 0 to 30 days. */
-function parseHours(text: string): number {
-  const hours = Number(text);
-  if (/^\d{1,3}$/.test(text) && hours <= 720) return hours;
-  throw new InvalidArgumentError('a whole number of hours from 0 to 720.');
-}
-
 const remove = defineCommand({
   name: 'remove',
   summary: 'stop notifying somebody',
-  description: 'Ends a subscription. What waits for it is given up; its deliveries stay listed for a while.',
+  description: 'Ends a subscription. Gives up what waits for it; its deliveries stay listed for a while.',
   argument: subscription,
-  environment: true,
   json: true,
   examples: ['sluice notifications remove 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
   inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
@@ -161,10 +168,81 @@ const remove = defineCommand({
   },
 });
 
+const deliveries = defineCommand({
+  name: 'deliveries',
+  summary: 'what was sent to whom',
+  description: 'Lists what was sent and what is still to be sent, newest first.',
+  options: {
+    failed: flag('--failed', 'only what was given up, or failed and will be tried again'),
+    limit: limitOption(20, `how many, at most ${MAX_PAGE_SIZE}`),
+  },
+  json: true,
+  examples: [
+    'sluice notifications deliveries --failed',
+    'sluice notifications deliveries --json | jq .[].last_error',
+  ],
+  inEnvironment: async (call) => {
+    const { system, environmentId, flags } = call;
+    const filter = { failed: flags.failed, limit: Math.min(flags.limit, MAX_PAGE_SIZE) };
+    printList(call, await listDeliveries(system.db, environmentId, filter), {
+      render: renderDelivery,
+      columns: {
+        delivery: ({ publicId }) => publicId,
+        state: ({ state }) => state,
+        event: ({ eventType }) => eventType,
+        who: ({ target }) => printable(target, 40),
+        '>tries': ({ attempts }) => attempts,
+        'last try': ({ lastAttemptAt }) => lastAttemptAt ?? '',
+        answer: ({ lastError, lastStatus }) =>
+          printable(lastError ?? (lastStatus === null ? '' : `HTTP ${lastStatus}`), 60),
+      },
+      none: 'There are no such deliveries.',
+    });
+  },
+});
+
+const replay = defineCommand({
+  name: 'replay',
+  summary: 'send deliveries again',
+  description:
+    'Makes one delivery due again, or all since a time that were given up, under the same id and with as many tries as a\n' +
+    'new one. Workers send it.',
+  argument: optional('[delivery]', 'as `sluice notifications deliveries` shows it'),
+  options: {
+    failed: flag('--failed', 'all that were given up'),
+    since: parsed('--since <when>', 'with --failed: how long ago, such as 24h, or a date', parseSince),
+  },
+  environment: true,
+  json: true,
+  examples: [
+    'sluice notifications replay 01a1f8d2-fdeb-7b52-9c1e-8a6f0d3c2e42',
+    'sluice notifications replay --failed --since 24h',
+  ],
+  run: async (invocation) => {
+    const { argument, flags, terminal, json } = invocation;
+    const wanted = readWanted(argument, flags.failed, flags.since);
+    await withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { publicIds, tasks } = await replayDeliveries(system.db, environmentId, wanted);
+      await notifyQueue(system, tasks);
+      if (json) terminal.json(publicIds.map((publicId) => ({ delivery_id: publicId })));
+      else terminal.print(`Due again: ${formatCount(publicIds.length)}.`);
+    });
+  },
+});
+
+const parseDelivery = parseIdOf('delivery', 'notifications deliveries');
+
+function readWanted(delivery: string | undefined, failed: boolean, since: Date | undefined): Replay {
+  if (delivery !== undefined && !failed && since === undefined) return { publicId: parseDelivery(delivery) };
+  if (delivery === undefined && failed && since !== undefined) return { failedSince: since };
+  throw new UsageError('Name what to send again: the id of a delivery, or --failed --since 24h.');
+}
+
 export const notifications = defineCommand({
   name: 'notifications',
   summary: 'webhooks and e-mail when jobs end: add, list, test, replay …',
-  description: 'Who is notified when a load, an export or a run of a schedule ends. A server need not run.',
+  description:
+    'Notifies webhooks and addresses when a load, an export or a run of a schedule ends. A server need not run.',
   examples: [
     'sluice notifications add --url https://example.com/hooks',
     'sluice notifications deliveries --failed',

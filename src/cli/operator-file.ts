@@ -1,16 +1,16 @@
-/** Files that the operator writes, definitions and schedules, as commands read them. */
+/** Reads the files that commands are given: definitions, schedules, lists of ids. */
 import { createReadStream } from 'node:fs';
 import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
 import { plural } from '../domain/wording.ts';
 import type { RefusedFile } from '../operator-file/read.ts';
 import { exitCodes, UsageError } from './errors.ts';
-import { printable } from './format.ts';
 import type { Terminal } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
 /**
- * Reads a file, or standard input (`-`). null: it is wrong, and the problems were printed as JSON.
+ * Reads a file, or standard input (`-`). Returns null if it is wrong and the problems were printed as JSON.
  * @throws UsageError if it cannot be read, or is wrong and JSON is not asked for.
  */
 export async function readOperatorFile<T>(
@@ -20,7 +20,7 @@ export async function readOperatorFile<T>(
   consequence?: string,
 ): Promise<T | null> {
   if (!json) return readValidFile(name, read, consequence);
-  const { value, problems, problemCount } = read(await readBytes(name));
+  const { value, problems, problemCount } = read(await readBytes(name, MAX_OPERATOR_FILE_BYTES));
   if (value !== null) return value;
   terminal.json({ problems, problem_count: problemCount });
   process.exitCode = exitCodes.usage;
@@ -33,12 +33,12 @@ export async function readValidFile<T>(
   read: (bytes: Buffer) => Reading<T>,
   consequence?: string,
 ): Promise<T> {
-  const { value, ...refused } = read(await readBytes(name));
+  const { value, ...refused } = read(await readBytes(name, MAX_OPERATOR_FILE_BYTES));
   if (value !== null) return value;
   throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refused, consequence));
 }
 
-/** `name:line:column: what is wrong`, as editors and terminals make links of. */
+/** Writes `name:line:column: what is wrong`, of which editors and terminals make links. */
 export function explainProblems(
   name: string,
   { problems, problemCount }: RefusedFile,
@@ -55,8 +55,8 @@ export function explainProblems(
   ].join('\n');
 }
 
-/** The bytes of a file, or of standard input; of one that is too long, no more than shows that. */
-async function readBytes(name: string): Promise<Buffer> {
+/** Reads a file, or standard input (`-`); of one that is longer than `most`, no more than shows that. @throws UsageError */
+export async function readBytes(name: string, most: number): Promise<Buffer> {
   const source = name === '-' ? process.stdin : createReadStream(name);
   const parts: Buffer[] = [];
   let length = 0;
@@ -64,7 +64,7 @@ async function readBytes(name: string): Promise<Buffer> {
     for await (const part of source as AsyncIterable<Buffer>) {
       parts.push(part);
       length += part.length;
-      if (length > MAX_OPERATOR_FILE_BYTES) break;
+      if (length > most) break;
     }
   } catch (error) {
     throw new UsageError(explainUnreadable(name, error));

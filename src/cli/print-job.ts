@@ -1,5 +1,5 @@
-/** Jobs as a person reads them. */
-import { type Job, renderJob } from '../background-jobs/jobs.ts';
+/** Prints jobs as a person reads them. */
+import type { Job } from '../background-jobs/jobs.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import { countedKinds, type Load, type Tally } from '../domain/load.ts';
@@ -9,20 +9,9 @@ import { rowsPerSecond } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
-import { columnsOf, formatTime, printable, renderTable } from './format.ts';
-import type { Terminal } from './terminal.ts';
+import { printable, printFields, renderTable, type Terminal } from './terminal.ts';
 
-export const jobColumns = columnsOf('job', 'type', 'status', 'file', 'accepted', '>rows', '>rejected');
-
-/** A line of the list. Rows of an export are those written, of a deletion the ids. */
-export function jobCells(job: Job): string[] {
-  const { job_id, type, status, filename, start_time, total_rows } = renderJob(job, '');
-  const rejected = job.kind === 'load' ? formatCount(job.load.tally.rejected) : '';
-  const accepted = formatTime(new Date(start_time));
-  return [job_id, type, status, printable(filename, 36), accepted, formatCount(total_rows), rejected];
-}
-
-/** A job of any kind in full. */
+/** Prints a job of any kind in full. */
 export async function printJob(
   terminal: Terminal,
   context: { readonly db: Database },
@@ -35,35 +24,29 @@ export async function printJob(
   else printLoad(terminal, job.load, await countRejects(context, environmentId, job.jobId));
 }
 
-type Line = (title: string, text: string) => void;
-
-function linesTo(terminal: Terminal): Line {
-  return (title, text) => terminal.print(`${title.padEnd(10)}  ${text}`);
-}
-
 function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Record<string, number>>): void {
-  const line = linesTo(terminal);
-  line('job', load.jobId);
-  line('status', terminal.style('bold', load.status) + (load.dryRun ? ' (dry run: nothing is written)' : ''));
-  const file = printable(load.filename, 80);
-  line('file', `${file}, ${formatBytes(load.fileSize)}, ${plural(load.totalRows, 'row')}`);
-  line('what', `${load.type}, ${load.entity}`);
-  line('accepted', load.acceptedAt.toISOString());
-  if (load.endedAt !== null) line('ended', load.endedAt.toISOString());
-  if (load.status === 'queued') line('waits for', `${plural(load.queuePosition ?? 0, 'load')} before it`);
-  if (load.attempts > 1) line('attempts', String(load.attempts));
-  if (load.duplicateOf !== null) line('same as', `job ${load.duplicateOf}`);
-  if (load.amends !== null) line('mends', `refused records of job ${load.amends}`);
-  for (const { jobId, status } of load.amendments) line('mended by', `job ${jobId}, ${status}`);
-  for (const text of describeReading(load)) line('read as', text);
-  printErrors(line, load);
+  const { jobId, status, dryRun, filename, fileSize, totalRows, type, entity } = load;
+  const { acceptedAt, duplicateOf, amends, amendments } = load;
+  printFields(terminal, {
+    job: jobId,
+    status: terminal.style('bold', status) + (dryRun ? ' (dry run: nothing is written)' : ''),
+    file: `${printable(filename, 80)}, ${formatBytes(fileSize)}, ${plural(totalRows, 'row')}`,
+    what: `${type}, ${entity}`,
+    ...describeTimes(load, acceptedAt, 'load'),
+    'same as': duplicateOf && `job ${duplicateOf}`,
+    mends: amends && `refused records of job ${amends}`,
+  });
+  for (const { jobId: id, status } of amendments)
+    printFields(terminal, { 'mended by': `job ${id}, ${status}` });
+  for (const text of describeReading(load)) printFields(terminal, { 'read as': text });
+  printFields(terminal, describeErrors(load));
   terminal.print('');
   for (const row of summarise(load)) terminal.print(row);
   const codes = Object.entries(rejectsByCode);
   if (codes.length === 0) return;
   terminal.print('');
-  for (const [code, count] of codes) line(formatCount(count).padStart(10), code);
-  terminal.print(`The refused records: sluice jobs rejects ${load.jobId}`);
+  for (const [code, count] of codes) printFields(terminal, { [formatCount(count).padStart(10)]: code });
+  terminal.print(`The refused records: sluice jobs rejects ${jobId}`);
 }
 
 const formatWords: Readonly<Record<SourceFormat, string>> = {
@@ -75,7 +58,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
   xlsx: 'Excel workbook',
 };
 
-/** How the file was read, in a line; then a line for each thing that a person should know. */
+/** Returns a line that says how the file was read, then a line for each thing that a person should know. */
 export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;
@@ -109,81 +92,91 @@ function describeCsv(csv: CsvReadAs): string[] {
   return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
 }
 
-const countHeads = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected', '>amended'];
-
-/** The counts of a load as a table, under its heads: in one line, and by kind of record where there are several. */
+/** Returns the counts of a load as a table: one line, and one for each kind of record where there are several. */
 export function summarise(load: Load): string[] {
+  const { tally, tallyByKind, acceptedAt, endedAt } = load;
   const rate = rowsPerSecond(load, new Date());
-  const ms = (load.endedAt?.getTime() ?? Date.now()) - load.acceptedAt.getTime();
-  const speed = [formatDuration(ms / 1000), rate === null ? '–' : formatCount(rate)];
-  const all = [...countCells(load.tally), ...speed];
-  const { tallyByKind } = load;
-  if (tallyByKind === null) return renderTable(columnsOf(...countHeads, '>time', '>rows/s'), [all]);
-  const kinds = countedKinds.filter((kind) => tallyByKind[kind].read > 0);
-  const rows = kinds.map((kind) => [kind, ...countCells(tallyByKind[kind]), '', '']);
-  return renderTable(columnsOf('kind', ...countHeads, '>time', '>rows/s'), [...rows, ['all', ...all]]);
-}
-
-function countCells({ read, inserted, updated, unchanged, superseded, rejected, amended }: Tally): string[] {
-  return [read, inserted, updated, unchanged, superseded, rejected, amended].map(formatCount);
+  const seconds = ((endedAt?.getTime() ?? Date.now()) - acceptedAt.getTime()) / 1000;
+  const all = { kind: 'all', tally, time: formatDuration(seconds), rate };
+  const kinds = countedKinds.flatMap((kind) => {
+    const counts = tallyByKind?.[kind];
+    return counts === undefined || counts.read === 0 ? [] : [{ kind, tally: counts, time: '', rate: '' }];
+  });
+  const count = (name: keyof Tally) => (row: { readonly tally: Tally }) => row.tally[name];
+  return renderTable(
+    {
+      ...(tallyByKind !== null && { kind: ({ kind }: { readonly kind: string }) => kind }),
+      '>read': count('read'),
+      '>inserted': count('inserted'),
+      '>updated': count('updated'),
+      '>unchanged': count('unchanged'),
+      '>superseded': count('superseded'),
+      '>rejected': count('rejected'),
+      '>amended': count('amended'),
+      '>time': ({ time }) => time,
+      '>rows/s': ({ rate }) => rate,
+    },
+    [...kinds, all],
+  );
 }
 
 function printExportJob(terminal: Terminal, found: Export, request: ExportRequest): void {
-  const { status, rowsWritten, bytesWritten, progress, files, filesExpired } = found;
-  const line = linesTo(terminal);
-  line('job', found.jobId);
-  const howFar = status === 'processing' ? `, ${Math.floor(progress * 100)} %` : '';
-  line('status', terminal.style('bold', status) + howFar);
-  line(
-    'what',
-    `export of ${request.datasets.join(', ')} as ${request.layout === 'stream' ? 'a stream in ' : ''}${request.format}`,
-  );
-  line('period', `${request.from ?? 'the beginning'} to ${request.to}`);
-  line('written', `${plural(rowsWritten, 'row')}, ${formatBytes(bytesWritten)}`);
-  printTimes(line, found.requestedAt, found);
-  printErrors(line, found);
-  if (filesExpired) line('files', 'expired');
+  const { jobId, status, rowsWritten, bytesWritten, progress, files, filesExpired, requestedAt } = found;
+  const { datasets, layout, format, from, to } = request;
+  printFields(terminal, {
+    job: jobId,
+    status:
+      terminal.style('bold', status) + (status === 'processing' ? `, ${Math.floor(progress * 100)} %` : ''),
+    what: `export of ${datasets.join(', ')} as ${layout === 'stream' ? 'a stream in ' : ''}${format}`,
+    period: `${from ?? 'the beginning'} to ${to}`,
+    written: `${plural(rowsWritten, 'row')}, ${formatBytes(bytesWritten)}`,
+    ...describeTimes(found, requestedAt),
+    ...describeErrors(found),
+    files: filesExpired && 'expired',
+  });
   if (files.length === 0) return;
   terminal.print('');
   for (const row of tableOfFiles(files)) terminal.print(row);
 }
 
 export function tableOfFiles(files: readonly ExportFile[]): string[] {
-  // The manifest has no rows.
-  const rows = files.map(({ filename, dataset, rows, bytes }) => [
-    filename,
-    dataset === 'manifest' ? '' : formatCount(rows),
-    formatBytes(bytes),
-  ]);
-  return renderTable(columnsOf('file', '>rows', '>size'), rows);
+  return renderTable(
+    {
+      file: ({ filename }) => filename,
+      '>rows': ({ dataset, rows }) => (dataset === 'manifest' ? '' : rows),
+      '>size': ({ bytes }) => formatBytes(bytes),
+    },
+    files,
+  );
 }
 
 function printDeletionJob(terminal: Terminal, found: Deletion): void {
-  const { entity, status, counts, removed, queuePosition } = found;
-  const line = linesTo(terminal);
-  line('job', found.jobId);
-  line('status', terminal.style('bold', status));
-  line('what', `deletion of ${formatCount(counts.requested)} ${entity}`);
-  if (status === 'queued') line('waits for', `${plural(queuePosition ?? 0, 'job')} before it`);
-  line('ids', `${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`);
+  const { jobId, entity, status, counts, removed, acceptedAt } = found;
   const others = `${plural(removed.rejects, 'refused record')}, ${plural(removed.files, 'received file')}, files of ${plural(removed.exports, 'export')}`;
-  line('removed', `${plural(removed.events, 'event')}, ${others}`);
-  printTimes(line, found.acceptedAt, found);
-  printErrors(line, found);
+  printFields(terminal, {
+    job: jobId,
+    status: terminal.style('bold', status),
+    what: `deletion of ${formatCount(counts.requested)} ${entity}`,
+    ...describeTimes(found, acceptedAt, 'job'),
+    ids: `${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`,
+    removed: `${plural(removed.events, 'event')}, ${others}`,
+    ...describeErrors(found),
+  });
 }
 
-type Ending = Pick<Deletion, 'endedAt' | 'attempts'>;
+type Timed = Pick<Load, 'endedAt' | 'attempts' | 'status'> & { readonly queuePosition?: number | null };
 
-function printTimes(line: Line, acceptedAt: Date, { endedAt, attempts }: Ending): void {
-  line('accepted', acceptedAt.toISOString());
-  if (endedAt !== null) line('ended', endedAt.toISOString());
-  if (attempts > 1) line('attempts', String(attempts));
+/** `before` names what stands before it in the queue. */
+function describeTimes({ endedAt, attempts, status, queuePosition }: Timed, accepted: Date, before?: string) {
+  return {
+    accepted,
+    ended: endedAt,
+    'waits for':
+      status === 'queued' && before !== undefined && `${plural(queuePosition ?? 0, before)} before it`,
+    attempts: attempts > 1 && String(attempts),
+  };
 }
 
-function printErrors(
-  line: Line,
-  { failure, lastError }: Pick<Load | Export | Deletion, 'failure' | 'lastError'>,
-): void {
-  if (failure !== null) line('failed', `${failure.message} [${failure.code}]`);
-  if (lastError !== null) line('last error', lastError);
+function describeErrors({ failure, lastError }: Pick<Load | Export | Deletion, 'failure' | 'lastError'>) {
+  return { failed: failure && `${failure.message} [${failure.code}]`, 'last error': lastError };
 }

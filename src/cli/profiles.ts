@@ -1,35 +1,106 @@
-/** What `sluice users` and `sluice companies` have in common: lists, and one profile as a person reads it. */
+/** `sluice users`, `sluice companies` and `sluice events`: profiles and events as they are stored. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { StoredEvent } from '../api/event.ts';
+import type { UserProfile } from '../api/profile.ts';
 import type { Entity } from '../domain/entity.ts';
-import { MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { COMMIT_LAG_MS, MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS } from '../domain/limits.ts';
+import { formatCount, plural } from '../domain/wording.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
+import {
+  type LatestEventsQuery,
+  type ReadEvent,
+  readLatestEvents,
+  readUserEvents,
+} from '../postgres/stores/events.ts';
+import { readProfile } from '../postgres/stores/profiles.ts';
 import { listProfiles, type ProfileFilter } from '../profiles/list-profiles.ts';
 import { type PropertyFilter, propertyProblem, readPropertyFilter } from '../profiles/property-filter.ts';
-import type { Invocation } from './define-command.ts';
-import { UsageError } from './errors.ts';
-import { columnsOf, formatTime, printable, printTable } from './format.ts';
-import { parseCount, parsed, text } from './options.ts';
-import type { EnvironmentSession } from './session.ts';
-import type { Terminal } from './terminal.ts';
+import {
+  defineCommand,
+  type Invocation,
+  limitOption,
+  parsed,
+  parseUpTo,
+  required,
+  text,
+} from './define-command.ts';
+import { readDefinition, requireSegment } from './definitions.ts';
+import { CommandFailed, UsageError } from './errors.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { formatTime, printable, printFields, printTable, type Terminal } from './terminal.ts';
 
-/** A profile as the API answers it. */
-interface Profile {
-  readonly user_id?: string;
-  readonly company_id: string | null;
-  readonly metadata: Readonly<Record<string, unknown>>;
-  readonly first_seen_at: string;
-  readonly last_seen_at: string;
-  readonly updated_at: string;
+const showUser = defineCommand({
+  name: 'show',
+  summary: 'one user: profile, company, latest events',
+  description: 'Shows the profile of a user with its properties, that of its company, and its latest events.',
+  argument: required('<user-id>', 'as it was sent'),
+  options: {
+    events: parsed('--events <n>', `how many events, ${MAX_PAGE_SIZE} at most`, parseUpTo(MAX_PAGE_SIZE), 10),
+  },
+  json: 'print JSON: user, company, events, as the API has them',
+  examples: ['sluice users show u1', 'sluice users show u1 --events 0 --json | jq .user.metadata'],
+  inEnvironment: async ({ system, environmentId, argument, flags, terminal, json, env }) => {
+    const { reader } = system;
+    const user = await readProfile(reader, 'users', environmentId, argument);
+    const companyId = user === null ? null : (JSON.parse(user) as UserProfile).company_id;
+    const company =
+      companyId === null ? null : await readProfile(reader, 'companies', environmentId, companyId);
+    const { events } = await readUserEvents(reader, environmentId, {
+      ...{ userId: argument, from: null, to: null, eventName: null, before: null },
+      ...{ limit: Math.max(1, flags.events), bytes: MAX_PAGE_BYTES },
+    });
+    if (user === null && events.length === 0) {
+      throw new CommandFailed(`There is no user ${JSON.stringify(argument)} in the environment ${env}.`);
+    }
+    const shown = events.slice(0, flags.events).map((event) => event.json);
+    if (json) return terminal.write(`{"user":${user},"company":${company},"events":[${shown.join(',')}]}\n`);
+    if (user === null) terminal.print('There is no profile of this user, only events.');
+    else printProfile(terminal, user);
+    if (company !== null) {
+      terminal.print('');
+      printProfile(terminal, company);
+    }
+    if (shown.length > 0) terminal.print('');
+    for (const event of shown) terminal.print(eventLine(event));
+  },
+});
+
+const showCompany = defineCommand({
+  name: 'show',
+  summary: 'one company: its profile',
+  description: 'Shows the profile of a company.',
+  argument: required('<company-id>', 'as it was sent'),
+  json: 'print JSON, as the API has it',
+  examples: ['sluice companies show acme', 'sluice users list --company acme'],
+  inEnvironment: async ({ system, environmentId, argument, terminal, json, env }) => {
+    const company = await readProfile(system.reader, 'companies', environmentId, argument);
+    if (company === null) {
+      throw new CommandFailed(`There is no company ${JSON.stringify(argument)} in the environment ${env}.`);
+    }
+    if (json) return terminal.write(`${company}\n`);
+    printProfile(terminal, company);
+  },
+});
+
+/** Prints the id, times and properties of a profile as the API answers it. */
+function printProfile(terminal: Terminal, json: string): void {
+  const profile = JSON.parse(json) as UserProfile | Omit<UserProfile, 'user_id'>;
+  const { company_id, metadata } = profile;
+  printFields(terminal, {
+    user: 'user_id' in profile && terminal.style('bold', printable(profile.user_id, 100)),
+    company: printable(company_id ?? '–', 100),
+    'first seen': formatTime(new Date(profile.first_seen_at)),
+    'last seen': formatTime(new Date(profile.last_seen_at)),
+    changed: formatTime(new Date(profile.updated_at)),
+  });
+  for (const [name, value] of Object.entries(metadata)) {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    terminal.print(`  ${printable(name, 40)}: ${printable(text, 100)}`);
+  }
 }
 
-/** An event as the API answers it. */
-interface Event {
-  readonly event_name: string;
-  readonly user_id: string;
-  readonly company_id: string | null;
-  readonly inserted_at: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
-
-export const listOptions = {
+const listOptions = {
   property: parsed<readonly PropertyFilter[]>(
     '--property <name:value>',
     'only those that have it; repeatable',
@@ -37,11 +108,50 @@ export const listOptions = {
     [],
   ),
   prefix: text('--prefix <text>', 'only those whose ids begin with it'),
-  limit: parsed('--limit <n>', 'how many', parseCount, 20),
+  limit: limitOption(20),
 };
 
-export const propertyDetails =
-  'size:120 finds the number and the text 120, size:"120" only the text.\nProperties have no index: profiles are searched in the order of their ids.';
+const listSpec = {
+  name: 'list',
+  json: 'print a JSON array, as the API has them',
+  details:
+    'size:120 finds the number and the text 120, size:"120" only the text.\nProperties have no index: profiles are searched in the order of their ids.',
+} as const;
+
+const listUsers = defineCommand({
+  ...listSpec,
+  summary: 'users, by property, company or segment',
+  description: 'Lists users in the order of their ids; each option narrows the list further.',
+  options: {
+    ...listOptions,
+    company: text('--company <id>', 'only the users of this company'),
+    segment: text('--segment <id>', 'only those who are in it now; its id or its key'),
+  },
+  examples: [
+    'sluice users list --company acme',
+    'sluice users list --property plan:pro --limit 999 --json | jq .[].user_id',
+    'sluice users list --segment power-users',
+  ],
+  inEnvironment: async (call) => {
+    const { property: properties, prefix, company, segment, limit } = call.flags;
+    const found = segment === undefined ? null : readDefinition(await requireSegment(call, segment));
+    const filter = { properties, idPrefix: prefix ?? null, companyId: company ?? null, segment: found };
+    await printProfiles(call, 'users', filter, limit);
+  },
+});
+
+const listCompanies = defineCommand({
+  ...listSpec,
+  summary: 'companies, by property',
+  description: 'Lists companies in the order of their ids.',
+  options: listOptions,
+  examples: ['sluice companies list', 'sluice companies list --property industry:tools --limit 100'],
+  inEnvironment: async (call) => {
+    const { property: properties, prefix, limit } = call.flags;
+    const filter = { properties, idPrefix: prefix ?? null, companyId: null, segment: null };
+    await printProfiles(call, 'companies', filter, limit);
+  },
+});
 
 function parseProperty(text: string): PropertyFilter {
   const problem = propertyProblem(text);
@@ -49,8 +159,8 @@ function parseProperty(text: string): PropertyFilter {
   return readPropertyFilter(text);
 }
 
-/** Page after page up to the limit. */
-export async function printProfiles(
+/** Prints page after page up to the limit. */
+async function printProfiles(
   { terminal, json, system, environmentId }: Invocation & EnvironmentSession,
   entity: Entity,
   filter: ProfileFilter,
@@ -66,40 +176,128 @@ export async function printProfiles(
   } while (after !== null && found.length < limit && !terminal.closed);
   if (json) return terminal.write(found.length === 0 ? '[]\n' : `[\n${found.join(',\n')}\n]\n`);
   if (found.length === 0) return terminal.inform(`There are no such ${entity}.`);
-  const rows = found.map((each) => cells(JSON.parse(each) as Profile));
-  const titles = entity === 'users' ? ['user', 'company'] : ['company'];
-  printTable(terminal, columnsOf(...titles, 'last seen', 'properties'), rows);
+  const columns = {
+    ...(entity === 'users' && { user: ({ user_id }: UserProfile) => printable(user_id, 40) }),
+    company: ({ company_id }: UserProfile) => printable(company_id ?? '–', 40),
+    'last seen': ({ last_seen_at }: UserProfile) => new Date(last_seen_at),
+    properties: ({ metadata }: UserProfile) => printable(JSON.stringify(metadata), 60),
+  };
+  printTable(
+    terminal,
+    columns,
+    found.map((each) => JSON.parse(each) as UserProfile),
+  );
   if (after !== null) terminal.inform('There are more; --limit shows them.');
 }
 
-function cells({ user_id, company_id, last_seen_at, metadata }: Profile): string[] {
-  const ids = user_id === undefined ? [company_id] : [user_id, company_id];
-  return [
-    ...ids.map((id) => printable(id ?? '–', 40)),
-    formatTime(new Date(last_seen_at)),
-    printable(JSON.stringify(metadata), 60),
-  ];
+export const users = defineCommand({
+  name: 'users',
+  summary: 'users: show one, list them',
+  description: 'Reads users back, as they are stored at this moment. A server need not run.',
+  examples: ['sluice users show u1', 'sluice users list --property plan:pro'],
+  commands: [showUser, listUsers],
+});
+
+export const companies = defineCommand({
+  name: 'companies',
+  summary: 'companies: show one, list them',
+  description: 'Reads companies back, as they are stored at this moment. A server need not run.',
+  examples: ['sluice companies show acme', 'sluice companies list --property industry:tools'],
+  commands: [showCompany, listCompanies],
+});
+
+const everyMs = 1_000;
+/** A database that restarts is back within this time. */
+const outageMs = 60_000;
+
+const tail = defineCommand({
+  name: 'tail',
+  summary: 'the latest events, and new ones as they happen',
+  description:
+    'Prints the latest events, the newest last, and then each new one, until Ctrl-C, which ends it with exit code 0.',
+  options: {
+    user: text('--user <id>', 'only events of this user'),
+    event: text('--event <name>', 'only events of this name'),
+    last: parsed(
+      '--last <n>',
+      `how many to begin with, ${MAX_TAIL_EVENTS} at most`,
+      parseUpTo(MAX_TAIL_EVENTS),
+      10,
+    ),
+  },
+  environment: true,
+  json: 'print JSON, one event a line, as the API has it',
+  details: `Looks once a second for events of the last ${COMMIT_LAG_MS / 1_000} seconds. Leaves out events
+whose own time was longer ago when they came in (files, back-dated records) and,
+of more than ${formatCount(MAX_TAIL_EVENTS)} between two looks, the older ones. An event that is dated
+ahead is shown when its time has come.`,
+  examples: [
+    'sluice events tail',
+    'sluice events tail --user u1',
+    'sluice events tail --event signed_up --json',
+  ],
+  run: async (invocation) => {
+    const { terminal, json, flags } = invocation;
+    const { signal } = listenForStop();
+    const render = ({ json: event }: ReadEvent): string => (json ? event : eventLine(event));
+    const which = { userId: flags.user ?? null, eventName: flags.event ?? null };
+    await withEnvironment(invocation, (session) =>
+      follow(session, terminal, render, { ...which, last: flags.last, signal }),
+    );
+  },
+});
+
+interface Followed extends Pick<LatestEventsQuery, 'userId' | 'eventName'> {
+  readonly last: number;
+  readonly signal: AbortSignal;
 }
 
-/** The id, times and properties. `json`: as the API answers it. */
-export function printProfile(terminal: Terminal, entity: Entity, json: string): void {
-  const { user_id, company_id, metadata, ...times } = JSON.parse(json) as Profile;
-  const line = (title: string, text: string): void => terminal.print(`${title.padEnd(10)}  ${text}`);
-  if (entity === 'users') line('user', terminal.style('bold', printable(user_id ?? '', 100)));
-  line('company', printable(company_id ?? '–', 100));
-  line('first seen', formatTime(new Date(times.first_seen_at)));
-  line('last seen', formatTime(new Date(times.last_seen_at)));
-  line('changed', formatTime(new Date(times.updated_at)));
-  for (const [name, value] of Object.entries(metadata)) {
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
-    terminal.print(`  ${printable(name, 40)}: ${printable(text, 100)}`);
+async function follow(
+  { system, environmentId }: EnvironmentSession,
+  terminal: Terminal,
+  render: (event: ReadEvent) => string,
+  { last, signal, ...which }: Followed,
+): Promise<void> {
+  const look = (withinMs: number | null): Promise<ReadEvent[]> =>
+    readLatestEvents(system.db, environmentId, { ...which, withinMs, limit: MAX_TAIL_EVENTS });
+  const nameOf = ({ at, id }: ReadEvent): string => `${at} ${id}`;
+  const first = await look(null);
+  let seen = new Set(first.map(nameOf));
+  for (const event of last === 0 ? [] : first.slice(-last)) terminal.print(render(event));
+  for (let seenAt = performance.now(); !signal.aborted && !terminal.closed; ) {
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    try {
+      const latest = await look(COMMIT_LAG_MS);
+      const unseen = latest.filter((event) => !seen.has(nameOf(event)));
+      if (unseen.length === MAX_TAIL_EVENTS) {
+        terminal.inform(
+          `More than ${plural(MAX_TAIL_EVENTS, 'event')} at once; the older ones are left out.`,
+        );
+      }
+      for (const event of unseen) terminal.print(render(event));
+      seen = new Set(latest.map(nameOf));
+      seenAt = performance.now();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      if (performance.now() - seenAt > outageMs) throw new CommandFailed('The database went away.');
+    }
   }
 }
 
-/** One event on a line. `json`: as the API answers it. */
-export function eventLine(json: string): string {
-  const { inserted_at, event_name, user_id, company_id, metadata } = JSON.parse(json) as Event;
+/** Returns a line for an event as the API answers it. */
+function eventLine(json: string): string {
+  const { inserted_at, event_name, user_id, company_id, metadata } = JSON.parse(json) as StoredEvent;
   const company = company_id === null ? '' : ` @${printable(company_id, 40)}`;
   const properties = printable(JSON.stringify(metadata), 100);
   return `${formatTime(new Date(inserted_at))}  ${printable(event_name, 60)}  ${printable(user_id, 60)}${company}  ${properties}`;
 }
+
+export const events = defineCommand({
+  name: 'events',
+  summary: 'events: follow them as they happen',
+  description:
+    'Reads events back. `sluice users show` has those of one user, `sluice export` has all of them.',
+  examples: ['sluice events tail', 'sluice events tail --user u1 --json'],
+  commands: [tail],
+});

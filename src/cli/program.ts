@@ -65,26 +65,26 @@ function loadDotEnv(path: string): ReadonlySet<string> {
 
 const described = new Help();
 
-/** The commands in the order of the help. Each loads what it needs: all of them take half a second of processor time. */
+/** The commands in the order of the help. Each loads what it needs: to load all of them takes half a second of processor time. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   start: async () => (await import('./serve.ts')).start,
   import: async () => (await import('./import.ts')).importFiles,
   inspect: async () => (await import('./inspect.ts')).inspect,
   export: async () => (await import('./export.ts')).exportData,
   delete: async () => (await import('./delete.ts')).deleteData,
-  users: async () => (await import('./users.ts')).users,
-  companies: async () => (await import('./companies.ts')).companies,
-  events: async () => (await import('./events.ts')).events,
+  users: async () => (await import('./profiles.ts')).users,
+  companies: async () => (await import('./profiles.ts')).companies,
+  events: async () => (await import('./profiles.ts')).events,
   jobs: async () => (await import('./jobs.ts')).jobs,
   inbox: async () => (await import('./inbox.ts')).inbox,
   definitions: async () => (await import('./definitions.ts')).definitions,
   mappings: async () => (await import('./mappings.ts')).mappings,
-  segments: async () => (await import('./segments.ts')).segments,
+  segments: async () => (await import('./definitions.ts')).segments,
   notifications: async () => (await import('./notifications.ts')).notifications,
   schedules: async () => (await import('./schedules.ts')).schedules,
-  keys: async () => (await import('./keys.ts')).keys,
-  console: async () => (await import('./console.ts')).consoleCommand,
-  env: async () => (await import('./environments.ts')).environments,
+  keys: async () => (await import('./access.ts')).keys,
+  console: async () => (await import('./access.ts')).consoleCommand,
+  env: async () => (await import('./access.ts')).environments,
   serve: async () => (await import('./serve.ts')).serve,
   work: async () => (await import('./work.ts')).work,
   move: async () => (await import('./move.ts')).move,

@@ -1,8 +1,7 @@
 import { type Pruned, planPrune, prune as pruneAll } from '../background-jobs/prune.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, flag } from './define-command.ts';
 import { exitCodes } from './errors.ts';
-import { flag } from './options.ts';
 
 export const prune = defineCommand({
   name: 'prune',

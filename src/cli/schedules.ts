@@ -1,18 +1,31 @@
+/** `sluice schedules`: loads and exports that run by the clock. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
-import { readRuns } from '../postgres/stores/schedule-runs.ts';
+import { type RunItem, readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
 import { readPauses } from '../postgres/stores/schedules.ts';
+import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { nextDueTime } from '../sources/schedules/due-times.ts';
+import { renderRun } from '../sources/schedules/end-run.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
-import { defineCommand } from './define-command.ts';
-import { UsageError } from './errors.ts';
-import { columnsOf, formatTime, printable, printTable } from './format.ts';
-import { readOperatorFile } from './operator-file.ts';
-import { optional, text } from './options.ts';
-import { history, pause, readFileInForce, resume, run } from './schedule-runs.ts';
-import { withSession } from './session.ts';
+import { askForRun, pauseSchedule } from '../sources/schedules/start-schedules.ts';
+import {
+  defineCommand,
+  flag,
+  type Invocation,
+  limitOption,
+  optional,
+  required,
+  text,
+} from './define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { readOperatorFile, readValidFile } from './operator-file.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';
+import { type Columns, formatTime, printable, printList, printTable, type Terminal } from './terminal.ts';
 
 const check = defineCommand({
   name: 'check',
@@ -33,21 +46,23 @@ const check = defineCommand({
     const consequence = 'it would be refused';
     const schedules = await readOperatorFile(file, readSchedulesFile, { terminal, json }, consequence);
     if (schedules === null) return;
-    const rows = schedules.map((schedule) => {
-      const { name, environment, work } = schedule;
-      return { name, environment, kind: work.kind, next: nextDue(schedule) };
-    });
-    if (json) {
-      const shown = rows.map(({ next, ...row }) => ({ ...row, next_due: next?.toISOString() ?? null }));
-      return terminal.json({ problems: [], problem_count: 0, schedules: shown });
+    if (!json) {
+      return printTable(
+        terminal,
+        {
+          schedule: ({ name }) => name,
+          environment: ({ environment }) => environment,
+          what: ({ work }) => work.kind,
+          'next due': (schedule) => nextDue(schedule),
+        },
+        schedules,
+      );
     }
-    const cells = rows.map(({ name, environment, kind, next }) => [
-      name,
-      environment,
-      kind,
-      formatTime(next),
-    ]);
-    printTable(terminal, columnsOf('schedule', 'environment', 'what', 'next due'), cells);
+    const shown = schedules.map((schedule) => {
+      const { name, environment, work } = schedule;
+      return { name, environment, kind: work.kind, next_due: nextDue(schedule)?.toISOString() ?? null };
+    });
+    terminal.json({ problems: [], problem_count: 0, schedules: shown });
   },
 });
 
@@ -56,43 +71,60 @@ function nextDue({ enabled, cron, timeZone }: Schedule, isPaused = false): Date 
   return next === null ? null : new Date(next);
 }
 
+const fileOption = { file: text('--file <file>', 'another file than SCHEDULES_FILE') };
+
+/** Reads the schedules of SCHEDULES_FILE, or of --file. @throws UsageError */
+async function readSchedules({
+  cli,
+  command,
+  flags,
+}: Invocation<{ readonly file: string | undefined }>): Promise<readonly Schedule[]> {
+  const file = flags.file ?? readSettings(cli, command).config.schedulesFile;
+  if (file === null)
+    throw new UsageError('There is no schedules file: set SCHEDULES_FILE, or name one with --file.');
+  return readValidFile(file, readSchedulesFile, 'nothing was done');
+}
+
+async function requireSchedule(
+  call: Invocation<{ readonly file: string | undefined }, string>,
+): Promise<Schedule> {
+  const found = (await readSchedules(call)).find(({ name }) => name === call.argument);
+  if (found !== undefined) return found;
+  throw new UsageError(
+    `The file has no schedule ${call.argument}; \`sluice schedules list\` shows those it has.`,
+  );
+}
+
 const list = defineCommand({
   name: 'list',
   summary: 'the schedules, when they are due next, how they went last',
   description: 'Lists the schedules of the file, when each is due next, and how its last run went.',
-  options: { file: text('--file <file>', 'another file than SCHEDULES_FILE') },
+  options: fileOption,
   json: true,
   details: 'Exit code: 0; 2 there is no file, or it is wrong.',
   examples: [
     'SCHEDULES_FILE=sluice.schedules.yaml sluice schedules list',
     "sluice schedules list --file schedules.yaml --json | jq '.[].next_due'",
   ],
-  run: async (invocation) => {
-    const { cli, command, flags, terminal, json } = invocation;
-    const schedules = await readFileInForce(readSettings(cli, command).config, flags.file);
-    await withSession(invocation, async ({ system }) => {
+  run: async (call) => {
+    const schedules = await readSchedules(call);
+    await withSession(call, async ({ system }) => {
       const found = await Promise.all(schedules.map((schedule) => lookUp(system.db, schedule)));
-      if (json) return terminal.json(found.map(render));
-      const titles = ['schedule', 'environment', 'what', 'cron', 'next due', 'last due', 'last status'];
-      printTable(terminal, columnsOf(...titles), found.map(cells));
+      if (call.json) call.terminal.json(found.map(render));
+      else printTable(call.terminal, scheduleColumns, found);
     });
   },
 });
 
-/** A schedule of the file with what the ledger knows of it. */
+/** Returns a schedule of the file with what the ledger knows of it. */
 async function lookUp(db: Database, schedule: Schedule) {
   const environment = await findEnvironment(db, schedule.environment);
   const filter = environment && { environmentId: environment.environmentId, name: schedule.name };
   const [last] = filter === null ? [] : await readRuns(db, filter, 1);
   const pauses = filter === null ? null : await readPauses(db, filter.environmentId);
   const pausedAt = pauses?.get(schedule.name) ?? null;
-  return {
-    schedule,
-    exists: environment !== null,
-    last,
-    pausedAt,
-    next: nextDue(schedule, pausedAt !== null),
-  };
+  const next = nextDue(schedule, pausedAt !== null);
+  return { schedule, exists: environment !== null, last, pausedAt, next };
 }
 type Found = Awaited<ReturnType<typeof lookUp>>;
 
@@ -112,24 +144,214 @@ function render({ schedule, exists, last, next, pausedAt }: Found) {
   };
 }
 
-function cells({ schedule, exists, last, next, pausedAt }: Found): string[] {
-  const due = pausedAt === null ? formatTime(next) : 'paused';
-  return [
-    schedule.name,
-    exists ? schedule.environment : `${schedule.environment} (there is none)`,
-    schedule.work.kind,
-    printable(`${schedule.cron} ${schedule.timeZone}`, 40),
-    schedule.enabled ? due : 'disabled',
-    formatTime(last?.dueAt ?? null),
-    last?.status ?? '–',
-  ];
+const scheduleColumns: Columns<Found> = {
+  schedule: ({ schedule }) => schedule.name,
+  environment: ({ schedule, exists }) =>
+    exists ? schedule.environment : `${schedule.environment} (does not exist)`,
+  what: ({ schedule }) => schedule.work.kind,
+  cron: ({ schedule }) => printable(`${schedule.cron} ${schedule.timeZone}`, 40),
+  'next due': ({ schedule, pausedAt, next }) =>
+    schedule.enabled ? (pausedAt === null ? next : 'paused') : 'disabled',
+  'last due': ({ last }) => last?.dueAt ?? null,
+  'last status': ({ last }) => last?.status ?? null,
+};
+
+const pollMs = 500;
+/** A worker that has just been started shows itself within seconds. */
+const workerlessMs = 15_000;
+
+/** A run that is asked for: of which schedule, and the time that it stands for. */
+interface Wanted {
+  readonly environmentId: number;
+  readonly name: string;
+  readonly dueAt: Date;
 }
+
+const run = defineCommand({
+  name: 'run',
+  summary: 'run a schedule now',
+  description:
+    'Queues a run of a schedule, whatever the clock says, for the workers of `sluice start` or `sluice work`. With --due\n' +
+    'it stands for that time; if the run of that time failed or was skipped, it is done again, and loads nothing twice.',
+  argument: required('<name>', 'of the schedule'),
+  options: {
+    due: text('--due <instant>', 'the time that it stands for, such as 2026-11-20T03:00:00Z; default: now'),
+    wait: flag('--wait', 'wait until it has ended'),
+    ...fileOption,
+  },
+  json: true,
+  details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or
+there was no worker for ${workerlessMs / 1_000} s; 2 there is no such schedule, or the file is
+wrong; 130 stopped while waiting: the run goes on.`,
+  examples: [
+    'sluice schedules run nightly-users --wait',
+    'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',
+  ],
+  run: async (call) => {
+    const { argument: name, flags, terminal, json } = call;
+    const { signal } = listenForStop();
+    const dueAt = readDue(flags.due);
+    const schedule = await requireSchedule(call);
+    await withSession(call, async (session) => {
+      const { db } = session.system;
+      const { environmentId } = await requireEnvironment(session, schedule.environment);
+      const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
+      if (outcome === 'known') terminal.inform('There is a run of that time already.');
+      const wanted = { environmentId, name, dueAt };
+      const found = flags.wait ? await follow(db, wanted, terminal, signal) : await findRun(db, wanted);
+      const items = await readRunItems(db, found.runId);
+      if (json) terminal.json(renderRun(found, items));
+      else printTable(terminal, runColumns, [{ run: found, items }]);
+      if (!flags.wait && (await countLiveWorkers(db)) === 0) {
+        terminal.inform('No worker runs; the run waits for one.');
+      }
+      if (found.status === 'failed') process.exitCode = exitCodes.failed;
+      else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
+    });
+  },
+});
+
+/** Defines `pause` and `resume`, which differ in a word. */
+function pausing(name: 'pause' | 'resume', summary: string, description: string, done: string) {
+  return defineCommand({
+    name,
+    summary,
+    description,
+    argument: required('<name>', 'of the schedule'),
+    options: fileOption,
+    json: true,
+    details: 'Exit code: 0; 2 there is no such schedule, or the file is wrong.',
+    examples: [`sluice schedules ${name} nightly-users`],
+    run: async (call) => {
+      const schedule = await requireSchedule(call);
+      const paused = name === 'pause';
+      await withSession(call, async (session) => {
+        const { environmentId } = await requireEnvironment(session, schedule.environment);
+        await pauseSchedule(session.system.db, environmentId, schedule.name, paused, new Date());
+        if (call.json) call.terminal.json({ schedule: schedule.name, paused });
+        else call.terminal.print(`${schedule.name} ${done}`);
+      });
+    },
+  });
+}
+
+const pause = pausing(
+  'pause',
+  'pause a schedule',
+  'Pauses the schedule in every process. Runs that are missed while it is paused are not made up.',
+  'is paused.',
+);
+
+const resume = pausing(
+  'resume',
+  'resume a paused schedule',
+  'Resumes a paused schedule: it is due again from now on.',
+  'is resumed.',
+);
+
+/** Looks at the run until it has ended or the signal aborts; prints once why it is tried again. @throws CommandFailed without a worker */
+async function follow(
+  db: Database,
+  wanted: Wanted,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<ScheduleRun> {
+  let reported: string | null = null;
+  let workerSeenAt = performance.now();
+  let isMissed = false;
+  for (;;) {
+    const [found, workers] = await Promise.all([findRun(db, wanted), countLiveWorkers(db)]);
+    if (found.endedAt !== null || signal.aborted) return found;
+    if (workers > 0) {
+      workerSeenAt = performance.now();
+    } else if (performance.now() - workerSeenAt > workerlessMs) {
+      throw new CommandFailed(
+        'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
+      );
+    } else if (!isMissed) {
+      isMissed = true;
+      terminal.inform(`No worker runs; it waits ${workerlessMs / 1_000} s for one.`);
+    }
+    if (found.status === 'queued' && found.lastError !== null && found.lastError !== reported) {
+      reported = found.lastError;
+      terminal.inform(`It will be tried again: ${reported}`);
+    }
+    await delay(pollMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** The database keeps microseconds and a Date does not: a time with more digits would not be found again. */
+function readDue(text: string | undefined): Date {
+  if (text === undefined) return new Date();
+  const instant = readInstant(text);
+  if (instant === null) throw new UsageError('--due: write an instant such as 2026-11-20T03:00:00Z.');
+  if (instant.ms > Date.now()) throw new UsageError('--due: that time has not come yet.');
+  return new Date(instant.ms);
+}
+
+async function findRun(db: Database, wanted: Wanted): Promise<ScheduleRun> {
+  const [found] = await readRuns(db, wanted, 1);
+  if (found === undefined) throw new CommandFailed(`The run of ${formatTime(wanted.dueAt)} is gone.`);
+  return found;
+}
+
+interface RunWithItems {
+  readonly run: ScheduleRun;
+  readonly items: readonly RunItem[];
+}
+
+const history = defineCommand({
+  name: 'history',
+  summary: 'the latest runs',
+  description:
+    'Lists runs of schedules, the latest due time first, also of schedules that are no longer in the file.',
+  argument: optional('[name]', 'only of this schedule'),
+  options: { env: text('--env <name>', 'only of this environment'), limit: limitOption(20) },
+  json: 'print JSON, with the jobs of each run',
+  examples: [
+    'sluice schedules history',
+    "sluice schedules history nightly --limit 1 --json | jq '.[0].items[].job_id'",
+  ],
+  inSession: async (call) => {
+    const { argument: name, flags, system } = call;
+    const { db } = system;
+    const environment = flags.env === undefined ? null : await requireEnvironment(call, flags.env);
+    const filter = {
+      ...(environment !== null && { environmentId: environment.environmentId }),
+      ...(name !== undefined && { name }),
+    };
+    const runs = await readRuns(db, filter, flags.limit);
+    const found = await Promise.all(
+      runs.map(async (run): Promise<RunWithItems> => ({ run, items: await readRunItems(db, run.runId) })),
+    );
+    printList(call, found, {
+      render: ({ run, items }) => renderRun(run, items),
+      columns: runColumns,
+      none: 'There are no such runs.',
+    });
+  },
+});
+
+const runColumns: Columns<RunWithItems> = {
+  schedule: ({ run }) => run.name,
+  environment: ({ run }) => run.environment,
+  due: ({ run }) => run.dueAt,
+  status: ({ run }) => run.status,
+  why: ({ run }) => run.cause.replace('_', ' '),
+  ended: ({ run }) => run.endedAt,
+  '>jobs': ({ items }) => items.filter(({ jobId }) => jobId !== null).length,
+  remark: ({ run }) => {
+    const passed = run.missed > 0 ? `stands for ${run.missed} more` : '';
+    const problem = run.reason ?? (run.endedAt === null ? run.lastError : null) ?? '';
+    return printable([passed, problem].filter((each) => each !== '').join('; '), 160);
+  },
+};
 
 export const schedules = defineCommand({
   name: 'schedules',
   summary: 'loads and exports that run by the clock',
   description:
-    'Loads and exports that run by the clock. They are written in the file that SCHEDULES_FILE names, and done by the\n' +
+    'Runs loads and exports by the clock. They are written in the file that SCHEDULES_FILE names, and done by the\n' +
     'workers of `sluice start` and `sluice work`.',
   examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
   commands: [check, list, run, pause, resume, history],

@@ -4,7 +4,7 @@ import { plural } from '../domain/wording.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
 import { warnOfTraces } from '../telemetry/open-tracing.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, listenOptions } from './define-command.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
 import {
   announceConsole,
@@ -17,7 +17,7 @@ import { checkAddress, warnOfRedis, warnOfStorage } from './service/preflight.ts
 import { startService } from './service/start-service.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { announceNewData } from './session.ts';
-import { listenOptions, readSettings } from './settings.ts';
+import { readSettings } from './settings.ts';
 
 export const start = defineCommand({
   name: 'start',

@@ -7,16 +7,15 @@ import { settings } from '../settings.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { openActiveSpans, openTracing } from '../telemetry/open-tracing.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
-import { text } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Environment variables, as a process has them. */
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
-/** What every command works with; made once, by `main.ts`. */
+/** Every command works with this; `program.ts` makes it once. */
 export interface Cli {
   readonly processEnv: ProcessEnv;
-  /** The variables of `processEnv` that the file .env gave. */
+  /** Names the variables of `processEnv` that the file .env gave. */
   readonly fromDotEnv: ReadonlySet<string>;
   readonly terminal: Terminal;
   /** The script to run for another process of ours. */
@@ -26,17 +25,17 @@ export interface Cli {
 /** The configuration of one run, with the flags taken in. */
 export interface Settings {
   readonly config: Config;
-  /** For processes that are to see the same configuration: the flags stand in it as variables. */
+  /** The environment for other processes with the same configuration: the flags stand in it as variables. */
   readonly processEnv: ProcessEnv;
-  /** For a service: everything at LOG_LEVEL. */
+  /** Creates the log of a service: everything at LOG_LEVEL. */
   readonly serviceLog: (role: string) => Logger;
-  /** For a command of a person, who is notified by the command itself: errors only, unless a level was asked for. */
+  /** Creates the log of a command, which speaks for itself: errors only, unless a level was asked for. */
   readonly commandLog: (role: string) => Logger;
-  /** Traces of a service, whose log this is; null: nobody asks for them. */
+  /** Opens the traces of a service; null if nobody asks for them. */
   readonly openTracing: (role: string, log: Logger) => Promise<Tracing | null>;
 }
 
-/** Flag, as commander names it, and the setting that it stands for. */
+/** Maps a flag, as commander names it, to the setting that it stands for. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
@@ -46,7 +45,7 @@ const flags = {
   port: 'PORT',
 } as const;
 
-/** Flags that every command takes. */
+/** Adds the flags that every command takes. */
 export function addGlobalOptions(program: Command): void {
   program
     .option('--data-dir <folder>', 'folder of the embedded database and the files (DATA_DIR)')
@@ -55,13 +54,7 @@ export function addGlobalOptions(program: Command): void {
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (LOG_LEVEL)');
 }
 
-/** Options of those that listen. */
-export const listenOptions = {
-  port: text('--port <number>', 'port to listen on; 0 takes any free one (PORT)'),
-  host: text('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)'),
-} as const;
-
-/** The settings that flags give, by their names in the environment. */
+/** Returns the settings that flags give, by their names in the environment. */
 export function readFlags(command: Command): Readonly<Record<string, string>> {
   const given: Record<string, unknown> = command.optsWithGlobals();
   const found: Record<string, string> = {};
@@ -72,13 +65,13 @@ export function readFlags(command: Command): Readonly<Record<string, string>> {
   return found;
 }
 
-/** `data-dir` for DATA_DIR. */
+/** Returns `data-dir` for DATA_DIR. */
 export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }
 
 /**
- * `own` are settings that the command insists on, against flags and environment.
+ * Reads the configuration. `own` are settings that the command insists on, against flags and environment.
  * @throws ConfigError
  */
 export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own: ProcessEnv = {}): Settings {
@@ -100,15 +93,15 @@ export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own
   };
 }
 
-/** Variables with other values, which win over a value of that name and over a file that holds it (NAME_FILE). */
+/** Returns the variables with other values, which win over a value of that name and over a file that holds it (NAME_FILE). */
 export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
   const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
   return { ...processEnv, ...Object.fromEntries(files), ...values };
 }
 
 /**
- * From now on what packages print as warnings is logged, each sentence once: BullMQ says of every connection what it thinks of
- * the settings of Redis, between the lines of JSON.
+ * Logs what packages print as warnings, each sentence once: BullMQ prints its opinion of the settings of Redis for every
+ * connection, between the lines of JSON.
  */
 export function logConsole(log: Logger): void {
   const logged = new Set<string>();

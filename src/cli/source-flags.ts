@@ -24,8 +24,8 @@ import {
 } from '../domain/source-options.ts';
 import type { Database } from '../postgres/database.ts';
 import { findMapping } from '../postgres/stores/mappings.ts';
+import { choice, flag, type OptionOf, parsed } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { choice, flag, type OptionOf, parsed } from './options.ts';
 
 const heading = 'How the files are written, if detection is not enough:';
 
@@ -46,7 +46,7 @@ export const fileFlags = {
   ...sourceFlags,
 };
 
-/** In place of --map and --preset. */
+/** Stands in place of --map and --preset. */
 export const mappingFlag = parsed(
   '--mapping <name>',
   'what a saved mapping says, in place of --map (sluice mappings)',
@@ -62,7 +62,7 @@ interface MappingFlags {
   readonly preset: unknown;
 }
 
-/** The saved mapping that is named; null: none is. @throws UsageError beside what it takes the place of. */
+/** Returns the saved mapping that is named, or null. @throws UsageError beside what it takes the place of. */
 export function readMappingFlag({ mapping, map, preset }: MappingFlags): string | null {
   if (mapping === undefined) return null;
   const other = Object.keys(map).length > 0 ? '--map' : preset === undefined ? null : '--preset';
@@ -70,7 +70,7 @@ export function readMappingFlag({ mapping, map, preset }: MappingFlags): string 
   throw new UsageError(`Give ${other} or --mapping, not both.`);
 }
 
-/** @throws UsageError if there is none of that name. */
+/** @throws UsageError if there is no mapping of that name. */
 export async function requireSavedMapping(
   db: Database,
   environmentId: number,
@@ -114,7 +114,7 @@ export function readSourceFlags(given: GivenSource): SourceOptions {
   return source;
 }
 
-/** A pair, or an object of them. */
+/** Reads a pair, or an object of them. */
 function collectMap(text: string, earlier: ColumnMap): ColumnMap {
   const map = readColumnPairs([text]);
   if (typeof map === 'string') {

@@ -12,14 +12,13 @@ import { isMissingTable } from '../postgres/sqlstate.ts';
 import type { Unfinished } from '../postgres/stores/health.ts';
 import type { LaneOverview } from '../postgres/stores/lanes.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
-import { defineCommand } from './define-command.ts';
+import { defineCommand, flag } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
-import { type Column, columnsOf, formatTime, printable, renderTable } from './format.ts';
-import { flag } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { findDatabase } from './session.ts';
 import { readSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
+import { type Columns, printable, renderTable } from './terminal.ts';
 
 const everyMs = 2_000;
 
@@ -80,7 +79,7 @@ async function findWithDisks(config: Config): Promise<string> {
   });
 }
 
-/** The disks this machine writes to, each once. One that cannot be read is left out; doctor reports it. */
+/** Reads the disks that this machine writes to, each once. One that cannot be read is left out; doctor reports it. */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
   const found = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
@@ -96,22 +95,42 @@ function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
   );
 }
 
-const laneColumns = columnsOf(
-  'environment',
-  'runs',
-  'job',
-  '>done',
-  '>rows/s',
-  '>for',
-  '>waiting',
-  '>oldest',
-);
-const needColumns = columnsOf('needs a person', 'environment');
-const exportColumns = columnsOf('environment', 'export', '>rows', '>bytes', '>for');
-const retryColumns = columnsOf('tried again', 'environment', 'last error');
-const failureColumns = columnsOf('failed', 'environment', 'job or schedule', 'why');
+type Need = { readonly environment: string; readonly says: string };
 
-/** Lines for a person. */
+const needColumns: Columns<Need> = {
+  'needs a person': ({ says }) => says,
+  environment: ({ environment }) => environment,
+};
+const laneColumns: Columns<LaneOverview> = {
+  environment: ({ environment }) => environment,
+  runs: ({ running }) => running?.type ?? 'nothing',
+  job: ({ running }) => running?.jobId ?? '',
+  '>done': ({ running }) => (running ? `${formatCount(running.done)} of ${formatCount(running.total)}` : ''),
+  '>rows/s': ({ running }) => (running === null ? '' : running.rowsPerSecond),
+  '>for': ({ running }) => (running === null ? '' : formatDuration(running.runningSeconds)),
+  '>waiting': ({ waiting }) => waiting,
+  '>oldest': ({ oldestWaitingSeconds: oldest }) => (oldest === null ? '' : formatDuration(oldest)),
+};
+const exportColumns: Columns<ServiceStatus['exports'][number]> = {
+  environment: ({ environment }) => environment,
+  export: ({ jobId }) => jobId,
+  '>rows': ({ rows }) => rows,
+  '>bytes': ({ bytes }) => formatBytes(bytes),
+  '>for': ({ runningSeconds }) => formatDuration(runningSeconds),
+};
+const retryColumns: Columns<ServiceStatus['retries'][number]> = {
+  'tried again': ({ jobId }) => jobId,
+  environment: ({ environment }) => environment,
+  'last error': ({ type, lastError }) => printable(`${type}: ${lastError}`, 120),
+};
+const failureColumns: Columns<ServiceStatus['failures'][number]> = {
+  failed: ({ endedAt }) => endedAt,
+  environment: ({ environment }) => environment,
+  'job or schedule': ({ jobId, schedule }) => jobId ?? schedule ?? '',
+  why: ({ type, message, code }) => printable(`${type}: ${message} [${code}]`, 120),
+};
+
+/** Returns the lines that a person reads. */
 export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): string[] {
   const { workers, backlog: b, lanes, exports, retries, retention, failures, needs } = status;
   const hosts = [...new Set(workers.map(({ host }) => printable(host, 60)))];
@@ -125,38 +144,12 @@ export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): s
     ...eventsLine(retention),
     ...section(
       needColumns,
-      needs.flatMap(({ environment, needs: some }) =>
-        some.map(({ says }) => [printable(says, 200), environment]),
-      ),
+      needs.flatMap(({ environment, needs: some }) => some.map(({ says }) => ({ environment, says }))),
     ),
-    ...section(laneColumns, lanes.map(laneCells)),
-    ...section(
-      exportColumns,
-      exports.map(({ environment, jobId, rows, bytes, runningSeconds }) => [
-        environment,
-        jobId,
-        formatCount(rows),
-        formatBytes(bytes),
-        formatDuration(runningSeconds),
-      ]),
-    ),
-    ...section(
-      retryColumns,
-      retries.map(({ environment, jobId, type, lastError }) => [
-        jobId,
-        environment,
-        printable(`${type}: ${lastError}`, 120),
-      ]),
-    ),
-    ...section(
-      failureColumns,
-      failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => [
-        formatTime(endedAt),
-        environment,
-        jobId ?? schedule ?? '',
-        printable(`${type}: ${message} [${code}]`, 120),
-      ]),
-    ),
+    ...section(laneColumns, lanes),
+    ...section(exportColumns, exports),
+    ...section(retryColumns, retries),
+    ...section(failureColumns, failures),
   ];
 }
 
@@ -165,7 +158,7 @@ function describeDisk(disk: Disk): string {
   return `${isFull(disk) ? 'full: ' : ''}${left} at ${disk.folder}`;
 }
 
-/** Nothing where nothing has outlived its retention yet. */
+/** Returns no line if nothing has outlived its retention yet. */
 function eventsLine(retention: ServiceStatus['retention']): string[] {
   const { eventsRemoved, eventsArchived, archiveFiles, archiveBytes, error } = retention;
   if (eventsRemoved === 0 && error === null) return [];
@@ -182,26 +175,11 @@ function counts({ processing, queued, oldestSeconds }: Unfinished): string {
   return `${formatCount(processing)} running, ${formatCount(queued)} waiting${oldest}`;
 }
 
-function laneCells({ environment, running, waiting, oldestWaitingSeconds }: LaneOverview): string[] {
-  const ofJob =
-    running === null
-      ? ['nothing', '', '', '', '']
-      : [
-          running.type,
-          running.jobId,
-          `${formatCount(running.done)} of ${formatCount(running.total)}`,
-          running.rowsPerSecond === null ? '–' : formatCount(running.rowsPerSecond),
-          formatDuration(running.runningSeconds),
-        ];
-  const oldest = oldestWaitingSeconds === null ? '' : formatDuration(oldestWaitingSeconds);
-  return [environment, ...ofJob, formatCount(waiting), oldest];
+function section<T>(columns: Columns<T>, items: readonly T[]): string[] {
+  return items.length === 0 ? [] : ['', ...renderTable(columns, items)];
 }
 
-function section(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
-  return rows.length === 0 ? [] : ['', ...renderTable(columns, rows)];
-}
-
-/** For scripts; times are ISO 8601, spans in seconds. */
+/** Returns what scripts read; times are ISO 8601, spans in seconds. */
 export function renderStatus(
   { workers, backlog, lanes, exports, retries, retention, failures, needs }: ServiceStatus,
   disks: readonly Disk[],

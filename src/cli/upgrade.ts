@@ -5,11 +5,10 @@ import { checkUpgrade } from '../doctor/check-upgrade.ts';
 import { plural } from '../domain/wording.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { defineCommand, type Invocation } from './define-command.ts';
+import { defineCommand, flag, type Invocation, text } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes } from './errors.ts';
-import { flag, text } from './options.ts';
-import { createProgress } from './progress.ts';
+import { createProgress } from './follow.ts';
 import { provideForCommand, requireData } from './session.ts';
 import { readSettings, type Settings } from './settings.ts';
 

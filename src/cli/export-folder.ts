@@ -1,6 +1,12 @@
-/** `sluice import FOLDER`: what `sluice export` wrote there comes back, with the times that files alone do not bring. */
-import { stat } from 'node:fs/promises';
+/** The folder of an export as a whole: `sluice export --everything` writes it, and `sluice import FOLDER` brings it back. */
+
+import { createHash } from 'node:crypto';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { applyDefinitions } from '../definitions/apply-definitions.ts';
+import { readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
+import type { MappingRules } from '../domain/column-map.ts';
+import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import {
@@ -11,12 +17,16 @@ import {
   verifyExport,
 } from '../export/verify-export.ts';
 import { formatWriters } from '../export/write/formats.ts';
-import { manifestName } from '../export/write/manifest.ts';
+import { type Manifest, manifestName, type SetupFile } from '../export/write/manifest.ts';
 import { rowBlocks } from '../export/write/row-blocks.ts';
+import { keepMapping } from '../load/saved-mappings.ts';
+import type { Database } from '../postgres/database.ts';
+import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
 import { countStoredEvents } from '../postgres/stores/events.ts';
+import { findMapping } from '../postgres/stores/mappings.ts';
+import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import { type LoadedBack, restoreTimes } from '../postgres/stores/profiles.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { loadSetup, type SetupLoaded } from './export-setup.ts';
 import {
   type Imported,
   type ImportOptions,
@@ -25,9 +35,11 @@ import {
   printImported,
   renderImported,
 } from './import-file.ts';
+import { listAllMappings } from './mappings.ts';
+import { readValidFile } from './operator-file.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The folder, if that is all that is named, and an export is in it. */
+/** Returns the folder if that is all that is named, and an export is in it. */
 export async function findExportFolder(names: readonly string[]): Promise<string | null> {
   const [name] = names;
   if (name === undefined || names.length > 1 || name === '-') return null;
@@ -35,7 +47,7 @@ export async function findExportFolder(names: readonly string[]): Promise<string
   return found?.isFile() === true ? name : null;
 }
 
-/** Users are after the companies that they name; events, which say all themselves, come last. */
+/** Users come after the companies that they name; events, which refer to both, come last. */
 const order = ['companies', 'users', 'events'] as const;
 type Dataset = (typeof order)[number];
 
@@ -48,7 +60,7 @@ export interface FolderImported {
   readonly json: object;
 }
 
-/** Files that were loaded before are not loaded again, so that a call that was ended goes on. */
+/** Loads an export. Files that were loaded before are not loaded again, so that a call that was ended goes on. */
 export async function importFolder(
   terminal: Terminal,
   session: ImportSession,
@@ -103,11 +115,11 @@ function inOrder({ files }: ListedExport): readonly DataFile[] {
 
 interface LoadedFile {
   readonly imported: Imported;
-  /** Null: it was not loaded. */
+  /** Null if it was not loaded. */
   readonly found: FileBack | null;
 }
 
-/** Of a load that was there already, what is not as its file says, because it was deleted since, is loaded again. */
+/** Loads a file; one that was loaded before is loaded again if rows of it have been deleted since. */
 async function loadBack(
   terminal: Terminal,
   session: ImportSession,
@@ -142,7 +154,7 @@ async function importOne(
   return importFile(terminal, session, input, { ...options, entity });
 }
 
-/** Times of profiles, and how many of the file's rows are stored as it says. */
+/** Restores the times of profiles, and counts the rows of the file that are stored as it says. */
 async function bringBack(
   { system, environmentId }: ImportSession,
   folder: string,
@@ -163,7 +175,7 @@ async function bringBack(
   return { dataset, ...sum };
 }
 
-/** The rows of a file as JSON arrays, as many at a time as are read at once. */
+/** Yields the rows of a file as JSON arrays, as many at a time as are read at once. */
 async function* listsOf(path: string, file: ListedFile): AsyncGenerator<string> {
   const { readBack, text } = formatWriters[formatOf(file)];
   for await (const { bytes } of rowBlocks(readBack(path), text)) {
@@ -200,4 +212,110 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
       `subscriptions.json has ${plural(setup.subscriptions, 'subscription')}; none was made: \`sluice notifications add\``,
     );
   }
+}
+
+interface NamedRules {
+  readonly name: string;
+  readonly rules: MappingRules;
+}
+
+/** Writes what an environment has besides data into the folder, and into its manifest. */
+export async function writeSetup(db: Database, environmentId: number, folder: string): Promise<void> {
+  const definitions = withoutIds(await readDefinitions(db, environmentId));
+  const texts: Readonly<Record<SetupFile['filename'], string>> = {
+    'definitions.yaml': writeDefinitionsFile(definitions, 'yaml'),
+    'mappings.json': asText(await readMappings(db, environmentId)),
+    'subscriptions.json': asText(await readSubscriptions(db, environmentId)),
+  };
+  const setup: SetupFile[] = [];
+  for (const [filename, text] of Object.entries(texts) as [SetupFile['filename'], string][]) {
+    const bytes = Buffer.from(text);
+    await writeFile(join(folder, filename), bytes, { flag: 'wx', flush: true });
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    setup.push({ filename, bytes: bytes.length, sha256 });
+  }
+  const path = join(folder, manifestName);
+  const manifest = JSON.parse(await readFile(path, 'utf8')) as Manifest;
+  await writeFile(path, asText({ ...manifest, setup } satisfies Manifest), { flush: true });
+}
+
+function asText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+async function readMappings(db: Database, environmentId: number): Promise<NamedRules[]> {
+  const found: NamedRules[] = [];
+  for (const { name } of await listAllMappings(db, environmentId)) {
+    const saved = await findMapping(db, environmentId, name);
+    if (saved === null) continue;
+    const { entity, map, source, format, columnNames } = saved;
+    found.push({ name, rules: { entity, map, source, format, columnNames } });
+  }
+  return found;
+}
+
+/** Leaves secrets out: whoever is to be notified by another sluice, too, is subscribed there anew. */
+async function readSubscriptions(db: Database, environmentId: number): Promise<object[]> {
+  const subscriptions = await listSubscriptions(db, environmentId);
+  return subscriptions.map(({ channel, target, outcomes, kinds: of }) => ({
+    channel,
+    target,
+    outcomes,
+    kinds: of,
+  }));
+}
+
+export interface SetupLoaded {
+  /** `left`: the environment has others, and nothing was changed. */
+  definitions: 'applied' | 'unchanged' | 'left' | 'absent';
+  /** Counts the saved mappings that were not there. */
+  mappings: number;
+  /** Counts those listed in the file; none is made. */
+  subscriptions: number;
+}
+
+/** Adds what is not there; changes and removes nothing. */
+export async function loadSetup(
+  db: Database,
+  environmentId: number,
+  folder: string,
+  setup: readonly SetupFile[],
+): Promise<SetupLoaded> {
+  const loaded: SetupLoaded = { definitions: 'absent', mappings: 0, subscriptions: 0 };
+  for (const { filename } of setup) {
+    const path = join(folder, filename);
+    if (filename === 'definitions.yaml') loaded.definitions = await loadDefinitions(db, environmentId, path);
+    else if (filename === 'mappings.json') loaded.mappings = await loadMappings(db, environmentId, path);
+    else loaded.subscriptions = (await readList(path)).length;
+  }
+  return loaded;
+}
+
+async function loadDefinitions(
+  db: Database,
+  environmentId: number,
+  path: string,
+): Promise<SetupLoaded['definitions']> {
+  const items = await readValidFile(path, readDefinitionsFile);
+  const look = await applyDefinitions(db, environmentId, items, { dryRun: true, force: false });
+  const all = kinds.map((kind) => look.changes[kind]);
+  if (all.some(({ changed, removed }) => changed.length + removed.length > 0)) return 'left';
+  if (all.every(({ added }) => added.length === 0)) return 'unchanged';
+  await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
+  return 'applied';
+}
+
+async function loadMappings(db: Database, environmentId: number, path: string): Promise<number> {
+  let added = 0;
+  for (const { name, rules } of (await readList(path)) as NamedRules[]) {
+    if ((await findMapping(db, environmentId, name)) !== null) continue;
+    await keepMapping(db, environmentId, name, rules);
+    added++;
+  }
+  return added;
+}
+
+/** The manifest says that the file is as we wrote it. */
+async function readList(path: string): Promise<readonly unknown[]> {
+  return JSON.parse(await readFile(path, 'utf8')) as readonly unknown[];
 }

@@ -1,0 +1,249 @@
+/** `sluice env`, `sluice keys` and `sluice console`: environments, the keys that open them, and who is signed in. */
+import { createSignInLink } from '../access/console-session.ts';
+import { keyStatus, renderKey } from '../access/render-key.ts';
+import { consolePath } from '../console/assets.ts';
+import { scopes } from '../domain/scope.ts';
+import {
+  createApiKey,
+  endSession,
+  type IssuedApiKey,
+  listApiKeys,
+  listSessions,
+  revokeApiKey,
+  rotateApiKey,
+} from '../postgres/stores/api-keys.ts';
+import { createEnvironment, type Environment, listEnvironments } from '../postgres/stores/environments.ts';
+import {
+  defineCommand,
+  type Invocation,
+  parsed,
+  parseExpiry,
+  parseListOf,
+  required,
+  text,
+} from './define-command.ts';
+import { CommandFailed } from './errors.ts';
+import { printable, printList } from './terminal.ts';
+
+const createEnv = defineCommand({
+  name: 'create',
+  summary: 'create an environment',
+  description: 'Creates an environment. `sluice keys create --env NAME` then creates its first key.',
+  argument: required('<name>', 'lower-case letters, digits, _ and -'),
+  json: true,
+  examples: ['sluice env create staging && sluice keys create --env staging'],
+  inSession: async ({ system, argument, terminal, json }) => {
+    const environment = await createEnvironment(system.db, argument);
+    if (json) return terminal.json(renderEnvironment(environment));
+    terminal.print(`Environment ${environment.name} was created; its app token is ${environment.appToken}.`);
+    terminal.inform(`Next, a key for it: sluice keys create --env ${environment.name}`);
+  },
+});
+
+const listEnvs = defineCommand({
+  name: 'list',
+  summary: 'all environments',
+  description: 'Lists the environments and their public app tokens.',
+  json: true,
+  examples: ['sluice env list'],
+  inSession: async (call) =>
+    printList(call, await listEnvironments(call.system.db), {
+      render: renderEnvironment,
+      columns: { name: ({ name }) => name, 'app token': ({ appToken }) => appToken },
+      none: 'There are no environments yet; `sluice start` creates `default`.',
+    }),
+});
+
+function renderEnvironment({ name, appToken }: Environment) {
+  return { name, app_token: appToken };
+}
+
+export const environments = defineCommand({
+  name: 'env',
+  summary: 'environments: create, list',
+  description: 'An environment is a tenant: no other reaches its profiles, loads and keys.',
+  examples: ['sluice env create staging', 'sluice env list --json'],
+  commands: [createEnv, listEnvs],
+});
+
+const createKey = defineCommand({
+  name: 'create',
+  summary: 'create a key',
+  description: 'Creates a key and prints it once, as the only text on standard output.',
+  options: {
+    label: text('--label <text>', 'what it is for', 'made by sluice keys create'),
+    scopes: parsed(
+      '--scopes <list>',
+      'of ingest, import, export, read, delete; default: all',
+      parseListOf(scopes, `scopes are ${scopes.join(', ')}.`),
+    ),
+    expires: parsed(
+      '--expires <when>',
+      'a time from now such as 90d, or a date; default: never',
+      parseExpiry,
+    ),
+  },
+  json: true,
+  examples: [
+    'sluice keys create --label nightly --scopes import,read --expires 90d',
+    'KEY=$(sluice keys create --env staging)',
+  ],
+  inEnvironment: async (call) => {
+    const { system, environmentId, flags } = call;
+    const { label, scopes, expires } = flags;
+    const wish = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
+    printIssued(call, await createApiKey(system.db, environmentId, wish));
+  },
+});
+
+const listKeys = defineCommand({
+  name: 'list',
+  summary: 'all keys of an environment',
+  description: 'Lists the keys of an environment, also expired and revoked ones, without their secrets.',
+  json: true,
+  examples: ['sluice keys list --env staging'],
+  inEnvironment: async (call) =>
+    printList(call, await listApiKeys(call.system.db, call.environmentId), {
+      render: renderKey,
+      columns: {
+        'key id': ({ keyId }) => keyId,
+        status: keyStatus,
+        label: ({ label }) => printable(label, 40),
+        scopes: (key) => key.scopes.join(','),
+        expires: ({ expiresAt }) => expiresAt ?? 'never',
+      },
+      none: `Environment ${call.env} has no keys; \`sluice keys create\` creates one.`,
+    }),
+});
+
+const revokeKey = defineCommand({
+  name: 'revoke',
+  summary: 'revoke a key',
+  description: 'Revokes a key for good. Repeating it does no harm.',
+  argument: required('<key-id>', 'as `sluice keys list` shows it'),
+  json: true,
+  examples: ['sluice keys revoke 0tzwkpc87gq5'],
+  inEnvironment: async ({ system, environmentId, argument: keyId, terminal, json }) => {
+    await revokeApiKey(system.db, environmentId, keyId);
+    if (json) terminal.json({ key_id: keyId, status: 'revoked' });
+    else terminal.print(`Key ${keyId} is revoked.`);
+  },
+});
+
+const rotateKey = defineCommand({
+  name: 'rotate',
+  summary: 'replace a key by a new one',
+  description:
+    'Creates a second key with the label and scopes of the first. Both work until the old one expires or is revoked.',
+  argument: required('<key-id>', 'the old one, as `sluice keys list` shows it'),
+  options: {
+    oldExpires: parsed(
+      '--old-expires <when>',
+      'end of the old key: from now, such as 7d, or a date',
+      parseExpiry,
+    ),
+    expires: parsed('--expires <when>', 'end of the new key; default: never', parseExpiry),
+  },
+  json: true,
+  examples: ['sluice keys rotate 0tzwkpc87gq5 --old-expires 7d'],
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument: keyId, flags, terminal } = call;
+    const dates = { oldExpiresAt: flags.oldExpires ?? null, expiresAt: flags.expires ?? null };
+    printIssued(call, await rotateApiKey(system.db, environmentId, keyId, dates));
+    if (flags.oldExpires === undefined)
+      terminal.inform(`The old key still works: sluice keys revoke ${keyId}`);
+  },
+});
+
+/** Prints the key itself alone on standard output, so that `$(…)` can take it. */
+function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
+  if (json) {
+    terminal.json({ ...renderKey(issued), key: issued.key });
+    return;
+  }
+  terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
+  terminal.print(issued.key);
+}
+
+export const keys = defineCommand({
+  name: 'keys',
+  summary: 'API keys: create, list, revoke, rotate',
+  description: 'Keys open an environment. Only a digest is kept: a key is shown once, when it is created.',
+  examples: ['sluice keys create --label "nightly import" --scopes import,read', 'sluice keys list'],
+  commands: [createKey, listKeys, revokeKey, rotateKey],
+});
+
+const answerMs = 3_000;
+
+const link = defineCommand({
+  name: 'link',
+  summary: 'print a link that signs in once',
+  description: 'Prints a link to the console that signs in once, within 15 minutes, with all rights.',
+  environment: 'environment that the console shows first',
+  json: true,
+  examples: ['sluice console link'],
+  inEnvironment: async ({ system, environmentId, baseUrl, database, settings, terminal, json }) => {
+    if (database.embedded !== null)
+      throw new CommandFailed(
+        `Nothing runs on ${settings.config.dataDir}. Run \`sluice start\` there first.`,
+      );
+    const url = `${baseUrl}${consolePath}#link=${await createSignInLink(system.db, environmentId)}`;
+    if (json) terminal.json({ url });
+    else terminal.print(url);
+    const answers = await fetch(`${baseUrl}/health/live`, { signal: AbortSignal.timeout(answerMs) }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (answers) return;
+    terminal.inform(`warning: no sluice answers at ${baseUrl} now. Is it started, and is PUBLIC_URL right?`);
+  },
+});
+
+const sessions = defineCommand({
+  name: 'sessions',
+  summary: 'who is signed in',
+  description: 'Lists the sessions of the console that are open in an environment, newest first.',
+  json: true,
+  examples: ['sluice console sessions', 'sluice console sessions --env staging --json'],
+  inEnvironment: async (call) =>
+    printList(call, await listSessions(call.system.db, call.environmentId), {
+      render: (session) => ({
+        session_id: session.sessionId,
+        holder: session.holder,
+        key_id: session.keyId,
+        client: session.client,
+        created_at: session.createdAt.toISOString(),
+        expires_at: session.expiresAt.toISOString(),
+      }),
+      columns: {
+        session: ({ sessionId }) => sessionId,
+        with: ({ keyId, holder }) => keyId ?? holder,
+        client: ({ client }) => printable(client, 40),
+        begun: ({ createdAt }) => createdAt,
+        ends: ({ expiresAt }) => expiresAt,
+      },
+      none: `Nobody is signed in to ${call.env}.`,
+    }),
+});
+
+const end = defineCommand({
+  name: 'end',
+  summary: 'end a session',
+  description: 'Ends a session of the console: its browser has to sign in again.',
+  argument: required('<session>', 'as `sluice console sessions` shows it'),
+  json: true,
+  examples: ['sluice console end q3Zt0bV1kXyA'],
+  inEnvironment: async ({ system, environmentId, argument: sessionId, terminal, json }) => {
+    await endSession(system.db, environmentId, sessionId);
+    if (json) terminal.json({ session_id: sessionId, status: 'ended' });
+    else terminal.print(`Session ${sessionId} has ended.`);
+  },
+});
+
+export const consoleCommand = defineCommand({
+  name: 'console',
+  summary: 'the page in a browser: sign-in links, sessions',
+  description: `The console is served at ${consolePath} by \`sluice start\` and \`sluice serve\`. A browser signs in with a key, or by a link.`,
+  examples: ['sluice console link', 'sluice console sessions'],
+  commands: [link, sessions, end],
+});

@@ -1,0 +1,341 @@
+/** `sluice jobs rejects` and `mend`: the refused records of a load, and their corrections. */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MAX_PAGE_SIZE } from '../domain/limits.ts';
+import type { Load } from '../domain/load.ts';
+import type { Reject } from '../domain/reject.ts';
+import { readCauseId, writeCauseId } from '../domain/reject.ts';
+import { formatCount, plural } from '../domain/wording.ts';
+import { receivingStore } from '../load/accept-load.ts';
+import { acceptAmendment, amendmentOptions, requireParent } from '../load/amend/accept-amendment.ts';
+import { type ListedCause, listCauses } from '../load/causes/list-causes.ts';
+import { mendedRejects } from '../load/causes/mended-rejects.ts';
+import type { Proposal } from '../load/causes/proposals.ts';
+import { renderCauses } from '../load/causes/render-causes.ts';
+import { receiveLocal } from '../load/receive/receive.ts';
+import { exportRejects, listRejects, type RejectsFormat } from '../load/rejects.ts';
+import { renderLoadListItem, renderReject } from '../load/render-load.ts';
+import type { Parent } from '../postgres/stores/amendments.ts';
+import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
+import { readRejectsSource } from '../postgres/stores/rejects.ts';
+import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
+import { exitCodes, UsageError } from './errors.ts';
+import { createProgress, followLoad } from './follow.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
+import { withWorkers } from './workers.ts';
+
+type Context = Pick<EnvironmentSession, 'system' | 'environmentId'>;
+
+export const rejects = defineCommand({
+  name: 'rejects',
+  summary: 'the refused records of a load',
+  description:
+    'Prints the refused records with their reasons: as csv or ndjson in the shape of their file, to be corrected and given\n' +
+    'to `sluice jobs mend`, or as json with the place of each and long records cut. With --by-cause: the causes, how many\n' +
+    'records each has, and what would correct them.',
+  argument: jobIdArgument,
+  options: {
+    format: choice('--format <format>', 'default: that of the file', ['csv', 'ndjson', 'json']),
+    byCause: flag('--by-cause', 'causes instead of records, the most frequent first'),
+    cause: parsed('--cause <id>', 'only the records of this cause, from --by-cause', parseCause),
+  },
+  json: 'the same as --format json',
+  examples: [
+    'sluice jobs rejects 0195… > mend-me.csv',
+    'sluice jobs rejects 0195… --by-cause',
+    'sluice jobs rejects 0195… --format json | jq .[].message',
+  ],
+  inEnvironment: async (call) => {
+    const { argument: jobId, flags, terminal, json, system, environmentId } = call;
+    await requireLoad(system, environmentId, jobId);
+    const asked = json ? 'json' : flags.format;
+    if (flags.byCause) return printCauses(call, jobId, terminal, asked === 'json');
+    const { cause = null } = flags;
+    const format = asked ?? (await formatOfRejects(call, jobId));
+    const bytes =
+      format === 'json'
+        ? rejectsAsJson(call, jobId, cause)
+        : exportRejects(system, environmentId, jobId, format, cause);
+    for await (const piece of bytes) {
+      if (terminal.closed) return;
+      await terminal.write(piece);
+    }
+  },
+});
+
+function parseCause(text: string): number {
+  const cause = readCauseId(text);
+  if (cause === null) throw new UsageError('--cause takes the id of a cause, as --by-cause prints it.');
+  return cause;
+}
+
+/** Returns the format of the file that the rejects came from. */
+async function formatOfRejects({ system, environmentId }: Context, jobId: string): Promise<RejectsFormat> {
+  const source = await readRejectsSource(system.db, environmentId, jobId);
+  return source !== null && source.header === null ? 'ndjson' : 'csv';
+}
+
+/** Yields one array, a page of it at a time. */
+async function* rejectsAsJson(
+  { system, environmentId }: Context,
+  jobId: string,
+  cause: number | null,
+): AsyncGenerator<string> {
+  let before = '[';
+  for (let after: number | null = 0; after !== null; ) {
+    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
+    for (const reject of page.rejects) {
+      yield `${before}\n${JSON.stringify(renderReject(reject))}`;
+      before = ',';
+    }
+    after = page.more ? (page.rejects.at(-1)?.row ?? null) : null;
+  }
+  yield before === '[' ? '[]\n' : '\n]\n';
+}
+
+/** Prints why records of a load were refused, counted by cause, and what would mend them. */
+async function printCauses(
+  { system, environmentId }: Context,
+  jobId: string,
+  terminal: Terminal,
+  json: boolean,
+): Promise<void> {
+  const found = await listCauses(system, environmentId, jobId);
+  if (json) return terminal.json(renderCauses(found));
+  const [example] = found.causes;
+  if (example === undefined) return terminal.inform('No record is refused.');
+  const rows = found.causes.flatMap((cause) => {
+    const [first = null, ...more] = cause.proposals;
+    return [{ cause, head: cause, proposal: first }, ...more.map((each) => ({ cause, proposal: each }))];
+  });
+  printTable(terminal, causeColumns, rows);
+  const others = found.total - found.causes.length;
+  const listed = found.causes.reduce((sum, { count }) => sum + count, 0);
+  if (others > 0)
+    terminal.inform(`${formatCount(found.records - listed)} more, of ${formatCount(others)} causes.`);
+  terminal.inform(`The records of one: sluice jobs rejects ${jobId} --cause ${writeCauseId(example.cause)}`);
+}
+
+/** A line for each proposal; the cause stands on the first. */
+interface CauseRow {
+  readonly cause: ListedCause;
+  readonly head?: ListedCause;
+  readonly proposal: Proposal | null;
+}
+
+const longestSample = 32;
+
+const causeColumns: Columns<CauseRow> = {
+  Cause: ({ head }) => (head === undefined ? '' : writeCauseId(head.cause)),
+  '>Records': ({ head }) => head?.count ?? '',
+  Reason: ({ head }) => `${head?.code ?? ''} ${printable(head?.column ?? '', longestSample)}`.trim(),
+  Shape: ({ head }) => head?.shape ?? '',
+  'For example': ({ head }) => {
+    const [sample] = head?.samples ?? [];
+    return printable(sample?.value ?? sample?.reject.raw.toString() ?? '', longestSample);
+  },
+  // The end of its id, which is long.
+  Proposal: ({ cause, proposal }) => proposal?.id.slice(writeCauseId(cause.cause).length + 1) ?? null,
+  'which is': ({ proposal }) => {
+    if (proposal === null) return '';
+    const { sentence, tried, accepted, isAmbiguous } = proposal;
+    const some = accepted === tried ? '' : ` (mends ${accepted} of ${tried} tried)`;
+    return `${sentence}${some}${isAmbiguous ? '; other readings fit as well' : ''}`;
+  },
+};
+
+/** The refused records of a load, and where they were written to. */
+export interface RejectsReport {
+  readonly count: number;
+  readonly byCode: Readonly<Record<string, number>>;
+  readonly first: readonly Reject[];
+  /** The file that they were written to, to be mended; null if that did not work. */
+  readonly path: string | null;
+  /** Says why it did not work. */
+  readonly problem: string | null;
+}
+
+const shown = 5;
+const mostFiles = 1_000;
+
+/**
+ * Writes all rejects to `<file>.rejects.<format>`, or `<file>.rejects-2.<format>` and so on: a file that is there may be half
+ * mended already. Those of a dry run are there to be looked at: `<file>.rejects.dry-run.<format>` replaces the one before.
+ * Returns null if there are none.
+ */
+export async function reportRejects(
+  context: Context,
+  load: Load,
+  folder: string,
+): Promise<RejectsReport | null> {
+  const { system, environmentId } = context;
+  const { jobId } = load;
+  const { rejects, total } = await listRejects(system, environmentId, jobId, { limit: shown, after: 0 });
+  if (rejects.length === 0) return null;
+  const report = { count: total, byCode: await countRejects(system, environmentId, jobId), first: rejects };
+  try {
+    const format = await formatOfRejects(context, jobId);
+    const name = load.filename.replace(/\.gz$/i, '').replace(/\.[a-z]+$/i, '');
+    const stem = join(folder, `${name}.rejects`);
+    const dryPath = `${stem}.dry-run.${format}`;
+    const { path, file } = load.dryRun
+      ? { path: dryPath, file: await open(dryPath, 'w') }
+      : await openNew(stem, format);
+    await writeRejects(context, jobId, format, file);
+    return { ...report, path, problem: null };
+  } catch (error) {
+    // The load is done, and the rejects are in the database: a folder that cannot be written changes neither.
+    return { ...report, path: null, problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Writes the rejects into a file, and closes it. */
+async function writeRejects(
+  { system, environmentId }: Context,
+  jobId: string,
+  format: RejectsFormat,
+  file: FileHandle,
+): Promise<void> {
+  try {
+    for await (const bytes of exportRejects(system, environmentId, jobId, format))
+      await file.appendFile(bytes);
+  } finally {
+    await file.close();
+  }
+}
+
+async function openNew(stem: string, extension: string): Promise<{ path: string; file: FileHandle }> {
+  for (let number = 1; ; number++) {
+    const path = `${stem}${number === 1 ? '' : `-${number}`}.${extension}`;
+    try {
+      return { path, file: await open(path, 'wx') };
+    } catch (error) {
+      const taken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+      if (!taken || number >= mostFiles) throw error;
+    }
+  }
+}
+
+export const mend = defineCommand({
+  name: 'mend',
+  summary: 'correct refused records of a load',
+  description:
+    'Takes corrected records: from a file of `sluice jobs rejects` (--file), from an editor (--edit), or by a proposal of\n' +
+    '--by-cause (--apply). They keep their place in the file: later records win.',
+  argument: jobIdArgument,
+  options: {
+    file: text('--file <path>', 'the corrected file, or - for standard input'),
+    edit: flag('--edit', 'open the refused records in $VISUAL or $EDITOR, and send what was changed'),
+    apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
+    wins: flag('--wins', 'corrected records override everything loaded since'),
+  },
+  environment: true,
+  json: 'print the record of the job that mends as JSON',
+  examples: [
+    'sluice jobs mend 0195… --edit',
+    'sluice jobs mend 0195… --file mended.csv',
+    'sluice jobs mend 0195… --apply 0-trim',
+  ],
+  run: async (invocation) => {
+    const { argument: jobId, flags, terminal, json, cli } = invocation;
+    const { file, apply, edit, wins } = flags;
+    if ([file !== undefined, apply !== undefined, edit].filter(Boolean).length !== 1)
+      throw new UsageError('Give one of --file, --edit and --apply.');
+    const stop = listenForStop();
+    const { signal } = stop;
+    await withEnvironment(invocation, async (session) => {
+      const { system, environmentId, baseUrl } = session;
+      const parent = await requireParent(system, environmentId, jobId);
+      const send = (bytes: AsyncIterable<Uint8Array>) => accept(session, parent, bytes, wins, signal);
+      const amendment = await (edit
+        ? sendEdited(session, jobId, cli.processEnv, send)
+        : send(
+            apply === undefined
+              ? openInput(file)
+              : mendedRejects(system, environmentId, jobId, apply, new AbortController().signal),
+          ));
+      if (amendment === null) return terminal.inform('Nothing was changed, so nothing is sent.');
+      const progress = createProgress(terminal, amendment, json);
+      await withWorkers(session, { entry: cli.entry, stop }, async () => {
+        const load = await followLoad(system, { environmentId, jobId: amendment, signal }, progress);
+        process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;
+        const { tally } = await requireLoad(system, environmentId, jobId);
+        if (json) return terminal.json(renderLoadListItem(load, baseUrl));
+        const verb = (count: number): string => (count === 1 ? 'is' : 'are');
+        const left =
+          tally.rejected === 0 ? 'nothing is' : `${formatCount(tally.rejected)} ${verb(tally.rejected)}`;
+        terminal.print(
+          `${plural(tally.amended, 'refused record')} ${verb(tally.amended)} mended, ${left} left.`,
+        );
+      });
+    });
+  },
+});
+
+function openInput(file: string | undefined): AsyncIterable<Uint8Array> {
+  return file === '-' || file === undefined ? process.stdin : createReadStream(file);
+}
+
+/** Accepts a mended file, and returns its job. */
+async function accept(
+  { system, environmentId }: Context,
+  parent: Parent,
+  bytes: AsyncIterable<Uint8Array>,
+  wins: boolean,
+  signal: AbortSignal,
+): Promise<string> {
+  const options = amendmentOptions(parent);
+  const hints = { source: options.source, map: options.map };
+  const received = await receiveLocal(bytes, receivingStore(system), hints, system.config, signal);
+  const filename = `mended ${parent.filename}`;
+  const request = { environmentId, parent, filename, received, options, wins, idempotencyKey: null };
+  return (await acceptAmendment(system, request)).jobId;
+}
+
+/**
+ * Opens the refused records in an editor, in a file that nobody else can read and that is removed, and sends what was changed.
+ * Returns null if nothing was.
+ */
+async function sendEdited(
+  context: Context,
+  jobId: string,
+  processEnv: Readonly<Record<string, string | undefined>>,
+  send: (bytes: AsyncIterable<Uint8Array>) => Promise<string>,
+): Promise<string | null> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-mend-'));
+  try {
+    const format = await formatOfRejects(context, jobId);
+    const path = join(folder, `rejects.${format}`);
+    await writeRejects(context, jobId, format, await open(path, 'wx', 0o600));
+    const before = await digestOf(path);
+    await runEditor(processEnv['VISUAL'] || processEnv['EDITOR'] || 'vi', path);
+    return (await digestOf(path)) === before ? null : await send(createReadStream(path));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const bytes of createReadStream(path)) hash.update(bytes as Buffer);
+  return hash.digest('hex');
+}
+
+/** Runs the editor in a shell, since it may be a command with options. */
+function runEditor(editor: string, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('sh', ['-c', `${editor} "$0"`, path], { stdio: 'inherit' });
+    child.once('error', reject);
+    child.once('exit', (code) =>
+      code === 0
+        ? resolve()
+        : reject(new UsageError(`The editor (${editor}) ended with ${code}; nothing is sent.`)),
+    );
+  });
+}
