@@ -15,10 +15,10 @@ const windowMs = 60_000;
 /** Logins that may fail in a window from one address, and from all of them. */
 const mostOfAddress = 10;
 const mostOfAll = 100;
-/** How long an address is trusted that has logged in; the oldest of more than so many is forgotten. */
+/** The time for which an address is trusted after a login; beyond a number of addresses the oldest is forgotten. */
 const trustMs = 24 * 3_600_000;
 const maxTrusted = 1_000;
-/** Of an IPv6 address what a provider gives one customer, who can use any address in it. */
+/** The parts of an IPv6 address that a provider gives to one customer, who can use any address in it. */
 const networkParts = 4;
 
 interface Window {

@@ -28,7 +28,7 @@ export interface SignIn {
   readonly key: string;
   /** For ADMIN_KEY: the environment to look at; by default the first one. */
   readonly environment?: string | undefined;
-  /** As the browser calls itself. */
+  /** The browser's name for itself. */
   readonly client: string;
 }
 
@@ -41,7 +41,7 @@ export interface SignedIn {
 /** Stands for ADMIN_KEY, and for a link of the command line, where others have the id of their key. */
 const adminKeyId = 'ADMIN_KEY';
 
-/** Null: the key is not a good one. Throws `InputError` `not_found`: ADMIN_KEY with an environment that there is not. */
+/** Returns null if the key is not valid. Throws `InputError` `not_found` for ADMIN_KEY with a missing environment. */
 export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn): Promise<SignedIn | null> {
   const { key, environment = defaultEnvironmentName } = wish;
   if (config.adminKey !== null && matchesDigest(key, digestKey(config.adminKey))) {
@@ -58,7 +58,7 @@ export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn)
     : open(db, { environmentId, holder: 'key', keyId }, wish.client);
 }
 
-/** Null: the link was used, or has expired. */
+/** Returns null if the link was used or has expired. */
 export async function signInByLink(db: Database, token: string, client: string): Promise<SignedIn | null> {
   const environmentId = await takeLink(db, token);
   return environmentId === null ? null : open(db, { environmentId, holder: 'link' }, client);

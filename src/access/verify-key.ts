@@ -20,7 +20,7 @@ export interface Caller {
   readonly scopes: readonly Scope[];
   /** `staticKeyId` for the key of the configuration. */
   readonly keyId: string;
-  /** Of a caller who is signed in to the console. */
+  /** The session of a caller who is signed in to the console. */
   readonly session?: CallerSession;
 }
 
@@ -55,7 +55,7 @@ const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
 function keyIn(given: string): string | null {
   const [, scheme = '', text = null] = header.exec(given) ?? [];
   if (text === null || scheme.toLowerCase() !== 'basic') return text;
-  // As the user name, which SDKs that know nothing else send; the password is ignored.
+  // SDKs without bearer tokens send the key as the user name; the password is ignored.
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
@@ -117,7 +117,7 @@ interface Lookup {
 }
 
 export interface KeyCacheOptions {
-  /** How long after a look-up was begun its answer is believed. */
+  /** The time for which an answer is believed, from the start of its look-up. */
   readonly ttlMs?: number;
   readonly maxKeys?: number;
   /** A clock that nobody sets. */
@@ -170,7 +170,7 @@ export class KeyCache {
   find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const underWay = this.#underWay.get(header);
-    // One that hangs may have seen what is long past.
+    // An old look-up that hangs may have seen what is long past.
     if (underWay !== undefined && now < underWay.startedAt + this.#ttlMs) return underWay.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#underWay.set(header, lookup);

@@ -8,10 +8,9 @@ import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { packageRoot } from '../package-root.ts';
 
-/** The place where the console is. */
 export const consolePath = '/console';
 
-/** What the build says of itself (`tools/bundle-console.ts`). */
+/** The manifest of the build (`tools/bundle-console.ts`). */
 export interface ConsoleManifest {
   /** The script of the page. */
   readonly script: string;
@@ -19,7 +18,7 @@ export interface ConsoleManifest {
   readonly theme: string;
   readonly style: string;
   readonly icon: string;
-  /** What the script imports first of all. */
+  /** The first imports of the script. */
   readonly preload: readonly string[];
   readonly files: readonly string[];
 }

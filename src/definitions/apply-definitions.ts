@@ -85,7 +85,7 @@ async function write<K extends Kind>(
   }
 }
 
-/** What makes the stored items those that are wanted. */
+/** The changes that lead from the stored items to the wanted ones. */
 export interface Changes<Item> {
   readonly added: readonly Item[];
   readonly changed: readonly ChangedItem<Item>[];

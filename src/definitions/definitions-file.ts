@@ -201,7 +201,7 @@ export function writeDefinitionsFile(items: Definitions, format: FileFormat): st
   return stringify(content, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });
 }
 
-/** What a condition is about comes first. */
+/** Members that come first in a condition. */
 const leading = ['all', 'any', 'not', 'property', 'company_property', 'event'];
 
 /** jsonb keeps no order of names, so that one has to be given back. */

@@ -3,7 +3,7 @@ import type { LoadContext } from '../load/context.ts';
 import type { Database } from '../postgres/database.ts';
 import type { DeletionStep } from '../postgres/stores/deletions.ts';
 
-/** What deletions work with: a part of what loads do, since both stand in one lane. */
+/** The context of deletions: a part of that of loads, since both share a lane. */
 export type DeletionContext = LoadContext;
 
 /** An attempt under way: nothing of it is committed once the task is lost. */

@@ -162,7 +162,7 @@ async function erase(
   if (by === null) await forgetArchive(db, folder);
 }
 
-/** What stands around a value in CSV and JSON. */
+/** The characters around a value in CSV and JSON. */
 const delimiters = /[,;|\t\r\n"{}[\]:]/;
 const delimiterBytes: ReadonlySet<number> = new Set(Buffer.from(',;|\t\r\n"{}[]:'));
 const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
@@ -246,7 +246,7 @@ function mayBegin(text: Buffer, at: number): boolean {
   return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
 }
 
-/** As bulk data makes an id of a number; a text that is none stays as it is. */
+/** Writes a number as bulk data makes an id of it; any other text stays. */
 function asNumber(token: string): string {
   return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
 }

@@ -118,7 +118,6 @@ const findProblems = {
   companies: compileSchema(deletionBodies.companies),
 } as const satisfies Record<Entity, unknown>;
 
-/** What a deletion is asked for. */
 interface DeletionRequest {
   /** Each once, in the order in which they came. */
   readonly ids: readonly string[];

@@ -56,7 +56,7 @@ export async function runDeletion(
   const archived = await eraseArchived(attempt);
   await deleteProfiles(attempt);
   if (work.entity === 'companies') await clearReferences(attempt);
-  // What was archived meanwhile.
+  // Events may have been archived meanwhile.
   await eraseArchived(attempt, archived);
   await removeReplaced(context);
   await deleteMatchingRejects(attempt);

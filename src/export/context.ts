@@ -3,16 +3,16 @@ import type { FileFolder, FileStore } from '../files/file-store.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
-/** What writes the files; the tests have others, that stop where they are told to. */
+/** Writes the files; tests use writers that stop where they are told to. */
 export type ExportWriter = typeof writeExport;
 
 /** Everything the way out works with. Passed, never imported: two systems can live in one process. */
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly files: FileStore;
-  /** What links begin with where no request says it, without a slash at the end. */
+  /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;
-  /** How long one attempt at an export may take. */
+  /** The longest time of one attempt, in milliseconds. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
 }

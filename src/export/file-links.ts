@@ -101,7 +101,6 @@ export interface StaticKey {
   readonly apiKey?: string | null;
 }
 
-/** What a link says. */
 export interface LinkParts extends StaticKey {
   readonly environmentId: number;
   readonly jobId: string;
@@ -205,7 +204,7 @@ const types: Readonly<Record<string, string>> = {
   json: 'application/json',
 };
 
-/** Of a file of an export, by its name. */
+/** Returns the media type of an export's file by its name. */
 export function contentType(filename: string): string {
   return types[filename.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
 }

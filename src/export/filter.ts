@@ -11,10 +11,10 @@ export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
 export interface Filter {
   readonly environmentId: number;
   readonly request: ExportRequest;
-  /** Null: no segment is asked for. */
+  /** The segment that is asked for, or null. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
-  /** What events are read from, with the columns of `sluice.events`, which it is by default. */
+  /** The source of events, with the columns of `sluice.events`, its default. */
   readonly events?: RawBuilder<unknown>;
 }
 
@@ -33,7 +33,7 @@ export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> 
   ]);
 }
 
-/** What the request says of users themselves, segments to leave out aside. */
+/** Returns the request's conditions on users themselves, without segments to leave out. */
 function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBool>[] {
   return [
     ...anyOf(`${alias}.user_id`, request.userIds),
@@ -115,7 +115,7 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
   ]);
 }
 
-/** Of one of the kinds, or of one of the names. */
+/** Returns the condition for events of one of the kinds or names. */
 function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Condition[] {
   const either = [...anyOf(`${alias}.event_type`, eventKinds), ...anyOf(`${alias}.event_name`, eventNames)];
   return either.length === 0 ? [] : [eb.or(either)];
@@ -188,7 +188,7 @@ export function withoutProperties(metadata: RawBuilder<unknown>, { names, patter
   )`;
 }
 
-/** What one kind of exclusion names: texts as they stand, and patterns in which `*` stands for any text. */
+/** Values to leave out: plain texts, and patterns in which `*` stands for any text. */
 interface LeftOut {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
@@ -224,7 +224,7 @@ export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
 
 export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
 
-/** One row per value. `cast`: the planner is to look at the values, to know how many rows will match. */
+/** Returns a row for each value. With `cast`, the planner looks at the values to estimate the matching rows. */
 const rowsOf = (values: readonly string[]): RawBuilder<string> =>
   sql`unnest(cast(${arrayText(values)} as text[]))`;
 

@@ -34,7 +34,7 @@ export function renderCreated(found: Export, { name, appToken }: Environment, ba
   };
 }
 
-/** As the list of exports has it. */
+/** Renders an export for the list of exports. */
 export function renderExportItem(found: Export, { appToken }: Environment, baseUrl: string) {
   return {
     app_token: appToken,
@@ -72,7 +72,7 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
-/** As the list of all background jobs has it. */
+/** Renders an export for the list of all background jobs. */
 export function renderExportRecord(found: Export, baseUrl: string) {
   const { jobId, status, requestedAt, endedAt, format } = found;
   return {

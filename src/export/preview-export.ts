@@ -27,13 +27,13 @@ import { requireValid } from './request-export.ts';
 import { estimateRows, setParameters } from './write/copy-out.ts';
 import { type FilePlan, planFiles, type Reading } from './write/plan.ts';
 
-/** What an export would write of one kind of rows. */
+/** A file that an export would write. */
 export interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;
   /** False: an estimate of the planner, because counting takes too long, or of what archives hold. */
   readonly isExact: boolean;
-  /** As stored, by the length of the first rows. */
+  /** The size as stored, estimated from the first rows. */
   readonly bytes: number;
   /** The line of a CSV that names its columns; null: there is none. */
   readonly header: string | null;

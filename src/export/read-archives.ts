@@ -171,7 +171,7 @@ function compareEvents(a: ArchivedEvent, b: ArchivedEvent): number {
   return a.micros - b.micros || compareIds(a.event_id, b.event_id) || compareIds(a.user_id, b.user_id);
 }
 
-/** As PostgreSQL compares them: byte by byte. */
+/** Compares ids as PostgreSQL does: byte by byte. */
 function compareIds(a: string, b: string): number {
   return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -154,7 +154,7 @@ const findProblems = compileSchema(exportRequest);
 export interface ReadRequest {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  /** As they were given: the names among them are to be looked up. */
+  /** The types as given; names among them are to be looked up. */
   readonly eventTypes: readonly string[];
   readonly warnings: readonly ExportWarning[];
   /** Nobody is to use the request unless there are none. */

@@ -13,13 +13,12 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
 
-/** What the body does not say. */
 export interface ExportExtras {
-  /** Of the HTTP request that it came by; by default none. */
+  /** The id of the HTTP request, if it came by one. */
   readonly requestId?: string;
   /** Who or what asked for it; by default that is not known. */
   readonly origin?: Origin;
-  /** Null: as the configuration says. */
+  /** The retention; null for that of the configuration. */
   readonly retentionDays?: number | null;
   /** Written in the transaction of the export, so that both are there or neither. */
   readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
@@ -87,7 +86,7 @@ export async function requireValid(db: Database, environmentId: number, read: Re
   if (first !== undefined) throw new InputError(first, ...more);
 }
 
-/** What the request names and the environment does not have. */
+/** Looks up the names in the request. @throws InputError for those that the environment does not have. */
 async function lookUpNames(
   db: Database,
   environmentId: number,

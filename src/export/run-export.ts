@@ -123,7 +123,7 @@ function tookTooLong(timeoutMs: number): FinalFailure {
   );
 }
 
-/** What a worker that died or is paused has left; one that is merely late removes its own files when it finds out. */
+/** Removes the files of workers that died or are paused; one that is merely late removes its own. */
 async function removeEarlierAttempts(context: ExportContext, jobId: string, attempt: number): Promise<void> {
   for (let earlier = 1; earlier < attempt; earlier++) await removeAttempt(context, jobId, earlier);
 }

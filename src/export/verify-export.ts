@@ -12,7 +12,7 @@ import { ContentHash, ndjsonText, type RowBlock, type RowText, rowBlocks } from 
 
 /** Something that is not as the manifest says. */
 export interface Difference {
-  /** Null: the difference is one of a dataset as a whole. */
+  /** The file, or null if a dataset differs as a whole. */
   readonly filename: string | null;
   /** In words. */
   readonly problem: string;
@@ -147,7 +147,7 @@ interface ListedDataset {
 export interface ListedExport {
   readonly files: readonly ListedFile[];
   readonly datasets: readonly ListedDataset[];
-  /** What is defined, in the export of everything. */
+  /** The definitions in an export of everything. */
   readonly setup: readonly SetupFile[];
 }
 

@@ -8,7 +8,7 @@ export interface Disk {
   readonly folder: string;
   /** Tells one disk from another. */
   readonly device: number;
-  /** What this user may still write. */
+  /** The space left to this user. */
   readonly freeBytes: number;
   readonly allBytes: number;
 }

@@ -35,7 +35,7 @@ export interface FileStore {
 }
 
 export interface PresignedLink {
-  /** What the file is to be called by whoever saves it; of our making. */
+  /** The name for saving the file; of our making. */
   readonly filename: string;
   readonly contentType: string;
   /** At most MAX_PRESIGNED_SECONDS ahead. */
@@ -43,7 +43,7 @@ export interface PresignedLink {
 }
 
 export interface FileWriter {
-  /** What the file is called once it is committed. */
+  /** The name of the file once it is committed. */
   readonly ref: FileRef;
   /** Resolves when more may be written. The buffer is not kept. */
   write(bytes: Uint8Array): Promise<void>;

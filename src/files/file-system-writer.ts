@@ -4,7 +4,7 @@ import { type KeepAlive, keepAlive } from '../poller.ts';
 import { ioError } from './disk.ts';
 import type { FileRef, FileWriter } from './file-store.ts';
 
-/** The place where a new file is written, and where it goes once complete. */
+/** A new file's temporary and final place. */
 export interface NewFile {
   readonly ref: FileRef;
   readonly temporaryPath: string;

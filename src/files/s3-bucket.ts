@@ -42,7 +42,7 @@ export interface BegunUpload {
   readonly begunAt: Date;
 }
 
-/** What servers say that have no list of uploads. */
+/** The answers of servers without a list of uploads. */
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
@@ -103,7 +103,7 @@ export class S3Bucket {
     await this.#try('completing a file', this.#client.send(new CompleteMultipartUploadCommand(input)));
   }
 
-  /** One that is not there is no error. */
+  /** Aborts an upload; a missing one is no error. */
   async abortUpload(key: string, uploadId: string): Promise<void> {
     const input = { ...this.#at(key), UploadId: uploadId };
     try {
@@ -126,7 +126,7 @@ export class S3Bucket {
     }
   }
 
-  /** Null: there is no such object. */
+  /** Returns null if there is no such object. */
   async size(key: string): Promise<number | null> {
     try {
       const found = this.#client.send(new HeadObjectCommand(this.#at(key)));
@@ -137,7 +137,7 @@ export class S3Bucket {
     }
   }
 
-  /** One that is not there is no error to S3. */
+  /** Removes an object; S3 does not report a missing one. */
   async remove(key: string): Promise<void> {
     await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
   }

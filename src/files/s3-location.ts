@@ -1,16 +1,15 @@
 import { Fault, TransientError } from '../domain/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
-/** The place where files are on S3, and how it is reached. */
 export interface S3Location {
   /** STORAGE_URL as given; holds no secret. */
   readonly url: string;
   readonly bucket: string;
   /** Before every key, without slashes at its ends; empty: none. */
   readonly prefix: string;
-  /** Null: Amazon's own, of the region. */
+  /** The endpoint; null for Amazon's, by region. */
   readonly endpoint: string | null;
-  /** Null: as the SDK finds it (AWS_REGION, profile). */
+  /** The region; null for the SDK's choice (AWS_REGION, profile). */
   readonly region: string | null;
   /** The bucket stands in the path, not in the host name. */
   readonly pathStyle: boolean;

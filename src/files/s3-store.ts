@@ -92,7 +92,7 @@ async function abortUploads(bucket: S3Bucket, prefix: string, before: number): P
   return aborted;
 }
 
-/** One request each, not DeleteObjects for a thousand: some servers lack that, or want checksums that others refuse. */
+/** Sends a request for each, since some servers lack DeleteObjects or want checksums that others refuse. */
 async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   let batch: T[] = [];
   for await (const item of items) {

@@ -141,7 +141,7 @@ class PartBuffer {
     return this.#length === this.#limit;
   }
 
-  /** What is in it; good until the next `clear`. */
+  /** The contents; valid until the next `clear`. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }

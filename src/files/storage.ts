@@ -5,7 +5,6 @@ import { createFileSystemStore } from './file-system.ts';
 import type { S3Credentials, S3Location } from './s3-location.ts';
 import { createS3Store } from './s3-store.ts';
 
-/** The place where files are kept. */
 export type Storage = StorageFolder | ({ readonly kind: 's3' } & S3Location);
 
 interface StorageFolder {

@@ -19,7 +19,7 @@ export interface ParquetPage {
   /** The number of rows that begin in it. */
   readonly rows: number;
   readonly heldBytes: number;
-  /** Is null where the level is always the same. */
+  /** The levels; null if all are the same. */
   readonly repetition: Runs | null;
   readonly definition: Runs | null;
   readonly next: NextValue;

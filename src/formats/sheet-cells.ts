@@ -30,7 +30,7 @@ interface Cell {
   readonly type: string;
   readonly style: number;
   hasFormula: boolean;
-  /** Is null if there is none: the cell is empty. */
+  /** The value; null if the cell is empty. */
   value: string | null;
 }
 

@@ -2,7 +2,7 @@ import { MAX_LIVE_PAST_BYTES, MAX_LIVE_PAST_EVENTS, MAX_LIVE_UNREAD_BYTES } from
 import type { Topic } from './topic.ts';
 import type { View } from './views.ts';
 
-/** The place where a stream goes. */
+/** The receiver of a stream. */
 export interface Sink {
   write(bytes: Buffer): void;
   /** Bytes that were written and not taken. */
@@ -10,7 +10,7 @@ export interface Sink {
   end(): void;
 }
 
-/** What is sent. An id says that all before it has been sent too: whoever comes back names the last one that it got. */
+/** A message. Its id tells that all before it has been sent; whoever comes back names the last id received. */
 export class Message {
   readonly bytes: Buffer;
   readonly #plain: string;
@@ -28,10 +28,9 @@ export class Message {
   }
 }
 
-/** One who watches. */
 export class Viewer {
   readonly environmentId: number;
-  /** Of the key or session that opened the stream. */
+  /** The key or session that opened the stream. */
   readonly keyId: string;
   readonly sink: Sink;
   /** Messages that were left out because it did not read the ones before. */
@@ -80,11 +79,11 @@ export class Channel {
   readonly newcomers = new Set<Viewer>();
   /** When the last viewer left; null while there is one. */
   leftAt: number | null = null;
-  /** What the view knows is what the ledger said at the last look. */
+  /** True if the view knows the ledger's state at the last look. */
   isCurrent: boolean;
   readonly #past: PastEvent[] = [];
   #pastBytes = 0;
-  /** Of events up to this one some are no longer kept. */
+  /** The last event that is no longer kept. */
   #forgotten: number;
 
   constructor(environmentId: number, topic: Topic, view: View, sequence: number) {

@@ -26,14 +26,14 @@ import { RecordsView, type RecordTap } from './record-tap.ts';
 import { channelName, type Topic } from './topic.ts';
 import { createView } from './views.ts';
 
-/** As streams name the process that they come from. */
+/** The name of this process in streams. */
 const serverName = `${hostname()} ${process.pid}`;
 
 export interface LiveOptions {
   readonly pool: pg.Pool;
   readonly log: Logger;
   readonly records: RecordTap;
-  /** How often the ledger is looked at; default LIVE_TICK_MS. */
+  /** The pause between looks at the ledger; default LIVE_TICK_MS. */
   readonly tickMs?: number;
 }
 
@@ -51,7 +51,7 @@ export type EndReason = 'key' | 'stopping';
 export class Live {
   readonly #options: LiveOptions;
   readonly #tickMs: number;
-  /** Of this process: an event id of another means nothing here. */
+  /** The process, since event ids of another mean nothing here. */
   readonly #epoch = randomBytes(6).toString('hex');
   readonly #channels = new Map<string, Channel>();
   readonly #viewers = new Map<Viewer, readonly Channel[]>();
@@ -69,7 +69,7 @@ export class Live {
     this.#tickMs = options.tickMs ?? LIVE_TICK_MS;
   }
 
-  /** How many streams are open. */
+  /** The number of open streams. */
   get size(): number {
     return this.#viewers.size;
   }

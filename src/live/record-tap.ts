@@ -5,15 +5,15 @@ import type { View } from './views.ts';
 /** By which route a record came. */
 export type RecordRouteName = 'identify' | 'company' | 'track' | 'batch';
 
-/** What became of a record that came by itself or in a batch. */
+/** The outcome of a record that came by itself or in a batch. */
 export interface TakenRecord {
   readonly route: RecordRouteName;
-  /** Of the request that it came by. */
+  /** The id of the request. */
   readonly requestId: string;
   readonly keyId: string;
   /** From the head of the request to the commit, or to the refusal. */
   readonly ms: number;
-  /** As it was sent; of an item of a batch, the item. */
+  /** The body as sent, or the item of a batch. */
   readonly body: Buffer;
   /** Why it was not taken; null: it is committed. */
   readonly refusal: { readonly code: string; readonly message: string } | null;
@@ -83,7 +83,7 @@ export class RecordsView implements View {
     return null;
   }
 
-  /** What has come since it was asked last; null: nothing. */
+  /** Returns the records since the last call, or null. */
   takeNew(): object | null {
     if (!this.#isNew) return null;
     const records = [...this.#refusedOnes, ...this.#accepted].sort((a, b) => a.at - b.at).map(renderRecord);

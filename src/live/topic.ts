@@ -1,4 +1,4 @@
-/** What a stream can be about. */
+/** The topics of streams. */
 export type Topic =
   | { readonly kind: 'jobs' | 'pulse' | 'records' }
   | { readonly kind: 'job'; readonly jobId: string };

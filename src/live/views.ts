@@ -2,19 +2,19 @@ import { LIVE_RECENT_JOBS } from '../domain/limits.ts';
 import type { LiveAnswer, LiveChunk, LiveJob } from '../postgres/stores/live.ts';
 import type { Topic } from './topic.ts';
 
-/** What is known of a topic: takes in what the ledger says, and tells what of it is new. */
+/** A view of a topic: takes the ledger's state in, and tells what is new. */
 export interface View {
   /** Everything, as it is known; null: nothing was looked at yet. */
   snapshot(): object | null;
-  /** What has changed since the last look; null: nothing. */
+  /** Returns the changes since the last look, or null. */
   update(answer: LiveAnswer): object | null;
   /** Jobs to be looked at. */
   readonly jobs: readonly string[];
-  /** How far the chunks of these jobs are to be looked at. */
+  /** The chunks of these jobs to look at. */
   readonly chunks: 'none' | 'changed' | 'all';
 }
 
-/** Of a topic that the ledger knows of. */
+/** Creates the view of a topic in the ledger. */
 export function createView(environmentId: number, topic: Topic): View {
   if (topic.kind === 'job') return new JobView(environmentId, topic.jobId);
   return topic.kind === 'jobs' ? new JobsView(environmentId) : new PulseView(environmentId);
@@ -59,7 +59,7 @@ function newestFirst(a: LiveJob, b: LiveJob): number {
   return a.jobId < b.jobId ? 1 : -1;
 }
 
-/** One job with its chunks. Sends the job when it changes, and the chunks that have. */
+/** A job with its chunks. Sends the job when it changes, and the chunks that have. */
 class JobView implements View {
   readonly #environmentId: number;
   readonly #jobId: string;
@@ -123,7 +123,7 @@ class JobView implements View {
   }
 }
 
-/** What an environment is at: how many jobs wait and run, and those that run. */
+/** The environment's numbers of waiting and running jobs, and those that run. */
 class PulseView implements View {
   readonly #environmentId: number;
   #now: object | null = null;

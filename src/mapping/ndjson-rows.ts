@@ -16,7 +16,7 @@ import { WalkedRecords } from './walked-records.ts';
 export class NdjsonRows {
   readonly #rows: Rows;
   readonly #parsed: ParsedRecords;
-  /** Is null if the text of a record does not say what is read from it. */
+  /** The reader of walked records; null if their text does not say what is read from it. */
   readonly #walked: WalkedRecords | null;
   readonly #keys: NdjsonKeys;
   #utf8Reasons = new Utf8Reasons();

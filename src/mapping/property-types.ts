@@ -51,7 +51,7 @@ export class PropertyTypes {
 
 class Member {
   readonly name: string;
-  /** Is null while all its values were null. */
+  /** The type; null while all values were null. */
   type: DataType | null = null;
   /** Values that were found to be dates by a close look. */
   dates = 0;

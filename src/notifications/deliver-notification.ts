@@ -77,13 +77,13 @@ export interface SendContext extends TaskContext {
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
-/** What came of one attempt. `refused`: trying again would not help; `gone`: the receiver wants no more. */
+/** The result of an attempt. `refused`: retries would not help; `gone`: the receiver wants no more. */
 export interface Attempt extends AttemptReport {
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'gone';
   readonly retryAfterMs: number | null;
 }
 
-/** One attempt at the delivery of a task. */
+/** Tries the delivery of a task once. */
 export async function deliverNotification(
   context: SendContext,
   claim: TaskClaim,

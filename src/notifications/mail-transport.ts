@@ -50,7 +50,7 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
     async send({ to, subject, text, html, messageId: id }) {
       transport ??= connectTo(smtpUrl, from);
       try {
-        // As an object: nodemailer would search a string for several addresses.
+        // An object, since nodemailer would search a string for several addresses.
         await (await transport).sendMail({
           to: { name: '', address: to },
           subject,
@@ -62,7 +62,7 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
         throw translate(error);
       }
     },
-    // One that could not be opened has failed its message.
+    // A connection that could not be opened has failed its message.
     close: () =>
       void transport?.then(
         (opened) => opened.close(),

@@ -16,7 +16,7 @@ import { findSubscribed, insertEvent, readSender } from '../postgres/stores/noti
 export interface EndedJob {
   readonly kind: JobKind;
   readonly environmentId: number;
-  /** Null: a run, which is no job. */
+  /** The job; null for a run. */
   readonly jobId: string | null;
   readonly outcome: Outcome;
   /** Addresses that the job or run itself names for this outcome. */
@@ -25,7 +25,7 @@ export interface EndedJob {
   readonly describe: () => Promise<object>;
 }
 
-/** What a webhook carries; mail is composed from it. */
+/** The body of a webhook, from which mail is composed too. */
 export interface EventBody {
   readonly id: string;
   readonly type: EventType;
@@ -65,7 +65,7 @@ export async function writeEvent(
     environment: { name, app_token: appToken },
     data: data as EventBody['data'],
   };
-  // As text, written once: every attempt sends the same bytes.
+  // The text is written once, so that every attempt sends the same bytes.
   await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
   return body.id;
 }

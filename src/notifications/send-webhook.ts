@@ -4,7 +4,7 @@ import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits
 import { type HttpAnswer, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './compose-mail.ts';
 
-/** The place where webhooks may lead, and how long they may take. */
+/** Limits of webhooks: allowed addresses and time. */
 export interface WebhookRules {
   readonly connectTimeoutMs: number;
   /** From the look-up of the name to the head of the answer. */
@@ -21,13 +21,12 @@ export interface Webhook {
   readonly secrets: readonly string[];
 }
 
-/** What came of one try. */
 export interface WebhookAnswer {
-  /** Null: there was no answer. */
+  /** The status; null without an answer. */
   readonly status: number | null;
-  /** What went wrong, in one line; null: nothing. */
+  /** The error in one line, or null. */
   readonly error: string | null;
-  /** What the receiver asks to wait. */
+  /** The wait that the receiver asks for. */
   readonly retryAfterMs: number | null;
 }
 
@@ -97,18 +96,18 @@ async function readHead({ body }: HttpAnswer): Promise<string> {
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // What came until then will do: the status is known.
+    // The status is known, so the rest does not matter.
   }
   return Buffer.concat(pieces).toString('utf8').trim();
 }
 
-/** Of the error only what it says. An AggregateError (every address refused) is told by its first. */
+/** Returns an error's message; for an AggregateError (every address refused), that of its first. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);
 }
 
-/** One line of at most so many UTF-16 units, as the ledger keeps it. */
+/** Returns one line of at most so many UTF-16 units, as the ledger keeps it. */
 export function shortLine(text: string): string {
   return oneLine(text).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
 }

@@ -4,7 +4,7 @@ import { findSegmentDefinition } from '../postgres/stores/segments.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 
-/** Null: there is none. @throws InputError `unknown_segment` if a newer version of this program has written it. */
+/** Returns null if there is none. @throws InputError `unknown_segment` if a newer version of this program has written it. */
 export async function findSegment(db: Database, environmentId: number, id: number): Promise<Segment | null> {
   const definition = await findSegmentDefinition(db, environmentId, id);
   if (definition === null) return null;

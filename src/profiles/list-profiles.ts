@@ -30,9 +30,9 @@ import type { PropertyFilter } from './property-filter.ts';
 /** Which profiles; what is null or empty asks for nothing. */
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
-  /** What their ids begin with. */
+  /** The beginning of their ids. */
   readonly idPrefix?: string | null;
-  /** Of users only; so is the segment. */
+  /** A filter of users only, like the segment. */
   readonly companyId: string | null;
   readonly segment: Segment | null;
 }
@@ -41,7 +41,7 @@ export interface PageRequest {
   readonly limit: number;
   /** The `next` of the page before; null: the first page. */
   readonly after: string | null;
-  /** How long to search for what no index has, in milliseconds; by default SEARCH_BUDGET_MS. */
+  /** The time for a search without an index, in milliseconds; by default SEARCH_BUDGET_MS. */
   readonly budgetMs?: number;
 }
 
@@ -119,7 +119,7 @@ async function searchPage(
   }
 }
 
-/** As many as are likely to take SEARCH_STATEMENT_MS. */
+/** Returns the rows that are likely to take SEARCH_STATEMENT_MS. */
 function nextRows(rows: number, tookMs: number): number {
   const factor = Math.min(4, SEARCH_STATEMENT_MS / Math.max(1, tookMs));
   return Math.max(FIRST_SEARCHED_ROWS, Math.min(MAX_SEARCHED_ROWS, Math.round(rows * factor)));

@@ -7,7 +7,7 @@ import { textProblem } from '../validation.ts';
  * 120 and the string "120". Quotes make it a string and nothing else: `"120"`.
  */
 
-/** What a profile must hold: one of these, each a JSON object with one member. */
+/** JSON objects with one member, of which a profile must hold one. */
 export interface PropertyFilter {
   readonly objects: readonly string[];
 }
@@ -16,7 +16,7 @@ const bytesPerChar = 4;
 const quoted = /^"(?:[^"\\]|\\.)*"/;
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE]([+-]?\d{1,9}))?$/;
 
-/** What is wrong with it, or null. */
+/** Returns the fault of a filter, or null. */
 export function propertyProblem(text: string): string | null {
   const found = split(text);
   if (found === null) return 'property is name:value, such as plan:pro; a name with a colon stands in quotes';
@@ -30,7 +30,7 @@ export function propertyProblem(text: string): string | null {
   return null;
 }
 
-/** Of a text that has no problem. */
+/** Reads a text that has no fault. */
 export function readPropertyFilter(text: string): PropertyFilter {
   const { name, value, isString } = split(text) ?? { name: text, value: '', isString: true };
   const values = [JSON.stringify(value), ...(isString ? [] : unquoted(value))];

@@ -90,7 +90,7 @@ export class KnownProperties {
   async #learn(db: Database, environmentId: number, kind: Kind, names: readonly WantedName[]): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
-    // One statement, but for a chunk that brings more names than are listed.
+    // A single statement, except for chunks with more names than are listed.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
@@ -104,7 +104,7 @@ export class KnownProperties {
     this.#forgetSome(environmentId);
   }
 
-  /** Of a full list all is remembered: what is unknown then is to be ignored, without asking again. */
+  /** Notes that a list is full, so that unknown names are ignored without asking again. */
   async #lookWhetherFull(db: Database, environmentId: number, kind: Kind, known: KnownNames): Promise<void> {
     const held = await tables[kind].readAll(db, environmentId);
     for (const name of held) known.remember(name);
@@ -118,7 +118,7 @@ export class KnownProperties {
     );
   }
 
-  /** What is known of an environment, which thereby is the last to be forgotten. */
+  /** Returns an environment's known names, and makes it the last to be forgotten. */
   #remembering(environmentId: number): Readonly<Record<Kind, KnownNames>> {
     const known = this.#known.get(environmentId) ?? {
       users: new KnownNames(),
@@ -148,7 +148,7 @@ function sizeOf(known: Readonly<Record<Kind, KnownNames>>): number {
   return Object.values(known).reduce((size, names) => size + names.size, 0);
 }
 
-/** What Postgres is known to hold of one environment's names of one kind. A hint: it may hold more, and wider types. */
+/** A hint of the names that PostgreSQL holds of one kind; it may hold more, and wider types. */
 export class KnownNames {
   readonly #types = new Map<string, DataType>();
   /** No more of them are listed; all that are listed are known. */

@@ -74,7 +74,7 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
       return true;
     });
     if (isTaken) return archives.reduce((sum, { rows }) => sum + rows, 0);
-    // What was written is removed by the sweep.
+    // The sweep removes the unfinished files.
   }
   throw new Error('the events were changed whenever they had been archived');
 }
@@ -164,7 +164,7 @@ export async function checkArchive(
   return { folder, ref, rows, bytes, sha256, firstMicros: first, lastMicros: last };
 }
 
-/** What becomes of an event; null: it is left out. */
+/** Changes an event; null leaves it out. */
 export type ChangeEvent = (event: ArchivedEvent) => ArchivedEvent | null;
 
 /**
@@ -204,7 +204,7 @@ export async function rewriteArchive(
   }
 }
 
-/** As COPY would send it. */
+/** Writes a row as COPY does. */
 function rowOf(event: ArchivedEvent, columns: readonly Column[]): Buffer {
   const values = columns.map(({ name, kind }) => {
     if (kind === 'instant') return String(event.micros);

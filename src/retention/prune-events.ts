@@ -37,7 +37,7 @@ import {
 } from '../postgres/stores/retirements.ts';
 import { archiveEvents, type RetentionContext } from './archive-events.ts';
 
-/** What went, or would. */
+/** Counts of removed events, or of those to be removed. */
 export interface PrunedEvents {
   readonly events: number;
   /** Months that were dropped whole. */
@@ -89,7 +89,7 @@ interface PlanContext {
   readonly config: Pick<Config, 'eventRetentionDays'>;
 }
 
-/** What `pruneEvents` would remove now. */
+/** Plans `pruneEvents` without removing anything. */
 export async function planEventPruning({
   db,
   config,
@@ -176,7 +176,7 @@ async function deletePast(
   return { ...none, events };
 }
 
-/** What killed processes have left of archives. Nobody else archives now: the lock is ours. */
+/** Removes archives that killed processes left unfinished. We hold the lock, so nobody else archives now. */
 async function removeUnfinished({ db, files }: RetentionContext): Promise<void> {
   for (const folder of await findUnfinished(db)) {
     await files.removeFolder(folder);

@@ -47,7 +47,7 @@ function compileProperty(condition: PropertyCondition, scope: UserScope): Expres
   return condition.negated ? eb.not(holds) : holds;
 }
 
-/** Of a user without a company, and of one whose company has no row, all of its properties are missing. */
+/** Without a company, or a row of it, all its properties are missing. */
 function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
   return eb.exists(
     eb

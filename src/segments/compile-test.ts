@@ -17,7 +17,7 @@ import type { PropertyTest, Scalar } from './segment.ts';
 
 /* Every test is true or false, never null: what is missing must not slip through `not`. */
 
-/** Of a member of a jsonb object. */
+/** Tests a member of a jsonb object. */
 export function testMember(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -75,7 +75,7 @@ function ifString(holds: RawBuilder<boolean>): RawBuilder<boolean> {
   return sql`case jsonb_typeof(${extracted.value}) when 'string' then ${holds} else false end`;
 }
 
-/** Of a column of text, which may be null. */
+/** Tests a column of text, which may be null. */
 export function testTextColumn(
   column: RawBuilder<string | null>,
   test: PropertyTest,
@@ -102,7 +102,7 @@ export function testTextColumn(
   }
 }
 
-/** Of a column that is an instant and not null. */
+/** Tests a column that is an instant and not null. */
 export function testInstantColumn(
   column: RawBuilder<Date>,
   test: PropertyTest,
@@ -135,7 +135,7 @@ function sameJson(
   return sql`(${sql.join(contained, sql` or `)})`;
 }
 
-/** What a stored value may be to equal one of `values`: CSV and identify keep numbers and booleans as strings. */
+/** Returns the stored forms equal to one of `values`: CSV and identify keep numbers and booleans as strings. */
 function spellings(values: readonly Scalar[]) {
   /** Stored values as JSON, whose numbers Postgres compares as numbers. */
   const jsons: string[] = [];

@@ -90,7 +90,7 @@ export function compareTextAsDate(
 
 export function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
   if (test.kind === 'compare_date') return compareInstant(stored, test.comparison, test.date);
-  // As a range: `between` would have the stored text read twice.
+  // A range, because `between` would read the stored text twice.
   return sql`${stored} <@ tstzrange(${instant(daysBefore(now, test.days))}, ${instant(now.toISOString())}, '[]')`;
 }
 

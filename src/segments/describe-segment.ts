@@ -26,7 +26,7 @@ function linesOf(segment: Segment, depth: number, not: '' | 'not: '): SegmentLin
       return [{ depth, text }, ...segment.segments.flatMap((inner) => linesOf(inner, depth + 1, ''))];
     }
     case 'not':
-      // Of two that cancel each other out both are shown: it is what the operator wrote.
+      // Two negations are shown, since the operator wrote both.
       if (not === '') return linesOf(segment.segment, depth, 'not: ');
       return [{ depth, text: 'not:' }, ...linesOf(segment.segment, depth + 1, 'not: ')];
     case 'event':

@@ -114,7 +114,7 @@ class Reader {
     return { kind, ...propertyCondition(kind, value) };
   }
 
-  /** What a schema cannot say, or not well. */
+  /** Checks rules that a schema cannot express well. */
   #contradicts({ never, at_least, at_most }: JsonObject, keys: Keys): boolean {
     const isCounted = at_least !== undefined || at_most !== undefined;
     if (never !== undefined && isCounted) {
@@ -156,7 +156,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Of what fits its schema. */
+/** Reads a condition that fits its schema. */
 function eventCondition(value: Static<(typeof conditions)['event']>): EventCondition {
   const { event, never, at_least, at_most, within_days, where = [] } = value;
   const atMost = never === true ? 0 : (at_most ?? null);

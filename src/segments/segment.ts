@@ -43,7 +43,7 @@ export interface PropertyCondition {
 export interface EventCondition {
   readonly kind: 'event';
   readonly event: string;
-  /** How many such events; 0 only beside an `atMost`. */
+  /** The fewest such events; 0 only beside an `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
   /** null: ever. */
@@ -69,7 +69,7 @@ export type PropertyTest =
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
 
-/** What a segment is asked of: one environment, at one moment. */
+/** The environment and moment that a segment is evaluated for. */
 export interface SegmentScope {
   readonly environmentId: number;
   /** The moment that days are counted back from. One for all statements that are to agree. */
@@ -77,7 +77,7 @@ export interface SegmentScope {
 }
 
 export interface UserScope extends SegmentScope {
-  /** What the query calls sluice.users. */
+  /** The alias of sluice.users in the query. */
   readonly user: string;
   /** The query asks only for users of this range of ids: events of others need not be counted. */
   readonly ids?: { readonly after: string | null; readonly upTo: string | null };
@@ -116,7 +116,7 @@ const scalar = Type.Union([text(0, MAX_SEGMENT_STRING_CHARS), Type.Number(), Typ
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
 /** Every string contains the empty one: such a condition would be a mistake. */
 const part = text(1, MAX_SEGMENT_STRING_CHARS);
-/** What the lookups call a date, but for what Postgres cannot read as an instant: the year 0000 and zones of 16 hours and more. */
+/** A date as in lookups, without those that PostgreSQL cannot read as an instant: the year 0000, and zones of 16 hours or more. */
 const date = Type.String({
   description: 'YYYY-MM-DD, or YYYY-MM-DDTHH:MM[:SS[.fraction]] and perhaps Z or ±HH:MM.',
   maxLength: MAX_COMPARED_CHARS,
@@ -131,7 +131,7 @@ const ordered = Type.Union([Type.Number(), date], {
 const days = Type.Integer({ minimum: 1, maximum: MAX_SEGMENT_DAYS });
 const times = (minimum: number) => Type.Integer({ minimum, maximum: MAX_SEGMENT_EVENT_COUNT });
 
-/** What each operator takes. */
+/** The operand of each operator. */
 const operands = {
   equals: scalar,
   not_equals: scalar,
@@ -190,7 +190,7 @@ function propertyCondition(subject: string, description: string, more: object = 
   );
 }
 
-/** What can be asked of the time of a profile itself. */
+/** The conditions on a profile's own time. */
 const instantOnly = (subject: string) => ({
   if: { properties: { [subject]: { enum: ['first_seen_at', 'last_seen_at'] } } },
   // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema

@@ -21,14 +21,14 @@ import { type ArchivedEvent, mergeArchives } from '../read-archives.ts';
  * is stored of the time after them all comes last.
  */
 
-/** What an export reads beside `sluice.events`; part of its snapshot. */
+/** The events that an export reads beside `sluice.events`, within its snapshot. */
 export interface LeftEvents {
   readonly archives: readonly Archive[];
   /** Events on their way into archives. */
   readonly tables: readonly string[];
 }
 
-/** The place where events are read from, one piece after another; together all of them, in order. */
+/** The sources of events, to be read in order. */
 export type EventSource = RawBuilder<unknown>;
 
 /** A place in the order of exports. */
@@ -48,7 +48,7 @@ export async function findLeftEvents(
   };
 }
 
-/** What is in the database, archives aside. */
+/** Returns the source of events in the database, without archives. */
 export function storedEvents(filter: Filter, { tables }: LeftEvents): EventSource {
   return storedBetween(filter, tables, null, null, null);
 }
@@ -127,7 +127,7 @@ function asJson(batch: readonly ArchivedEvent[]): RawBuilder<unknown> {
   return sql`${`[${rows.join(',')}]`}::json`;
 }
 
-/** Those that the select would leave out in any case by time or by a list are not even handed to it. */
+/** Yields batches without the events that the select would leave out by time or by a list. */
 async function* batches(
   files: FileStore,
   filter: Filter,

@@ -15,7 +15,7 @@ export class AttemptFiles {
     this.#store = store;
   }
 
-  /** Those that are complete, in the order in which they were finished. */
+  /** The complete files, in the order of their completion. */
   get files(): readonly ExportFile[] {
     return this.#files;
   }

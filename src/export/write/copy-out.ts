@@ -10,7 +10,7 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../../domain/errors.ts';
 
-/** How COPY is to write rows: one of two texts of ours. */
+/** The format of rows that COPY writes. */
 export type CopyFormat = 'csv' | 'lines';
 
 /**
@@ -22,7 +22,7 @@ const options: Readonly<Record<CopyFormat, string>> = {
   lines: `format csv, quote E'\\x01', delimiter E'\\x02'`,
 };
 
-/** What a select yields, and in the end how many rows Postgres says it was. The client must be in a transaction. */
+/** Yields the rows of a select, and returns PostgreSQL's count of them. The client must be in a transaction. */
 export async function* copyOut(
   client: pg.PoolClient,
   select: CopySelect,
@@ -47,7 +47,7 @@ export async function* copyOut(
   return stream.rowCount;
 }
 
-/** How many rows the planner expects. */
+/** Returns the planner's estimate of the rows. */
 export async function estimateRows(client: pg.PoolClient, select: CopySelect): Promise<number> {
   await setParameters(client, select);
   const { rows } = await client.query<{ 'QUERY PLAN': readonly { Plan: { 'Plan Rows': number } }[] }>(

@@ -13,7 +13,7 @@ import type { Compilable } from './copy-out.ts';
 import { orderOf, pageMetadata, pageOf, pageTime, rawSelect, selectFromPage } from './page.ts';
 
 export interface CsvPlan {
-  /** Of a filter that differs in what events are read from, and in nothing else. */
+  /** Returns the select for a filter that differs in its source of events only. */
   selectFrom(filter: Filter): Compilable;
   /** The header line. */
   readonly header: Buffer;
@@ -117,7 +117,7 @@ export interface PropertyColumns {
   readonly hasOthers: boolean;
 }
 
-/** Those that are listed and not left out, in the order of their names' bytes. */
+/** Lists the properties that are not left out, in the order of their names' bytes. */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,
@@ -166,7 +166,7 @@ function fitting(names: readonly string[]): string[] {
 
 const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
 
-/** What a property's column is headed; a load reads `metadata.x` as the property x. */
+/** Returns the heading of a property's column; a load reads `metadata.x` as the property x. */
 export function heading(name: string): string {
   const isTaken = fixed.has(name) || name.startsWith('metadata.') || isRejectColumn(name);
   return isTaken ? `metadata.${name}` : name;

@@ -8,7 +8,7 @@ const deflate = promisify(deflateRaw);
 const level = 2;
 /** Memory for what a block is packed into; more where that is not enough. */
 const packedBytes = 64 * 1024;
-/** How far back deflate looks for what repeats. */
+/** The distance over which deflate finds repetitions. */
 const windowBytes = 32 * 1024;
 /** Gzip, deflate, no flags, no time, no extra flags, Unix. */
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);

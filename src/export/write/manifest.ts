@@ -3,7 +3,7 @@ import { readPackage } from '../../package-root.ts';
 
 export const manifestName = 'manifest.json';
 
-/** What an environment has besides data, in files that are beside it in the export of everything. */
+/** The files for an environment's settings in an export of everything. */
 export const setupNames = ['definitions.yaml', 'mappings.json', 'subscriptions.json'] as const;
 
 export interface SetupFile {
@@ -19,7 +19,6 @@ export interface JobFacts {
   readonly appToken: string;
 }
 
-/** What the manifest says of an export beside its files. */
 export interface ManifestFacts extends JobFacts {
   readonly snapshotAt: Date;
   readonly datasets: readonly DatasetSummary[];

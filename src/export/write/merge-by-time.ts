@@ -12,7 +12,7 @@ class Cursor {
   #block: RowBlock = { bytes: Buffer.alloc(0), ends: [] };
   #row = 0;
   #start = 0;
-  /** What the source said of itself when it ended. */
+  /** The source's own count at its end. */
   #rows = 0;
 
   constructor(source: AsyncIterator<RowBlock, number>) {

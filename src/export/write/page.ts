@@ -105,7 +105,7 @@ export function pageTime(column: string): RawBuilder<string> {
   return sql`to_char(${sql.ref(`page.${column}`)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** One JSON text per row, as it stands in the file. */
+/** Selects a JSON text per row, as in the file. */
 export function selectNdjson(dataset: Dataset, filter: Filter): Compilable {
   const pieces = piecesOf(dataset, filter);
   return selectFromPage(pageOf(dataset, filter), orderOf[dataset], [sql`${sql.join(pieces, sql` || `)}`]);

@@ -32,7 +32,7 @@ export class ParquetColumn {
   readonly #column: Column;
   readonly #element: SchemaElement;
   readonly #store: ValueStore;
-  /** One for each row: 0 where it has no value. */
+  /** A level for each row: 0 without a value. */
   #levels: number[] = [];
   #nulls = 0;
 
@@ -173,7 +173,7 @@ class Texts implements ValueStore {
   readonly #isJson: boolean;
   readonly #slots: Int32Array;
   readonly #indexes: Int32Array;
-  /** Of each text that is kept: where it begins, and its hash. */
+  /** The start and hash of each text that is kept. */
   readonly #places: Int32Array;
   readonly #hashes: Int32Array;
   #kept = new Bytes();

@@ -10,7 +10,7 @@ import { findValues } from './row-values.ts';
 /** `PAR1` */
 const magic = 0x31524150;
 
-/** One file: row groups, then the footer. What has been encoded goes to the store at once. */
+/** A file: row groups, then the footer. Encoded bytes go to the store at once. */
 export class ParquetFile {
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();

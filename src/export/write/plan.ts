@@ -9,10 +9,10 @@ import { formatWriters } from './formats.ts';
 import { hasContentHash, type RowBlock, type RowText, rowBlocks } from './row-blocks.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
-/** What is to be read by COPY. */
+/** A COPY to read. */
 export interface Reading {
   readonly select: CopySelect;
-  /** The place where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
+  /** The events outside of the database that must be read too, and their number. */
   readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
 }
 
@@ -20,7 +20,7 @@ export interface Reading {
 export interface FilePlan {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
-  /** What every file begins with. */
+  /** The beginning of every file. */
   readonly header: Buffer;
   /** For the estimate. */
   readonly readings: readonly Reading[];
@@ -35,7 +35,7 @@ export interface FilePlan {
   readonly content: RowText | null;
 }
 
-/** What is to be read, in the order of the files. The client must be in the transaction that reads it. */
+/** Plans the reading in the order of the files. The client must be in the transaction that reads. */
 export async function planFiles(
   client: pg.PoolClient,
   files: FileStore,

@@ -87,7 +87,7 @@ const QUOTE = 0x22;
 /** Some whole rows, line ends and all. */
 export interface RowBlock {
   readonly bytes: Buffer;
-  /** The place where each row ends, the last at the end of `bytes`. */
+  /** The end of each row; the last is the end of `bytes`. */
   readonly ends: readonly number[];
 }
 

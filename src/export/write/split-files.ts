@@ -8,7 +8,7 @@ export interface SplitOptions {
   readonly compression: Compression;
   /** A file that has come to this length is the last to get a row; a packed one is somewhat longer. */
   readonly splitBytes: number;
-  /** What every file begins with. */
+  /** The beginning of every file. */
   readonly header: Buffer;
 }
 
@@ -78,7 +78,6 @@ export function filenameOf(
   return `${dataset}${part}.${format}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
-/** The place where the rows of a dataset go: one file, or several. */
 export interface DatasetSink {
   /** It wants values, not text. */
   readonly takesValues: boolean;

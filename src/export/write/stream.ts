@@ -19,7 +19,7 @@ import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
 
 const columns = columnsOf('stream');
 
-/** Null: the request is not about profiles. */
+/** Returns null if the request is not about profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
   return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
@@ -101,7 +101,7 @@ export function streamCsv({ escapeFormulas }: ExportRequest): (block: RowBlock) 
   return (block) => rewriteRows(block, rowOf);
 }
 
-/** As COPY would. */
+/** Quotes a cell as COPY does. */
 function quoteCell(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -39,7 +39,7 @@ export interface SnapshotFacts {
 
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
-  /** What its session is named in Postgres. */
+  /** The name of its PostgreSQL session. */
   readonly sessionName: string;
   /** Called once, before the first row is read. */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;

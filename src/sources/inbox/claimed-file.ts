@@ -26,7 +26,7 @@ type Claim = Pick<
   'fileId' | 'environment' | 'folder' | 'name' | 'hasMarker' | 'inode' | 'size' | 'modifiedNs'
 >;
 
-/** The place where a file was dropped, and where it lies while it is ours. */
+/** A file's original place, and its place while it is ours. */
 interface ClaimPaths {
   /** Absolute. */
   readonly dropFolder: string;

@@ -50,10 +50,10 @@ export async function concludeFiles(
   }
 }
 
-/** What is to be written, once its place is fixed; null: not now. */
+/** The files to write, once their place is fixed; null if not now. */
 type Conclusion = (() => Promise<void>) | null;
 
-/** One after another, so that of files of one name the first gets it. */
+/** Prepares conclusions in sequence, so that the first of files with one name gets it. */
 async function prepare(
   context: InboxContext,
   inbox: Inbox,

@@ -56,17 +56,16 @@ interface Seen extends FileIdentity {
   readonly marked: boolean;
 }
 
-/** What lies in a folder. */
 interface FolderView {
   readonly files: readonly Seen[];
   readonly mapping: FileIdentity | null;
-  /** What is left alone, and why: a sentence for the log. */
+  /** Files that are left alone, with a sentence for the log. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
 }
 
 const looksAtATime = 16;
 
-/** One look at a folder: its names, and one call for each that may be taken. */
+/** Lists a folder, with one call for each file that may be taken. */
 export async function lookInto(folder: DropFolder): Promise<FolderView> {
   const names = await readdir(folder.path);
   const present = new Set(names);

@@ -16,7 +16,7 @@ import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
  * its row changes in the transaction that accepts the load. See docs/inbox.md.
  */
 
-/** What the inbox works with. A `System` is one. */
+/** The context of the inbox. A `System` is one. */
 export interface InboxContext extends LoadContext {
   readonly config: Config;
   readonly databaseUrl: string;
@@ -171,7 +171,7 @@ export class Backoff<Key> {
     return (this.#failures.get(key)?.untilMs ?? 0) <= performance.now();
   }
 
-  /** Those whose next try is not due. */
+  /** Returns the files whose next try is not due. */
   waiting(): Key[] {
     return [...this.#failures.keys()].filter((key) => !this.isDue(key));
   }

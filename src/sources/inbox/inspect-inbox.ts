@@ -16,7 +16,7 @@ import { findInbox, mappingErrorName } from './inbox.ts';
 const MOST_IGNORED = 100;
 const MOST_SHOWN = 200;
 
-/** What lies in the folders of an environment. */
+/** The files in an environment's folders. */
 export interface InboxLook {
   /** Files, complete or not. */
   readonly waiting: number;
@@ -32,7 +32,7 @@ interface EnvironmentStatus extends InboxLook {
   readonly environment: string;
   /** Taken, not received yet. */
   readonly claimed: number;
-  /** Those, and those whose loads run, in order of arrival; the first MOST_SHOWN of them. */
+  /** Files taken, and files whose loads run, by arrival; the first MOST_SHOWN. */
   readonly taken: readonly InboxFile[];
   /** Their loads are accepted, or there will be none; not moved to their place yet. */
   readonly loading: number;
@@ -40,7 +40,7 @@ interface EnvironmentStatus extends InboxLook {
 
 export interface InboxStatus {
   readonly environments: readonly EnvironmentStatus[];
-  /** What was concluded last, the newest first. */
+  /** The files concluded last, newest first. */
   readonly recent: readonly RecentInboxFile[];
 }
 
@@ -51,7 +51,7 @@ export async function inspectInbox(
   options: {
     readonly environment: string | null;
     readonly limit: number;
-    /** Of a folder; by default `lookAt`, which costs a call for each file that lies there. */
+    /** Looks into a folder; by default `lookAt`, which costs a call for each file. */
     readonly look?: (path: string) => Promise<InboxLook>;
   },
 ): Promise<InboxStatus | null> {

@@ -96,7 +96,7 @@ export class FolderMapping {
   readonly #stable: StableFiles;
   /** The last that was good. */
   #known: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
-  /** What the error file says; undefined: not known yet. */
+  /** The text of the error file; undefined if not yet known. */
   #errorText: string | null | undefined;
 
   constructor(folder: InboxFolder, stableMs: number) {

@@ -5,13 +5,13 @@ import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts
 import { renderReadAs } from '../../load/render-load.ts';
 import { rejectsSuffix } from './inbox.ts';
 
-/** What a receipt has of a load that its row in a list has not. */
+/** The details of a load that its row in a list lacks. */
 export interface FileReport {
   readonly rejectsByCode: Readonly<Record<string, number>>;
   readonly readAs: ReadAs | null;
 }
 
-/** What stands beside a file in done or failed; times in UTC. */
+/** Renders the file beside one in done or failed; times are in UTC. */
 export function renderReceipt(
   file: InboxFile,
   placedName: string,
@@ -61,7 +61,7 @@ export function renderReceipt(
   };
 }
 
-/** Those that mapping.yaml gave. */
+/** Renders the options from mapping.yaml. */
 function renderSource(source: SourceOptions): object {
   const given = sourceOptionNames.map((name) => [name, source[sourceOptions[name].key]] as const);
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));

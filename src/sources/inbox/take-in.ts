@@ -87,7 +87,7 @@ async function accept(
   { received, options: { format: _, mapping, ...options } }: Taken,
 ): Promise<void> {
   const { sha256 } = received;
-  // What the mapping said when the other file was taken in, nobody knows.
+  // The mapping of the other file at its time is unknown.
   const mayHaveTwin = options.ifDuplicate === 'skip' && mapping === null;
   const twin = mayHaveTwin ? await findTwin(context.db, file, sha256) : null;
   if (twin !== null) {

@@ -15,7 +15,7 @@ import {
 import type { DropFolder, Inbox, InboxContext } from './inbox.ts';
 import { FolderMapping } from './mapping.ts';
 
-/** What one process remembers of an environment's folders between two looks. */
+/** A process's memory of an environment's folders between two looks. */
 export class EnvironmentWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;
@@ -68,7 +68,7 @@ export class EnvironmentWatch {
     this.#begun = true;
   }
 
-  /** One of its folders, on its own file system: renaming does not lead across. */
+  /** Finds a folder, which must be on one file system, since renaming does not lead across. */
   async #find(folder: InboxFolder): Promise<DropFolder | null> {
     const path = join(this.#path, folder);
     const found = await findFolder(path);

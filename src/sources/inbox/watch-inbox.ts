@@ -38,7 +38,7 @@ export function startInbox(context: InboxContext, directory: string): Poller {
 interface Holding {
   readonly inbox: Inbox;
   readonly lock: InboxLock;
-  /** Is null while another process has the lock. */
+  /** The lock; null while another process has it. */
   watch: { readonly at: InboxWatch; readonly abort: AbortController } | null;
 }
 
@@ -133,7 +133,7 @@ function isSame(a: Inbox, b: Inbox): boolean {
   return a.id === b.id && a.path === b.path;
 }
 
-/** What the process that holds the lock of the inbox does, until `signal` is aborted. */
+/** The work of the process that holds the lock of the inbox, until `signal` is aborted. */
 export class InboxWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;

@@ -24,7 +24,7 @@ export interface ScheduleContext extends LoadContext, ExportContext {
 }
 
 export interface ScheduleSettings {
-  /** What `${env:SCHEDULE_…}` is filled in from. */
+  /** The values of `${env:SCHEDULE_…}`. */
   readonly variables: Variables;
   /** Folders that files may be loaded from; absolute. Relative patterns begin at the first. */
   readonly localRoots: readonly string[];
@@ -37,15 +37,15 @@ export interface ScheduleSettings {
   readonly chunkBytes: number;
   /** A record may be committed this long after the moment that it is stored under; exports wait for as long. */
   readonly commitLagMs: number;
-  /** How long after their due time exports wait for loads that were accepted before the end of their range. */
+  /** The time, in milliseconds, for which a due export waits for loads that were accepted before the end of its range. */
   readonly loadWaitMs: number;
-  /** How long a load may hold back the ranges of exports. */
+  /** The longest time, in milliseconds, for which a load holds ranges of exports back. */
   readonly loadHoldMs: number;
-  /** What tells whether something is due. Leases are on the database's clock, whatever this says. */
+  /** The clock for due times. Leases use the database's clock. */
   readonly now: () => Date;
 }
 
-/** What the configuration says of schedules. */
+/** Returns the configuration's settings of schedules. */
 export function scheduleSettings(config: Config, variables: Variables): ScheduleSettings {
   return {
     variables,

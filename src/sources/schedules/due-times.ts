@@ -10,12 +10,12 @@ function parse(cron: string, timeZone: string): Cron {
     mode: '5-part',
     // `5/10` is minute 5, 15, 25 and so on.
     sloppyRanges: true,
-    // Where the clocks are changed, `0 1,2 * * *` is as much a fixed time as `0 2 * * *`.
+    // When clocks change, `0 1,2 * * *` is as much a fixed time as `0 2 * * *`.
     fixedTimeRule: 'no-wildcard',
   });
 }
 
-/** What is wrong with a cron expression, or null. */
+/** Returns the fault of a cron expression, or null. */
 export function cronProblem(text: string): string | null {
   const fields = text.trim().split(/\s+/);
   if (!names.has(text) && fields.length !== 5) {

@@ -64,10 +64,9 @@ async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promis
   context.log[end.status === 'failed' ? 'warn' : 'info'](fields, end.reason ?? 'run of a schedule ended');
 }
 
-/** How an item ended. */
 interface ItemEnd {
   readonly item: RunItem;
-  /** Null: its job completed. */
+  /** The problem; null if its job completed. */
   readonly problem: { readonly code: string; readonly message: string } | null;
   readonly rejects: number;
 }

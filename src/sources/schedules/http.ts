@@ -7,7 +7,7 @@ import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } fro
 
 interface HttpAccess {
   readonly variables: Variables;
-  /** What SCHEDULES_ALLOW_PRIVATE says. */
+  /** The setting SCHEDULES_ALLOW_PRIVATE. */
   readonly allowPrivate: boolean;
   /** PEM of authorities to trust instead of those that Node trusts; null: those. */
   readonly authorities: string | null;
@@ -16,7 +16,7 @@ interface HttpAccess {
 type Headers = Readonly<Record<string, string>>;
 type Rules = HttpDefinition & Pick<HttpAccess, 'authorities'>;
 
-/** One file of a web server. Messages name hosts only: paths and queries may hold secrets. */
+/** Opens one file of a web server. Messages name hosts only, since paths and queries may hold secrets. */
 export function openHttp(definition: HttpDefinition, access: HttpAccess): Source {
   const { authorities } = access;
   const allowPrivate = definition.allowPrivate && access.allowPrivate;
@@ -49,7 +49,7 @@ function checkHeader(name: string, value: string): string {
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
-/** As the file writes it: without what is filled in. */
+/** Returns the name as written in the file, with its placeholders. */
 function nameOf(url: string): string {
   const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
   return basename(path).slice(0, 200) || 'download';
@@ -85,7 +85,7 @@ async function openPage(
     if (url.protocol === 'https:' && next.protocol !== 'https:') {
       throw new SourceFailure('insecure_redirect', `${url.host} redirects to an unencrypted address`);
     }
-    // What is meant for one server is nobody else's to see.
+    // Headers for one server are never sent to another.
     if (next.origin !== url.origin) own = {};
     url = next;
   }

@@ -70,7 +70,7 @@ function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonl
   const { name, cron, timeZone, enabled, work } = schedule;
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
-  // One more, since the next may be later than the days that are shown.
+  // The next time may be later than the days shown.
   const due = isDue
     ? nextDueTimes(cron, timeZone, now.getTime(), Number.MAX_SAFE_INTEGER, MAX_SHOWN_DUE_TIMES)
     : [];

@@ -37,7 +37,7 @@ export function isBelow(root: string, path: string): boolean {
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-/** Null: it is gone, or no file. */
+/** Returns null if it is gone, or no file. */
 async function inspect(path: string, roots: readonly (string | null)[]): Promise<SourceItem | null> {
   const real = await realpath(path).catch((error: unknown) => nullIfGone(error, path));
   if (real === null) return null;

@@ -6,7 +6,7 @@ import { isTransient } from '../../postgres/sqlstate.ts';
 import type { PostgresDefinition } from './schedule.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
-/** What a query finds, as CSV. The query is the operator's; it runs in a transaction that may only read. */
+/** Opens the result of a query as CSV. The query is the operator's; it runs in a read-only transaction. */
 export function openPostgres(definition: PostgresDefinition, variables: Variables): Source {
   return {
     list: async () => [
@@ -33,7 +33,7 @@ async function openQuery(
     connectionTimeoutMillis: SOURCE_CONNECT_MS,
   });
   const monitor = new ConnectionMonitor({ url: connectionString, log: null });
-  // What is lost is an error of the stream, or of the statement.
+  // A lost connection is also an error of the stream or statement.
   client.on('error', () => undefined);
   const cut = (): void => void client.end().catch(() => undefined);
   signal.addEventListener('abort', cut);

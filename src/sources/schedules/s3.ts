@@ -12,7 +12,7 @@ import {
   type Variables,
 } from './source.ts';
 
-/** One more than a run takes, which shows that there is a rest. */
+/** More than a run takes, which shows that there are others. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
 interface Listed {
@@ -61,7 +61,7 @@ export async function openS3(
       const page = await client.send(command, { abortSignal: signal });
       const listed = page.Contents ?? [];
       for (const { Key, ETag, Size, LastModified } of listed) {
-        // What ends in a slash is a folder as some tools make them.
+        // Some tools make folders as objects whose names end in a slash.
         if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
         const version = ETag === undefined || ETag === '' ? null : ETag;
         if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });

@@ -14,7 +14,6 @@ export const relativeRanges = [
   'since_last_success',
 ] as const;
 
-/** One schedule of the file. */
 export interface Schedule {
   readonly name: string;
   /** Name of the environment. */
@@ -36,7 +35,7 @@ type ScheduledWork = ScheduledLoad | ScheduledExport;
 export interface ScheduledLoad {
   readonly kind: 'load';
   readonly source: SourceDefinition;
-  /** Null: found out. */
+  /** The format; null to detect it. */
   readonly format: SourceFormat | null;
   /** The saved mapping that stands in place of a map; null: none. */
   readonly mapping: string | null;
@@ -82,16 +81,16 @@ export interface S3Definition {
 
 export interface ScheduledExport {
   readonly kind: 'export';
-  /** Null: what `body` says, or everything. */
+  /** The relative range; null for the one in `body`, or everything. */
   readonly range: (typeof relativeRanges)[number] | null;
-  /** As a request for an export has it; with `from` and `to` only if `range` is null. */
+  /** The request for an export, with `from` and `to` only if `range` is null. */
   readonly body: Readonly<Record<string, unknown>>;
   readonly retentionDays: number | null;
   /** Folder below one of SCHEDULES_EXPORT_ROOTS; null: the files stay where exports are kept. */
   readonly toDir: string | null;
 }
 
-/** What a run keeps of its schedule: the file may say something else by the time that it is done. */
+/** A run's copy of its schedule, since the file may change before it ends. */
 export interface RunDefinition {
   readonly timeZone: string;
   readonly work: ScheduledWork;

@@ -119,7 +119,7 @@ export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
 }
 
-/** What a query finds is written by ourselves. */
+/** Refuses options of a format, since we write the result of a query ourselves. */
 function checkQuery(load: Place): void {
   if (load.at(['postgres']).node === undefined) return;
   for (const name of sourceOptionNames) {

@@ -31,11 +31,11 @@ import { cronProblem } from './due-times.ts';
 import { missedPolicies, notifiedEnds, overlapPolicies, relativeRanges } from './schedule.ts';
 import { placeholderProblem } from './source.ts';
 
-/** What can stand in the file of SCHEDULES_FILE (docs/schedules.md). */
+/** The schema of SCHEDULES_FILE (docs/schedules.md). */
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Of a text that `duration` takes. */
+/** Returns the milliseconds of a text that `duration` allows. */
 export function millisecondsOf(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? Number.NaN);
 }
@@ -57,7 +57,7 @@ function duration(description: string, leastMs: number, mostMs: number) {
 /** A text that may hold `${env:SCHEDULE_…}`. */
 const secretText = (given: TextRule) => text({ ...given, problem: placeholderProblem });
 
-/** What a path may not lead out of. */
+/** Refuses paths that lead out of their folder. */
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
 const timeZone = text({
@@ -83,7 +83,7 @@ const files = objectOf('files', 'Files of this machine.', {
 });
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
-/** What the request itself is made of. */
+/** Headers that the request sets itself. */
 const ownHeaders = new Set([
   ...['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'expect'],
   ...['accept-encoding', 'if-none-match', 'if-modified-since', 'range'],

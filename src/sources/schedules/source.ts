@@ -1,9 +1,9 @@
 import { keepableText } from '../../domain/errors.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/** The place where a load comes from, open for one run. */
+/** The source of a load, open for one run. */
 export interface Source {
-  /** What there is to load now, in the order in which it is to be loaded; what is done may be left out. @throws SourceFailure */
+  /** Lists the items to load now, in order; those already done may be left out. @throws SourceFailure */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close(): Promise<void>;
 }
@@ -15,7 +15,7 @@ export type IsDone = (key: string, version: string | null) => boolean;
 export interface SourceItem {
   /** Tells it from the other items; holds no secret. */
   readonly key: string;
-  /** As the job is to be called. */
+  /** The file name for the job. */
   readonly filename: string;
   /** Another one means other content; null: not known before it is opened. */
   readonly version: string | null;
@@ -25,7 +25,7 @@ export interface SourceItem {
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Null: there is nothing to compare with at the next run. */
+  /** The version to compare with at the next run, or null. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   /** Throws if what was read is no whole item. Called when all has been read. */
@@ -57,7 +57,7 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 /** Only these can be named, so that a file cannot send DATABASE_URL somewhere. */
 const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
 
-/** What is wrong with the `${…}` in a text, or null. */
+/** Returns the fault of a `${…}` in a text, or null. */
 export function placeholderProblem(value: string): string | null {
   return value.replace(wellFormed, '').includes('${')
     ? 'may hold ${env:NAME} only, with a NAME that begins with SCHEDULE_'

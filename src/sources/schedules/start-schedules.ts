@@ -70,7 +70,7 @@ async function seeToSchedules(
   return tasks.length > 0;
 }
 
-/** How far `considered_until` may lag behind while nothing is due. */
+/** The longest lag of `considered_until` while nothing is due. */
 const considerAgainMs = 30_000;
 
 /**

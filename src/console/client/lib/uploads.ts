@@ -19,7 +19,7 @@ export interface Upload {
 
 /** A file on its way. */
 export interface Sending {
-  /** Of this page; the upload has an id of its own once it is created. */
+  /** The page's own key; the upload has an id once it is created. */
   readonly key: string;
   readonly uploadId: string | null;
   readonly name: string;

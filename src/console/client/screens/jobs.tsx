@@ -17,7 +17,7 @@ import { Empty, Loading, Problems } from '../ui/problems.tsx';
 import { type Column, Pager, Table } from '../ui/table.tsx';
 import { FileName, Time } from '../ui/text.tsx';
 
-/** How often the list is loaded again while there is no stream. */
+/** The time between two loads of the list without a stream. */
 const pollMs = 3_000;
 /** A list that changes is loaded again no more often than this. */
 const reloadMs = 1_500;

@@ -25,7 +25,7 @@ interface PulseEvent extends LiveEvent {
   readonly running: readonly RunningJob[];
 }
 
-/** What the environment does at this moment, and whether anything is wrong. */
+/** Shows the environment's current work, and whether anything is wrong. */
 export function Pulse(): VNode {
   const overview = useData(path, (signal) => api<Overview>(path, { signal }), { everyMs });
   const [now, setNow] = useState<PulseEvent | null>(null);

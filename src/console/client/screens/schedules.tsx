@@ -134,7 +134,7 @@ function lookOf({ status, last_error }: ShortRun): readonly [Tone, IconName] {
 /** The number of squares of a schedule. */
 const squares = 14;
 
-/** One square for each of the latest runs, the newest at the right; a shape and a colour show how it went. */
+/** Draws a square for each of the latest runs, newest at the right; shape and colour show the outcome. */
 function Runs({ of }: { readonly of: Schedule }): VNode {
   const runs = of.runs.toReversed();
   return (

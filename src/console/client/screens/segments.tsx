@@ -77,7 +77,7 @@ export function Segments(): VNode {
   );
 }
 
-/** One segment: its definition in words and as JSON, its members, and the members of another definition. */
+/** Shows a segment: its definition in words and as JSON, its members, and the members of another definition. */
 export function Segment(): VNode {
   const { id = '' } = useRoute().params;
   const path = `/v1/segments/${encodeURIComponent(id)}`;

@@ -29,7 +29,7 @@ interface ValueProps {
   readonly onChange: (value: string) => void;
 }
 
-/** One of few values: radio buttons that look like one control. */
+/** Radio buttons that look like one control. */
 export function Choices(
   props: ValueProps & { readonly options: Options; readonly isLabelHidden?: boolean },
 ): VNode {

@@ -4,7 +4,7 @@ import type uPlot from 'uplot';
 import { formatShort } from '../lib/format.ts';
 
 interface PlotProps {
-  /** What it shows, for those who do not see it. */
+  /** A description for those who do not see it. */
   readonly label: string;
   /** Seconds since 1970. */
   readonly times: readonly number[];

@@ -113,7 +113,7 @@ function Replay({ since, onClose, onDone }: ReplayProps): VNode {
   );
 }
 
-/** One delivery: its attempts with their answers, and its body. */
+/** Shows a delivery: its attempts with their answers, and its body. */
 export function Delivered(): VNode {
   const { delivery = '' } = useRoute().params;
   const own = `${deliveriesPath}/${encodeURIComponent(delivery)}`;

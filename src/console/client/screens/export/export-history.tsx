@@ -52,7 +52,7 @@ export function History(): VNode {
   );
 }
 
-/** One export: its files with their hashes and links. */
+/** Shows an export: its files with their hashes and links. */
 export function ExportFiles(): VNode {
   const { job = '' } = useRoute().params;
   const own = `${path}/${encodeURIComponent(job)}`;

@@ -74,7 +74,7 @@ function LoadAgain({ job }: { readonly job: JobDetail }): VNode {
   );
 }
 
-/** What can be done with the job in its current state. Each act asks first, with its number. */
+/** Offers the actions for the job's current state. Each asks first, with its number. */
 export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly onDone: () => void }): VNode {
   const [asked, setAsked] = useState<keyof typeof acts | null>(null);
   const path = jobPath(job.job_id);

@@ -91,7 +91,6 @@ function figure(count: number): VNode {
   return <span class={count === 0 ? 'faint' : undefined}>{formatCount(count)}</span>;
 }
 
-/** One value of a row that changes. */
 interface Line {
   readonly key: string;
   /** Empty where the line above has the same id. */

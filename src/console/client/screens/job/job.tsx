@@ -24,7 +24,7 @@ import { Phases, waitedMs } from './phases.tsx';
 import { sameAgain } from './same-again.ts';
 import { type ShownJob, useJob } from './use-job.ts';
 
-/** One load, export or deletion: what the ledger knows of it, while it runs and afterwards. */
+/** Shows a load, export or deletion, running or ended. */
 export function Job(): VNode {
   const { job: id = '' } = useRoute().params;
   // Another id is another screen: nothing of the job before is shown.

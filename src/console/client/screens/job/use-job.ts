@@ -7,7 +7,7 @@ import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import type { JobDetail, LiveJob } from '../../lib/records.ts';
 import { useData } from '../../lib/use-data.ts';
 
-/** How often the job is loaded again while there is no stream. */
+/** The time between two loads of the job without a stream. */
 const pollMs = 2_000;
 
 interface JobEvent extends LiveEvent {

@@ -159,7 +159,7 @@ function Filters(): VNode {
   );
 }
 
-/** One record as it was sent, with links to its user or company, or to its job. */
+/** Shows a record as sent, with links to its user or company, or to its job. */
 function RecordDetail({ line }: { readonly line: Line }): VNode {
   const { at, route, ms, reason, userId, companyId, jobId, keyId, requestId, body } = line;
   return (

@@ -99,7 +99,7 @@ function nameColumns(total: number): readonly Column<Activity['event_names'][num
 const height = 64;
 const step = 10;
 
-/** One bar for each day, today at the right. */
+/** Draws a bar for each day, today at the right. */
 function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: number }): VNode {
   const all = lastDays(days);
   const counts = new Map(of.map(({ day, events }) => [day, events]));

@@ -26,7 +26,7 @@ interface Who {
   readonly id: string;
 }
 
-/** One user: profile, events, segments; its export and deletion. */
+/** Shows a user: profile, events, segments; its export and deletion. */
 export function User(): VNode {
   return <OneProfile entity="users" />;
 }
