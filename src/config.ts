@@ -1,4 +1,4 @@
-/** What the environment and the flags come to. Read once, at the entry, and passed from there. */
+/** The configuration: it is read once, at the entry, from the environment and the flags, and passed from there. */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
@@ -17,7 +17,7 @@ type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };
  * Paths are absolute.
  */
 export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
-  /** Where files are kept. May hold credentials: not to be logged. */
+  /** The place of the files. May hold credentials: not to be logged. */
   readonly storage: Storage;
   /** Absolute folder of the files; where they are on S3, one that nobody uses. */
   readonly filesDir: string;

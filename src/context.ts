@@ -43,7 +43,7 @@ export interface System extends LoadContext, ExportContext {
    * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.
    */
   readonly reader: Reader;
-  /** What browsers watch. */
+  /** Tells browsers what changes. */
   readonly live: Live;
   /** Shows single records to them. */
   readonly records: RecordTap;

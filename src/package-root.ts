@@ -9,7 +9,7 @@ export const packageRoot: string = (() => {
   return folder;
 })();
 
-/** What package.json says the program is. */
+/** Reads name and version of the program from package.json. */
 export function readPackage(): { readonly name: string; readonly version: string } {
   return JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
     name: string;

@@ -21,7 +21,7 @@ export interface ProvidedDatabase {
   stop(): Promise<void>;
 }
 
-/** Whether the configuration asks for an embedded server that there is no data of yet: starting it makes a database. */
+/** Tells whether the configuration asks for an embedded server that has no data yet: starting it creates a database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
   if (databaseUrl !== null) return false;
   const folder = join(dataDir, 'postgres');

@@ -5,7 +5,7 @@ export interface RedisNode {
   readonly port: number;
 }
 
-/** What REDIS_URL says. Holds passwords: not to be logged. */
+/** The target that REDIS_URL names. Holds passwords: not to be logged. */
 export interface RedisTarget {
   /** One server; the master that sentinels name; a cluster. */
   readonly kind: 'server' | 'sentinel' | 'cluster';
@@ -19,7 +19,7 @@ export interface RedisTarget {
   /** 4 or 6: addresses of that kind only. */
   readonly family: number | null;
   readonly sentinel: {
-    /** What the sentinels call the master. */
+    /** The name by which the sentinels know the master. */
     readonly name: string;
     readonly username: string | null;
     readonly password: string | null;

@@ -10,7 +10,7 @@ export interface Setting<S extends TSchema = TSchema> {
   readonly name: string;
   readonly fallback: string;
   readonly meaning: string;
-  /** What `parse` must come to. */
+  /** The value that `parse` returns must fit this. */
   readonly schema: S;
   /** A text that cannot be parsed stays what it is, and fails its schema. */
   readonly parse: (text: string) => unknown;
@@ -134,7 +134,7 @@ export function mailAddress(name: string, fallback: string, meaning: string) {
   return { name, fallback, meaning, schema, parse: asIs };
 }
 
-/** A value as it may be shown: nothing of a secret, and no password within a URL. */
+/** Returns a value as it may be shown: nothing of a secret, and no password within a URL. */
 export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
   return secret === true ? hide(value) : hidePasswords(value);
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SCAN_BYTES } from './domain/limits.ts';
 
-/** For how long, in milliseconds, items are handed out without a break. */
+/** Items are handed out for this many milliseconds without a break. */
 const turnMs = 20;
 
 /** The items in turn, for work that may take long over each; between them all else gets to run: leases, signals, callers. */

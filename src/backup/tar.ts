@@ -36,7 +36,7 @@ export function tarEntry({ name, content }: TarEntry, seconds: number): Buffer[]
   return [header, content, Buffer.alloc(padding(content.length))];
 }
 
-/** What a file ends with. */
+/** The end of a file. */
 export const tarEnd = Buffer.alloc(2 * block);
 
 function octal(value: number, digits: number): string {

@@ -7,7 +7,7 @@ import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { namedVariables, type Variables } from '../sources/schedules/source.ts';
 import { type Finding, failed, ok, warning } from './check.ts';
 
-/** Against the `engines` of package.json, which installers only warn about. */
+/** Compares with the `engines` of package.json, which installers only warn about. */
 export async function checkNode(version: string = process.versions.node): Promise<Finding[]> {
   const { engines } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as {
     engines: { node: string };
@@ -17,7 +17,7 @@ export async function checkNode(version: string = process.versions.node): Promis
   return [failed('node', `Node.js ${version}`, `Install Node.js ${least} or newer.`)];
 }
 
-/** Whether a dotted version is another one or newer. */
+/** Tells whether a dotted version is another one or newer. */
 export function isAtLeast(version: string, least: string): boolean {
   const [given, wanted] = [version, least].map((text) =>
     text.split('.').map((part) => Number.parseInt(part, 10) || 0),
@@ -31,7 +31,7 @@ export function isAtLeast(version: string, least: string): boolean {
 
 const loopback = new Set(['127.0.0.1', '[::1]', '::1', 'localhost']);
 
-/** What links to jobs and files begin with. In messages there is no request that could say it. */
+/** Checks what links to jobs and files begin with. Messages have no request that could say it. */
 export async function checkPublicUrl({
   publicUrl,
   host,

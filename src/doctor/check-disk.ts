@@ -39,7 +39,7 @@ export function judgeSpace(check: string, disk: Pick<Disk, 'freeBytes' | 'allByt
   return warning(check, found, advice);
 }
 
-/** Whether this user may write into a folder, or make it where it is not there yet. Makes nothing. */
+/** Tells whether this user may write into a folder, or create it where it is missing. Creates nothing. */
 export async function judgeFolder(check: string, wanted: string, setting: string): Promise<Finding> {
   const { folder } = await nearestFolder(wanted);
   if (!(await stat(folder)).isDirectory()) {

@@ -55,7 +55,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** Those that harm, each with what to do; or one finding that says that none does. */
+/** Returns a finding for each setting that harms, or one that says that none does. */
 export async function checkSettings(client: ClientBase): Promise<Finding[]> {
   const { rows } = await client.query<{ name: string; value: string; unit: string | null }>(
     'select name, setting as value, unit from pg_settings where name = any ($1)',
@@ -80,7 +80,7 @@ const command = 4 + queues;
 
 type Sizes = Pick<Config, 'redisUrl' | 'poolSize' | 'workers' | 'workerPoolSize'>;
 
-/** How many connections one `sluice start` and a command beside it may come to. */
+/** Counts the connections that one `sluice start` and a command beside it may open. */
 function connectionsWanted({ redisUrl, poolSize, workers, workerPoolSize }: Sizes): number {
   const ofQueue = (count: number): number => (redisUrl === null ? count : 0);
   const serving = poolSize + watching + ofQueue(queues);

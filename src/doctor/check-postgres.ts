@@ -77,7 +77,7 @@ async function checkVersion(client: ClientBase): Promise<Finding[]> {
 interface Row {
   readonly role: string;
   readonly mayCreate: boolean;
-  /** Those of our schemas that are there and belong to somebody whose rights we have not. */
+  /** Lists our schemas that belong to a role whose rights we do not have. */
   readonly foreign: string[];
   readonly missing: number;
 }
@@ -122,7 +122,7 @@ const probe = `
     select repeat(n::text, 100) as filler from generate_series(1000, 1999) as n;
   rollback`;
 
-/** Whether the server has room for a table that nobody else sees, and that is gone at once. What is free it does not say. */
+/** Checks that the server has room for a small temporary table: it does not tell how much is free. */
 async function checkSpace(client: ClientBase): Promise<Finding[]> {
   const check = 'postgres disk';
   try {
@@ -175,7 +175,7 @@ async function checkMigrations(client: ClientBase): Promise<Finding[]> {
 /** The workers prune once a day. */
 const lateMs = 2 * 24 * 60 * 60 * 1000;
 
-/** Whether events that outlived their retention go, as far as the latest pruning tells. */
+/** Checks by the latest pruning that events are removed when their retention is over. */
 export async function checkEventRetention(
   client: ClientBase,
   now: () => number = Date.now,

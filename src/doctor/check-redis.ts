@@ -3,14 +3,14 @@ import { askRedis } from '../queue/redis.ts';
 import { type Finding, failed, ok, warning } from './check.ts';
 import { isAtLeast } from './check-configuration.ts';
 
-/** What BullMQ recommends as the least; it refuses what is older than 5. */
+/** BullMQ recommends this version or newer; it refuses what is older than 5. */
 const least = '6.2.0';
 const refused = '5.0.0';
 const nearlyFull = 0.9;
 
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
-/** Where the queue lives, if it lives in Redis. */
+/** Checks the Redis that the queue lives in, if it does. */
 export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Finding[]> {
   if (redisUrl === null) return [ok('redis', 'not used: the queue lives in PostgreSQL')];
   return askRedis({ redisUrl, redisCa }, async (redis) => {

@@ -1,4 +1,4 @@
-/** What `sluice upgrade` would do, and what is in its way. Changes nothing. */
+/** Says what `sluice upgrade` would do, and what is in its way. Changes nothing. */
 
 import { join } from 'node:path';
 import pg from 'pg';
@@ -20,7 +20,7 @@ import { checkDisk } from './check-disk.ts';
 export interface UpgradeCheck {
   /** Names of variables that the file .env has. */
   readonly fromDotEnv: ReadonlySet<string>;
-  /** Where the PostgreSQL is that made the data; null: where it is looked for. */
+  /** The folder of the PostgreSQL that made the data; null for the default one. */
   readonly programs: string | null;
   /** The database, started if need be; refuses to make one. Not asked for where another major version made its data. */
   readonly provide: () => Promise<ProvidedDatabase>;

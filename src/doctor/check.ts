@@ -5,13 +5,13 @@ import { withDeadline } from '../with-deadline.ts';
 export const findingStatuses = ['ok', 'warning', 'failed'] as const;
 export type FindingStatus = (typeof findingStatuses)[number];
 
-/** What one look at one thing came to. Both sentences are for a person, and hold no secret. */
+/** A finding is the outcome of one check. Both sentences are for a person, and hold no secret. */
 export interface Finding {
-  /** What was looked at, such as `postgres version`. */
+  /** Names what was looked at, such as `postgres version`. */
   readonly check: string;
   readonly status: FindingStatus;
   readonly found: string;
-  /** What to do; null if there is nothing to do. */
+  /** Says what to do; null if there is nothing to do. */
   readonly advice: string | null;
 }
 
@@ -27,7 +27,7 @@ export function failed(check: string, found: string, advice: string): Finding {
   return { check, status: 'failed', found, advice };
 }
 
-/** What to do about a disk that is full. */
+/** Advice about a disk that is full. */
 export const roomAdvice = 'Make room on that disk; what waits for it goes on by itself.';
 
 /** Something to look at. It may throw and it may hang: neither stops the others. */
@@ -35,7 +35,7 @@ export interface Check {
   readonly name: string;
   readonly deadlineMs: number;
   run(): Promise<readonly Finding[]>;
-  /** What to do if it throws or is late. */
+  /** Says what to do if it throws or is late. */
   readonly advice: string;
   /** Returns what to do about this error in particular, or null. */
   readonly advise?: (error: unknown) => string | null;
@@ -57,7 +57,7 @@ async function runCheck({ name, deadlineMs, run, advice, advise }: Check): Promi
   ]);
 }
 
-/** What an error says, in one line. Of several (every address of a host refused) the first. */
+/** Returns the message of an error in one line, of several (every address of a host refused) the first. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return sentenceOf(error.errors[0]);
   const text = error instanceof Error ? error.message : String(error);

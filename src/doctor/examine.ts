@@ -110,7 +110,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config);
 }
 
-/** What can be told of the embedded PostgreSQL while it does not run. Starts nothing. */
+/** Checks the embedded PostgreSQL while it does not run. Starts nothing. */
 export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
   const found = `no server runs on ${dataDir}: its version, settings and migrations were not looked at`;
   const stopped = warning(
@@ -168,7 +168,7 @@ function secretsOf(config: Config): string[] {
     .sort((a, b) => b.length - a.length);
 }
 
-/** As it stands in the URL, and as it is meant. */
+/** Returns the password as it stands in the URL, and as it is meant. */
 function passwordsOf(url: string | null): string[] {
   if (url === null || !URL.canParse(url)) return [];
   const { password } = new URL(url);

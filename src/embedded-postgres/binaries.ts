@@ -149,7 +149,7 @@ function previousPackage(major: string): string | undefined {
   return name === undefined || version === undefined ? undefined : `${name}@${version}`;
 }
 
-/** What to do so that data of an earlier major version can be read. */
+/** Says what to do so that data of an earlier major version can be read. */
 export function previousAdvice(major: string, folder: string): string {
   const wanted = previousPackage(major);
   const offered =

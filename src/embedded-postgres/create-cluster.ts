@@ -13,7 +13,7 @@ import {
 import { isAlive } from './previous-server.ts';
 import { type Account, dataArgument, runProgram } from './run-program.ts';
 
-/** What every step on a data directory needs: where it lies, who runs what on it. */
+/** Every step on a data directory needs this: where it lies, who runs what on it. */
 export interface ClusterContext {
   readonly layout: Layout;
   readonly binaries: Binaries;

@@ -44,7 +44,7 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** What PostgreSQL's programs write when there is no room. */
+/** Tells whether the output of one of PostgreSQL's programs says that there is no room. */
 export function saysDiskFull(output: string): boolean {
   return /No space left on device|Disk quota exceeded/.test(output);
 }
@@ -132,7 +132,7 @@ function readOnly(folder: string): string {
   return `${folder} is on a file system that is read-only. Mount it writable, or choose another DATA_DIR.`;
 }
 
-/** Whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */
+/** Tells whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
   const found = await readMajor(layout);
   if (found === major) return true;
@@ -180,7 +180,7 @@ export async function writeServerFile(layout: Layout, server: ServerFile): Promi
   await replacePrivateFile(layout.serverFile, `${JSON.stringify(server, null, 2)}\n`);
 }
 
-/** What the file says, which may be stale; undefined when there is none or it cannot be understood. */
+/** Reads the file, which may be stale; returns undefined when there is none or it cannot be understood. */
 export async function readServerFile(layout: Layout): Promise<ServerFile | undefined> {
   try {
     return JSON.parse(await readFile(layout.serverFile, 'utf8')) as ServerFile;
@@ -250,7 +250,7 @@ async function writeDraft(path: string, text: string): Promise<string> {
   return draft;
 }
 
-/** What root writes into somebody's folder is that somebody's: they may start without root the next time. */
+/** Gives what root writes into somebody's folder to that user, who may start without root the next time. */
 async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = await stat(folder);

@@ -63,7 +63,7 @@ const maxRestartPauseMs = 10_000;
 export interface EmbeddedPostgres {
   /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
   readonly url: string;
-  /** As `show server_version` says, for example "18.4". */
+  /** The answer to `show server_version`, for example "18.4". */
   readonly version: string;
   /** Resolves when the server process has ended, for whatever reason. Never rejects. */
   readonly exited: Promise<void>;
@@ -107,9 +107,9 @@ export const embeddedPostgres = {
   /** @throws DataDirInUseError if a server runs on the data. */
   awaitUnused: (dataDir: string, log: Logger) => awaitPreviousServer(layoutOf(dataDir), log),
   measure: (dataDir: string) => measureFolder(layoutOf(dataDir).data),
-  /** Whether the server cannot run here; the message says why and what to do about it. */
+  /** Tells whether the error says that the server cannot run here; its message says why and what to do. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
-  /** Whether another live server owns the data directory. */
+  /** Tells whether the error says that another live server owns the data directory. */
   isInUse: (error: unknown): error is Error => error instanceof DataDirInUseError,
 } as const;
 
@@ -264,18 +264,18 @@ async function findRunning(dataDir: string): Promise<string | undefined> {
   }
 }
 
-/** Whether a server was ever started on it, by whatever version. */
+/** Tells whether a server was ever started on it, by whatever version. */
 async function hasData(dataDir: string): Promise<boolean> {
   return (await readMajor(layoutOf(dataDir))) !== undefined;
 }
 
-/** Of the PostgreSQL that is installed with us. Throws EmbeddedPostgresError if there is none. */
+/** Returns the major version that is installed with us. Throws EmbeddedPostgresError if there is none. */
 async function installedMajor(): Promise<string> {
   const { version } = await locatePackage();
   return version.split('.')[0] ?? '';
 }
 
-/** What can be said without starting anything. Throws EmbeddedPostgresError if no server can run here. */
+/** Inspects a data directory without starting anything. Throws EmbeddedPostgresError if no server can run here. */
 async function inspect(dataDir: string): Promise<{ readonly major: string; readonly hasData: boolean }> {
   await refuseIncomplete(dataDir);
   const { version, native } = await locatePackage();
@@ -285,7 +285,7 @@ async function inspect(dataDir: string): Promise<{ readonly major: string; reado
   return { major, hasData: await hasUsableData(layoutOf(dataDir), major) };
 }
 
-/** Bytes of the files in a folder. */
+/** Adds up the bytes of the files in a folder. */
 async function measureFolder(folder: string): Promise<number> {
   let bytes = 0;
   for (const entry of await readdir(folder, { withFileTypes: true })) {

@@ -245,7 +245,7 @@ async function openServerLog(layout: Layout, account: Account | undefined): Prom
   return { file, startsAt: (await file.stat()).size };
 }
 
-/** What the server has written since `startsAt`, at most the last few kilobytes. */
+/** Reads what the server has written since `startsAt`, at most the last few kilobytes. */
 async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
   const file = await open(layout.serverLog, 'r');
   try {

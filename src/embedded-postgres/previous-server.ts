@@ -105,7 +105,7 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
 }
 
 /**
- * Whether that pid is a server on this directory, not a stranger who was given the number since
+ * Tells whether that pid is a server on this directory, not a stranger who was given the number since
  * (after a container restarts, pids repeat almost certainly). A postmaster's working directory is its data.
  */
 async function isServerOf(pid: number, data: string): Promise<boolean> {
@@ -121,7 +121,7 @@ async function isServerOf(pid: number, data: string): Promise<boolean> {
   }
 }
 
-/** What everybody may see of a process. Root in a container may not see more (no CAP_SYS_PTRACE). */
+/** Judges by what everybody may see of a process. Root in a container may not see more (no CAP_SYS_PTRACE). */
 async function looksLikeServerOf(pid: number, data: string): Promise<boolean> {
   try {
     const [name, process, own] = await Promise.all([

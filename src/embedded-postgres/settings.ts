@@ -11,7 +11,7 @@ export function serverSettings(machine: Machine): Record<string, string> {
   return { ...durability, ...memory(machine), ...writing, ...reading, ...housekeeping(machine), ...logging };
 }
 
-/** What "committed" promises. Stated although they are the defaults: they are the contract. */
+/** These make "committed" a promise. They are stated although they are the defaults: they are the contract. */
 const durability = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' } as const;
 
 function memory({ memoryBytes, dynamicSharedMemory }: Machine): Record<string, string> {
@@ -81,7 +81,7 @@ function clamp(value: number, min: number, max: number): number {
 
 export type DynamicSharedMemory = 'posix' | 'sysv' | 'mmap' | 'windows';
 
-/** What the settings depend on. */
+/** The settings depend on the machine. */
 export interface Machine {
   /** Bytes this process may use: the machine's memory, or the container's limit. */
   readonly memoryBytes: number;
@@ -103,7 +103,7 @@ export async function inspectMachine(): Promise<Machine> {
 }
 
 /**
- * Where parallel queries keep what they share. posix lives in /dev/shm, which containers often keep tiny: a query
+ * Chooses where parallel queries keep what they share. posix lives in /dev/shm, which containers often keep tiny: a query
  * then fails in the middle with "could not resize shared memory segment". sysv is not bound by that mount;
  * mmap (files in the data directory) always works but goes through the disk.
  */

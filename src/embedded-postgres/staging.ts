@@ -72,7 +72,7 @@ async function claimStaging(dataDir: string): Promise<void> {
   }
 }
 
-/** Those of this process, and of processes that are gone. */
+/** Removes the claims of this process, and of processes that are gone. */
 async function releaseClaims(dataDir: string): Promise<void> {
   for (const { path, owner } of await readClaims(dataDir))
     if (owner.pid === process.pid || !(await isRunning(owner))) await rm(path, { force: true });

@@ -1,4 +1,4 @@
-/** How a load is asked for in a file: what schedules and the mapping.yaml of the inbox have in common. */
+/** The members by which a file asks for a load: schedules and the mapping.yaml of the inbox have them in common. */
 
 import { type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule } from '../domain/column-map.ts';
@@ -109,7 +109,7 @@ const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> 
   null: ['string', 'array'],
 };
 
-/** How the files are written: members of an object, each optional. */
+/** Members that say how the files are written, each optional. */
 export const sourceMembers = Object.fromEntries(
   sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
 ) as Readonly<Record<SourceOptionName, TSchema>>;

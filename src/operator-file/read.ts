@@ -15,7 +15,7 @@ export type FileReading<T> =
   | { readonly value: T; readonly problemCount: 0; readonly problems: readonly [] }
   | ({ readonly value: null } & RefusedFile);
 
-/** What is wrong with a file. */
+/** A refused file and what is wrong with it. */
 export interface RefusedFile {
   readonly problemCount: number;
   /** The first of them, in the order of the file. */
@@ -25,7 +25,7 @@ export interface RefusedFile {
 /** A kind of file that operators write, in YAML or JSON. */
 export interface OperatorFile<S extends TSchema> {
   readonly schema: S;
-  /** What to write where nothing is meant. */
+  /** Says what to write where nothing is meant. */
   readonly emptyCure: string;
   /** Finds what a schema cannot say, whether or not the file fits it otherwise. */
   readonly check: (root: Place) => void;
@@ -71,7 +71,7 @@ export class Place {
     this.#problems = problems;
   }
 
-  /** What the keys lead to from here; numbers in texts too. */
+  /** Returns the place that the keys lead to from here; numbers may be texts. */
   at(keys: Keys): Place {
     return new Place(this.#root, [...this.#keys, ...keys], this.#problems);
   }
@@ -90,12 +90,12 @@ export class Place {
     return node?.kind === 'list' ? node.items.map((_, index) => this.at([index])) : [];
   }
 
-  /** Of what is missing, that of the object which it is missing from. */
+  /** The position of the value; of a missing one, that of the object which it is missing from. */
   get position(): Position {
     return this.node ?? (this.#keys.length === 0 ? this.#root : this.#parent.position);
   }
 
-  /** Of the name that the value stands under. */
+  /** The position of the name that the value stands under. */
   get name(): Position {
     const last = this.#keys.at(-1);
     const parent = this.#keys.length === 0 ? undefined : this.#parent.node;

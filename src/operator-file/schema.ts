@@ -67,7 +67,7 @@ export const rule = (sentence: string) => (value: unknown) => `${sentence}, not 
 
 export type Keys = readonly (string | number)[];
 
-/** Where and how a value does not fit its schema. */
+/** A problem says where and how a value does not fit its schema. */
 export interface SchemaProblem {
   readonly keys: Keys;
   /** Goes on from the name of the place: `must be text`. */
@@ -127,7 +127,7 @@ function isFirstOfValue(): (problem: SchemaProblem) => boolean {
 }
 
 type Node = Readonly<Record<string, unknown>>;
-/** What to say of a value that fails a keyword; undefined: what is always said. */
+/** Words what is wrong with a value that fails a keyword; undefined for the usual words. */
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
@@ -210,7 +210,7 @@ function namesOf(schema: Node): string {
   return Object.keys(schema['properties'] as object).join(', ');
 }
 
-/** What a JSON pointer into a value goes through; indexes as numbers. */
+/** Returns the keys of a JSON pointer into a value, indexes as numbers. */
 function placeIn(value: unknown, pointer: string): Keys {
   let at = value;
   return keysOf(pointer).map((name) => {
@@ -229,7 +229,7 @@ export function pathText(root: string, keys: Keys): string {
   }, root);
 }
 
-/** What a message calls a value. */
+/** Describes a value in a message. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';

@@ -24,7 +24,7 @@ import {
 } from '../domain/limits.ts';
 import { type Keys, pathText } from './schema.ts';
 
-/** Where something stands in a file: line and column, both from 1. */
+/** A position in a file: line and column, both from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;
@@ -36,7 +36,7 @@ export type SourceNode = Position &
     | { readonly kind: 'object'; readonly members: readonly SourceMember[] }
     | { readonly kind: 'list'; readonly items: readonly SourceNode[] }
     | { readonly kind: 'scalar'; readonly value: string | number | boolean | null }
-    /** What cannot stand in such a file at all; it has been reported. */
+    /** Something that cannot stand in such a file; it has been reported. */
     | { readonly kind: 'refused' }
   );
 
@@ -54,7 +54,7 @@ export interface FileProblem extends Position {
   readonly message: string;
 }
 
-/** What is found wrong while a file is read. */
+/** Collects what is found wrong while a file is read. */
 export class FileProblems {
   readonly #found: FileProblem[] = [];
   #count = 0;
@@ -254,7 +254,7 @@ class SourceBuilder {
 
 const notStorable = 'holds U+0000 or half a surrogate pair, which is no text';
 
-/** Whether Postgres can hold it. */
+/** Tells whether Postgres can hold the text. */
 function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
@@ -270,7 +270,7 @@ function numberProblem(value: number, source: string): string | null {
   return isKept ? null : 'has more digits than are kept of a number; put it in quotes';
 }
 
-/** As JSON would parse to it; what was refused is null. */
+/** Returns the value as JSON would parse to it; what was refused is null. */
 export function toJson(node: SourceNode): unknown {
   switch (node.kind) {
     case 'object':
@@ -284,14 +284,14 @@ export function toJson(node: SourceNode): unknown {
   }
 }
 
-/** Whether anything in it was refused: then what `toJson` makes of it says nothing. */
+/** Tells whether anything in it was refused: then the value of `toJson` says nothing. */
 export function holdsRefused(node: SourceNode): boolean {
   if (node.kind === 'object') return node.members.some(({ value }) => holdsRefused(value));
   if (node.kind === 'list') return node.items.some(holdsRefused);
   return node.kind === 'refused';
 }
 
-/** What keys and indexes lead to, or undefined. */
+/** Returns the node that keys and indexes lead to, or undefined. */
 export function nodeAt(node: SourceNode, keys: Keys): SourceNode | undefined {
   let at: SourceNode | undefined = node;
   for (const key of keys) {

@@ -63,13 +63,13 @@ function summarize(found: HealthReport['parts']): HealthReport {
 
 const nothing = async (): Promise<void> => undefined;
 
-/** What came of a question that may go unanswered. */
+/** An answer is the outcome of a question that may go unanswered. */
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
   /** Who asks waits no longer than this. */
   readonly deadlineMs: number;
-  /** How long an answer, or a failure, serves those who come later; default: not at all. */
+  /** Returns how long an answer, or a failure, serves those who come later; by default not at all. */
   readonly keepMs?: (tookMs: number, failed: boolean) => number;
 }
 

@@ -14,7 +14,7 @@ import { type ActiveSpans, traceFields } from './tracing.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
-/** Where a secret or a person's data could appear in what is logged. */
+/** Fields of log lines in which a secret or a person's data could appear. */
 const redacted = [
   'authorization',
   'headers.authorization',
@@ -50,12 +50,12 @@ export function createLogger(level: string, name: string, spans: ActiveSpans | n
   return pino(options, forPeople());
 }
 
-/** What `sluice start` prints itself, in words for people. */
+/** Lines that `sluice start` prints itself, in words for people. */
 const saidOtherwise = ['embedded Postgres is ready', 'database migrated', 'listening', 'pruned'].map(
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
 
-/** One line an event, without stacks. */
+/** Writes one line an event, without stacks. */
 function forPeople(): DestinationStream {
   const lines = pretty({
     destination: 2,
@@ -125,7 +125,7 @@ function isOfOne(fields: Readonly<Record<string, unknown>>): boolean {
   return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
 }
 
-/** Of an error its message, of the rest what is no object. */
+/** Identifies a line by the message of its error and by its plain fields. */
 function keyOf(fields: Readonly<Record<string, unknown>>): string {
   const { err } = fields;
   const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');
@@ -162,7 +162,7 @@ const busyMs = 100;
 const newline = 0x0a;
 
 /**
- * Where the lines of a log go: a descriptor, written to beside the work. A disk that is full, a reader that is slow or gone
+ * A log sink writes the lines of a log to a descriptor, beside the work. A disk that is full, a reader that is slow or gone
  * costs lines and nothing else. How many is counted, and said once lines can be written again.
  */
 export class LogSink {
@@ -195,7 +195,7 @@ export class LogSink {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** What is left when the process ends; what cannot be written then is lost. */
+  /** Writes what is left when the process ends; what cannot be written then is lost. */
   flushSync(): void {
     const batch = this.#take();
     if (batch === null) return;
