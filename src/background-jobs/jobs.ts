@@ -9,8 +9,8 @@ import { inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
 import { type Load, loadTypes } from '../domain/load.ts';
 import type { ExportContext } from '../export/context.ts';
-import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail, renderExportListItem, renderExportRecord } from '../export/inspect-exports.ts';
+import { cancelExport } from '../export/run-export.ts';
 import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end-load.ts';
 import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
@@ -20,8 +20,7 @@ import { readDeletions } from '../postgres/stores/deletions.ts';
 import { readExports } from '../postgres/stores/exports.ts';
 import { type Backlog, readBacklog } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
-import type { LaneOverview } from '../postgres/stores/lanes.ts';
-import { readLanes } from '../postgres/stores/lanes.ts';
+import { type LaneOverview, readLanes } from '../postgres/stores/lanes.ts';
 import {
   type Failure,
   type Retry,

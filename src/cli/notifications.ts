@@ -11,8 +11,12 @@ import {
 } from '../domain/notification.ts';
 import { formatCount } from '../domain/wording.ts';
 import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
-import { replayDeliveries, sendTest } from '../notifications/deliveries.ts';
-import { renderDelivery, renderSubscription } from '../notifications/render-delivery.ts';
+import {
+  renderDelivery,
+  renderSubscription,
+  replayDeliveries,
+  sendTest,
+} from '../notifications/deliveries.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
 import { openSendContext } from '../open-send-context.ts';
 import { listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';

@@ -1,6 +1,5 @@
 import { MAX_LIVE_PAST_BYTES, MAX_LIVE_PAST_EVENTS, MAX_LIVE_UNREAD_BYTES } from '../domain/limits.ts';
-import type { Topic } from './topic.ts';
-import type { View } from './views.ts';
+import type { Topic, View } from './views.ts';
 
 /** The receiver of a stream. */
 export interface Sink {

@@ -23,8 +23,7 @@ import {
 import { type LiveAnswer, readLive } from '../postgres/stores/live.ts';
 import { Channel, Message, type Sink, Viewer } from './channel.ts';
 import { RecordsView, type RecordTap } from './record-tap.ts';
-import { channelName, type Topic } from './topic.ts';
-import { createView } from './views.ts';
+import { channelName, createView, type Topic } from './views.ts';
 
 /** The name of this process in streams. */
 const serverName = `${hostname()} ${process.pid}`;

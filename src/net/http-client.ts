@@ -2,7 +2,7 @@
  * The one HTTP client, for webhooks and for sources of schedules. It connects only to addresses that
  * `guarded-lookup.ts` allows, follows no redirect by itself and uses no proxy.
  */
-import { guardedLookup, requireAllowedHost } from './guarded-lookup.ts';
+import { guardedLookup, requireAllowedHost } from './guarded-agent.ts';
 
 /**
  * The one HTTP client, for servers that a user or the operator names: sources of schedules, receivers of webhooks. It connects

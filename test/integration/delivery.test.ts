@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { deliveryJob } from '../../jobs/delivery.ts';
 import { Fault } from '../../src/domain/errors.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
-import { cancelExport } from '../../src/export/end-export.ts';
+import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { composeMail } from '../../src/notifications/compose-mail.ts';
 import type { SendContext } from '../../src/notifications/deliver-notification.ts';

@@ -8,7 +8,7 @@ import { pruneExports, schedulePruning } from '../../src/background-jobs/prune.t
 import { Fault, FinalFailure, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
-import { cancelExport } from '../../src/export/end-export.ts';
+import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
 import { beginExport } from '../../src/postgres/stores/exports.ts';

@@ -8,7 +8,7 @@ import { deliveryJob } from '../../jobs/delivery.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
-import { cancelExport } from '../../src/export/end-export.ts';
+import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { renderLoadDetail } from '../../src/load/render-load.ts';

@@ -16,12 +16,11 @@ import { AvroFile } from './avro.ts';
 import { columnsOf, selectValues } from './columns.ts';
 import type { Compilable, CopyFormat } from './copy-out.ts';
 import { planCsv } from './csv.ts';
-import { type GroupFileClass, GroupFiles } from './group-files.ts';
 import { selectNdjson } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, type RowBlock, type RowText } from './row-blocks.ts';
 import { ndjsonWriter } from './row-values.ts';
-import { type DatasetSink, SplitFiles } from './split-files.ts';
+import { type DatasetSink, type GroupFileClass, GroupFiles, SplitFiles } from './split-files.ts';
 import { streamCsv, streamCsvHeader } from './stream.ts';
 
 type ToText = (block: RowBlock) => RowBlock;

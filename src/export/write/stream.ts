@@ -4,9 +4,9 @@ import { instantOfMicros } from '../../domain/instant.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import type { Filter } from '../filter.ts';
+import { mergeByTime } from './archived-events.ts';
 import { columnsOf, rewriteRows, selectValuesFrom } from './columns.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
-import { mergeByTime } from './merge-by-time.ts';
 import { pageOf, profilesByTime } from './page.ts';
 import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
 

@@ -5,8 +5,7 @@ import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE } from '../../domain/limits.ts';
 import { channels, deliveryStates } from '../../domain/notification.ts';
-import { replayDeliveries } from '../../notifications/deliveries.ts';
-import { renderDelivery } from '../../notifications/render-delivery.ts';
+import { renderDelivery, replayDeliveries } from '../../notifications/deliveries.ts';
 import {
   countDeliveries,
   listDeliveries,

@@ -3,7 +3,6 @@ import { createdExport, exportItem, exportJob, exportPreview } from '../../api/e
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { DEFAULT_PAGE_SIZE, PREVIEWED_ROWS } from '../../domain/limits.ts';
-import { cancelExport } from '../../export/end-export.ts';
 import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
 import {
   renderCreated,
@@ -14,6 +13,7 @@ import {
 import { previewExport } from '../../export/preview-export.ts';
 import { exportRequest } from '../../export/read-request.ts';
 import { requestExport } from '../../export/request-export.ts';
+import { cancelExport } from '../../export/run-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
 import { jobPage, linkNext, pageBytes, readJobCursor, writeJobCursor } from '../page.ts';
 import { jobParameters, readSeveral, statusParameter } from '../parameters.ts';

@@ -2,7 +2,7 @@ import { type Inbox, inboxRecord, takenAgain } from '../../api/inbox.ts';
 import { TransientError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
 import { type InboxLook, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
-import { takeInAgain } from '../../sources/inbox/take-again.ts';
+import { takeInAgain } from '../../sources/inbox/take-in.ts';
 import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/health.ts';
 import { limitParameter, pageBytes } from '../page.ts';
 import { idParameter } from '../parameters.ts';

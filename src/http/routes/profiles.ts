@@ -13,7 +13,7 @@ import {
 } from '../../domain/limits.ts';
 import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import { requireSegment } from '../../profiles/find-segment.ts';
+import { requireSegment } from '../../profiles/find-segments.ts';
 import { listProfiles } from '../../profiles/list-profiles.ts';
 import { propertyProblem, readPropertyFilter } from '../../profiles/property-filter.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';

@@ -16,8 +16,7 @@ import {
 } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { findSegmentItem, listSegments } from '../../postgres/stores/segments.ts';
-import { findSegment } from '../../profiles/find-segment.ts';
-import { findSegmentsOf } from '../../profiles/find-segments-of.ts';
+import { findSegment, findSegmentsOf } from '../../profiles/find-segments.ts';
 import { describeSegment } from '../../segments/describe-segment.ts';
 import { previewSegment } from '../../segments/preview-segment.ts';
 import { readSegment } from '../../segments/read-segment.ts';

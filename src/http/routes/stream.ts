@@ -4,7 +4,7 @@ import { withExamples } from '../../api/schema.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_LIVE_TOPICS } from '../../domain/limits.ts';
 import type { Sink } from '../../live/channel.ts';
-import { readTopic, type Topic } from '../../live/topic.ts';
+import { readTopic, type Topic } from '../../live/views.ts';
 import { sessionPrefix } from '../../postgres/stores/api-keys.ts';
 import { ruled, worded } from '../../validation.ts';
 import { onceClosed } from '../gone-client.ts';

@@ -1,14 +1,18 @@
 import { createHash } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { type FileHandle, link, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
+import { ConflictError, InputError, Interrupted, inputError } from '../../domain/errors.ts';
 import type { InboxFile, InboxOptions, InboxReason } from '../../domain/inbox.ts';
 import { MAX_INBOX_FAILURES, READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
+import { codeOf, syncFolder } from '../../files/disk.ts';
 import { acceptLoad, convertingStore, discardReceived } from '../../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
 import { useMapping, withMapping } from '../../load/saved-mappings.ts';
+import type { Database } from '../../postgres/database.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
+import { findFailedInboxFile } from '../../postgres/stores/inbox.ts';
 import {
   beginAttempt,
   claimedFiles,
@@ -19,8 +23,8 @@ import {
   markLoading,
   markRefused,
 } from '../../postgres/stores/inbox-files.ts';
-import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
-import { Backoff, type Inbox, type InboxContext } from './inbox.ts';
+import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder, statOf } from './claimed-file.ts';
+import { Backoff, findInbox, type Inbox, type InboxContext } from './inbox.ts';
 
 /**
  * Takes a claimed file into the store and has its load accepted; the ledger's row of the file changes in the same
@@ -279,4 +283,51 @@ export class InboxLanes {
     const fields = { err: error, environment_id: environmentId, file_id: file?.fileId, wait_ms: waitMs };
     this.#context.log.warn(fields, 'inbox: a file cannot be taken in now; it will be tried again');
   }
+}
+
+/**
+ * Puts a file that failed back to where it was dropped, under its name, so that whoever watches the inbox takes it in anew. Its
+ * receipt stays. Throws `InputError` `not_found`: there is no such file, or somebody has taken it away, or another one of that
+ * name lies there now.
+ */
+export async function takeInAgain(
+  { db }: { readonly db: Database },
+  directory: string | null,
+  environmentId: number,
+  fileId: string,
+): Promise<InboxFile> {
+  const inbox = directory === null ? null : await findInbox(directory);
+  const file = inbox === null ? null : await findFailedInboxFile(db, inbox.id, environmentId, fileId);
+  if (inbox === null || file === null || file.placedAs === null) {
+    throw inputError('not_found', 'there is no such failed file', `file_id: ${fileId}`);
+  }
+  const own = join(inbox.path, file.environment);
+  const folder = join(own, file.folder);
+  await moveWithoutOverwriting(join(own, 'failed', file.placedAs), join(folder, file.name));
+  await syncFolder(folder);
+  return file;
+}
+
+/**
+ * A link fails where something of the name is there; where a file system has none, renaming is the best there is. Who is killed
+ * between the two steps leaves a file with both names, which nobody takes; doing it again mends that.
+ */
+async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to).catch(async (error: unknown) => {
+      if (codeOf(error) !== 'EEXIST' || !(await areOneFile(from, to))) throw error;
+    });
+    await rm(from);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'EEXIST') throw inputError('not_found', 'another file of that name lies in the inbox', to);
+    if (code === 'ENOENT') throw inputError('not_found', 'the file is not in its place any more', from);
+    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error;
+    await rename(from, to);
+  }
+}
+
+async function areOneFile(one: string, other: string): Promise<boolean> {
+  const [a, b] = await Promise.all([statOf(one), statOf(other)]);
+  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }

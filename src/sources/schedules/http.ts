@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import { ForbiddenAddressError } from '../../net/guarded-lookup.ts';
+import { ForbiddenAddressError } from '../../net/guarded-agent.ts';
 import { type HttpAnswer, HttpTimeoutError, sendRequest } from '../../net/http-client.ts';
 import type { HttpDefinition } from './schedule.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
