@@ -2,14 +2,14 @@
 // and for data of another major version of PostgreSQL.
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { Fault, TransientError } from '../domain/errors.ts';
+import { Fault, FinalFailure, TransientError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isFull, readDisk } from '../files/disk.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { connectForCopy, readDatabase } from '../postgres/database-copy/read-database.ts';
 import { copyDatabase } from '../postgres/database-copy/write-database.ts';
 import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
-import { type Restored, RestoreRefused, restoreBackup } from './restore.ts';
+import { type Restored, restoreBackup } from './restore.ts';
 
 type Show = (share: number | null, doing: string) => void;
 
@@ -62,12 +62,13 @@ interface RestoreTarget extends NewData {
   readonly replace: boolean;
 }
 
-/** @throws RestoreRefused, or DataDirInUseError, if a backup may not become the embedded database. */
+/** @throws FinalFailure, or DataDirInUseError, if a backup may not become the embedded database. */
 export async function assertRestorable({ dataDir, log, replace }: RestoreTarget): Promise<void> {
   const data = join(dataDir, 'postgres');
   if (!(await embeddedPostgres.hasData(data))) return;
   if (!replace)
-    throw new RestoreRefused(
+    throw new FinalFailure(
+      'restore_refused',
       `There is a database in ${dataDir} already, and nothing is restored over it. Restore into another folder\n(--data-dir <folder>), or with --replace: then the one that is there is set aside, and kept.`,
     );
   await embeddedPostgres.awaitUnused(data, log);
@@ -75,7 +76,7 @@ export async function assertRestorable({ dataDir, log, replace }: RestoreTarget)
 
 /**
  * Makes a backup the embedded database.
- * @throws RestoreRefused, DamagedArchive
+ * @throws FinalFailure, DamagedFile
  */
 export async function restoreData(
   target: RestoreTarget & { readonly files: FileStore },

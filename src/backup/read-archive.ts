@@ -3,9 +3,10 @@ import { open, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
 import type { Static, TSchema } from 'typebox';
 import { Value } from 'typebox/value';
+import { DamagedFile } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import { About, archiveFormat, Contents, type Item, Manifest, Meter, partName } from './archive.ts';
-import { DamagedArchive, readTar, type TarEntry } from './tar.ts';
+import { readTar, type TarEntry } from './tar.ts';
 
 /** Receives what a reader finds. `item` must read the bytes to their end before it returns. */
 export interface ArchiveVisitor {
@@ -17,7 +18,7 @@ export interface ArchiveVisitor {
 
 /**
  * Reads an archive to its end. When it returns, everything that the visitor received was as it was written.
- * @throws DamagedArchive
+ * @throws DamagedFile
  */
 export async function readArchive(
   path: string,
@@ -38,7 +39,7 @@ async function readEntries(
 ): Promise<{ about: About; manifest: Manifest }> {
   const about = parse(About, await entries.take('backup.json'));
   if (about.format > archiveFormat)
-    throw new DamagedArchive(
+    throw new DamagedFile(
       `it is of a later format (${about.format}): restore it with sluice ${about.sluice} or newer`,
     );
   await visitor.about?.(about);
@@ -62,8 +63,7 @@ const itemPattern = /^(files|tables)\/([^\0]{1,200})\/000001$/;
 
 function readItem(name: string): Item {
   const [, kind, item] = itemPattern.exec(name) ?? [];
-  if (item === undefined)
-    throw new DamagedArchive(`it has an entry ${JSON.stringify(name)} that no backup has`);
+  if (item === undefined) throw new DamagedFile(`it has an entry ${JSON.stringify(name)} that no backup has`);
   return { kind: kind as Item['kind'], name: item };
 }
 
@@ -81,14 +81,14 @@ class Entries {
   async next(): Promise<TarEntry> {
     const entry = this.#ahead ?? (await this.#read());
     this.#ahead = null;
-    if (entry === null) throw new DamagedArchive('it has no manifest');
+    if (entry === null) throw new DamagedFile('it has no manifest');
     this.current = entry.content;
     return entry;
   }
 
   async take(name: string): Promise<Buffer> {
     const entry = await this.next();
-    if (entry.name !== name) throw new DamagedArchive('it is no backup of sluice');
+    if (entry.name !== name) throw new DamagedFile('it is no backup of sluice');
     return entry.content;
   }
 
@@ -110,7 +110,7 @@ class Entries {
   }
 
   async assertEnd(): Promise<void> {
-    if ((await this.#read()) !== null) throw new DamagedArchive('something stands behind its manifest');
+    if ((await this.#read()) !== null) throw new DamagedFile('something stands behind its manifest');
   }
 
   async #read(): Promise<TarEntry | null> {
@@ -126,17 +126,17 @@ function parse<T extends TSchema>(schema: T, content: Buffer): Static<T> {
   } catch {
     // It is no JSON.
   }
-  throw new DamagedArchive('what it says of itself cannot be read');
+  throw new DamagedFile('what it says of itself cannot be read');
 }
 
 function compare(expected: Manifest, found: Manifest): void {
   const there = new Map(found.tables.map((table) => [table.name, table]));
   for (const table of expected.tables) {
     if (JSON.stringify(there.get(table.name)) !== JSON.stringify(table))
-      throw new DamagedArchive(`the table ${table.name} is not as it was written`);
+      throw new DamagedFile(`the table ${table.name} is not as it was written`);
   }
   if (JSON.stringify(expected) !== JSON.stringify(found))
-    throw new DamagedArchive('its tables or files are not as they were written');
+    throw new DamagedFile('its tables or files are not as they were written');
 }
 
 /** Decompresses the file to its last byte: nothing may stand behind the compressed data. */
@@ -155,14 +155,14 @@ async function* readGzip(path: string, { progress }: ArchiveVisitor): AsyncGener
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (!code.startsWith('Z_')) throw error;
-    throw new DamagedArchive(code === 'Z_BUF_ERROR' ? 'it ends too early' : 'its bytes were changed', {
+    throw new DamagedFile(code === 'Z_BUF_ERROR' ? 'it ends too early' : 'its bytes were changed', {
       cause: error,
     });
   } finally {
     file.destroy();
     gunzip.destroy();
   }
-  if (gunzip.bytesWritten !== size) throw new DamagedArchive('something stands behind its end');
+  if (gunzip.bytesWritten !== size) throw new DamagedFile('something stands behind its end');
 }
 
 async function assertGzip(path: string): Promise<void> {
@@ -171,7 +171,7 @@ async function assertGzip(path: string): Promise<void> {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0);
     // Magic number, method deflate, no optional fields.
     if (bytesRead < 4 || buffer.readUInt32BE(0) !== 0x1f8b0800)
-      throw new DamagedArchive('it is no backup of sluice');
+      throw new DamagedFile('it is no backup of sluice');
   } finally {
     await file.close();
   }

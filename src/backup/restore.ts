@@ -2,7 +2,9 @@
  * The way back from a backup (`backup.ts`): stored files under the names they had, and the database in one transaction. A restore
  * that is killed leaves no database; run again, it writes the same files once more.
  */
+
 import type pg from 'pg';
+import { DamagedFile, FinalFailure } from '../domain/errors.ts';
 import { checkRef, type FileRef, type FileStore } from '../files/file-store.ts';
 import { readPackage } from '../package-root.ts';
 import { createDatabase } from '../postgres/database.ts';
@@ -12,12 +14,6 @@ import { DatabaseWriter, findSchemaProblem, hasSchema } from '../postgres/databa
 import { createPool } from '../postgres/pool.ts';
 import type { About, Manifest } from './archive.ts';
 import { readArchive } from './read-archive.ts';
-import { DamagedArchive } from './tar.ts';
-
-/** The backup is whole, but cannot be restored here; the message says what to do. */
-export class RestoreRefused extends Error {
-  override readonly name = 'RestoreRefused';
-}
 
 type Show = (share: number, doing: string) => void;
 
@@ -26,7 +22,7 @@ export interface VerifiedBackup {
   readonly manifest: Manifest;
 }
 
-/** Reads a backup to its end. @throws DamagedArchive, RestoreRefused */
+/** Reads a backup to its end. @throws DamagedFile, FinalFailure */
 export async function verifyBackup(path: string, show: Show = () => undefined): Promise<VerifiedBackup> {
   return readArchive(path, {
     about: assertKnown,
@@ -38,7 +34,8 @@ export async function verifyBackup(path: string, show: Show = () => undefined): 
 async function assertKnown({ sluice, database }: About): Promise<void> {
   const problem = await findSchemaProblem(database);
   if (problem === null) return;
-  throw new RestoreRefused(
+  throw new FinalFailure(
+    'restore_refused',
     `The backup was made by sluice ${sluice}, and this is ${readPackage().version}: ${problem}.\nRestore it with sluice ${sluice}, or with a later version that knows its migrations, and upgrade then.`,
   );
 }
@@ -91,7 +88,7 @@ async function restoreRows(
       doing = kind === 'files' ? 'files' : name;
       if (kind === 'files') return storeFile(files, checkRef(name), bytes);
       const table = tables.get(name);
-      if (table === undefined) throw new DamagedArchive(`it has a table ${name} that it does not describe`);
+      if (table === undefined) throw new DamagedFile(`it has a table ${name} that it does not describe`);
       await writer?.write(table, bytes);
     },
     progress: (read, of) => show(read / of, doing),
@@ -101,7 +98,7 @@ async function restoreRows(
   return found;
 }
 
-/** @throws RestoreRefused if a backup may not be restored there. */
+/** @throws FinalFailure if a backup may not be restored there. */
 export async function assertEmptyDatabase(url: string): Promise<void> {
   const client = await connectForCopy(url);
   await assertEmpty(client).finally(() => client.end());
@@ -110,7 +107,8 @@ export async function assertEmptyDatabase(url: string): Promise<void> {
 /** Nothing is ever restored over data, nor beside it. */
 async function assertEmpty(client: pg.Client): Promise<void> {
   if (!(await hasSchema(client))) return;
-  throw new RestoreRefused(
+  throw new FinalFailure(
+    'restore_refused',
     'The database has a schema sluice already, and nothing is restored over it. Make an empty database (createdb) and name that:\n--database-url postgres://…/restored. To give the old one up, rename or drop its schema first.',
   );
 }

@@ -2,16 +2,12 @@
  * The part of tar (POSIX ustar) that backups need, so that `tar` can take them apart: plain files of up to MAX_ARCHIVE_ENTRY_BYTES,
  * each held in memory whole. Whatever else is found was not written by us.
  */
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_ARCHIVE_ENTRY_BYTES } from '../domain/limits.ts';
 
 export interface TarEntry {
   readonly name: string;
   readonly content: Buffer;
-}
-
-/** It is no backup, is not whole, or was changed. */
-export class DamagedArchive extends Error {
-  override readonly name = 'DamagedArchive';
 }
 
 const block = 512;
@@ -62,7 +58,7 @@ function splitName(name: string): [prefix: string, last: string] {
   return [name.slice(0, cut), name.slice(cut + 1)];
 }
 
-/** @throws DamagedArchive */
+/** @throws DamagedFile */
 export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
   const bytes = new ByteReader(source);
   try {
@@ -71,7 +67,7 @@ export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<Ta
       if (header.every((byte) => byte === 0)) {
         const rest = await bytes.take(block);
         if (!rest.every((byte) => byte === 0) || !(await bytes.atEnd()))
-          throw new DamagedArchive('something stands behind its end');
+          throw new DamagedFile('something stands behind its end');
         return;
       }
       const { name, size } = readHeader(header);
@@ -97,7 +93,7 @@ function readHeader(header: Buffer): { name: string; size: number } {
   const size = number(124, 136);
   const isOurs =
     text(257, 263) === 'ustar' && text(156, 157) === '0' && number(148, 156) === checksum(header);
-  if (!isOurs || !(size <= MAX_ARCHIVE_ENTRY_BYTES)) throw new DamagedArchive('it is no backup of sluice');
+  if (!isOurs || !(size <= MAX_ARCHIVE_ENTRY_BYTES)) throw new DamagedFile('it is no backup of sluice');
   const prefix = text(345, 500);
   return { name: prefix === '' ? text(0, 100) : `${prefix}/${text(0, 100)}`, size };
 }
@@ -115,7 +111,7 @@ class ByteReader {
   async take(size: number): Promise<Buffer> {
     const taken = Buffer.allocUnsafe(size);
     for (let filled = 0; filled < size; ) {
-      if (this.#chunk.length === 0 && !(await this.#next())) throw new DamagedArchive('it ends too early');
+      if (this.#chunk.length === 0 && !(await this.#next())) throw new DamagedFile('it ends too early');
       const copied = this.#chunk.copy(taken, filled);
       this.#chunk = this.#chunk.subarray(copied);
       filled += copied;

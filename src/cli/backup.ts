@@ -4,10 +4,9 @@ import { dirname, join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { type BackupSummary, recordBackup, writeBackup, writeBackupFile } from '../backup/backup.ts';
 import { assertRestorable, restoreData } from '../backup/new-data.ts';
-import { assertEmptyDatabase, RestoreRefused, restoreBackup, verifyBackup } from '../backup/restore.ts';
-import { DamagedArchive } from '../backup/tar.ts';
+import { assertEmptyDatabase, restoreBackup, verifyBackup } from '../backup/restore.ts';
 import type { Config } from '../config.ts';
-import { Interrupted } from '../domain/errors.ts';
+import { DamagedFile, FinalFailure, Interrupted } from '../domain/errors.ts';
 import { formatBytes, formatDuration, plural } from '../domain/wording.ts';
 import { codeOf, isFileSystemFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
@@ -205,11 +204,11 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof DamagedArchive)
+    if (error instanceof DamagedFile)
       throw new CommandFailed(
         `${path} is damaged, or no backup: ${error.message}. Nothing was restored from it.`,
       );
-    if (error instanceof RestoreRefused) throw new CommandFailed(error.message);
+    if (error instanceof FinalFailure) throw new CommandFailed(error.message);
     if (isFileSystemFull(error))
       throw new CommandFailed(
         'The disk of the stored files is full, and nothing of the database was restored. Make room and run it again.',

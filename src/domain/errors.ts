@@ -122,6 +122,11 @@ export class Fault extends Error {
   override readonly name = 'Fault';
 }
 
+/** The bytes of a file contradict its format, or use a part of it that cannot be read; the message becomes part of a sentence. */
+export class DamagedFile extends Error {
+  override readonly name = 'DamagedFile';
+}
+
 /** The configuration is wrong; the message names the setting and its rule. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';

@@ -1,4 +1,4 @@
-import { ColumnarDamage } from './typed-rows.ts';
+import { DamagedFile } from '../domain/errors.ts';
 
 /** Reads the primitive values of Avro, and never beyond the end of the bytes. */
 export class AvroBytes {
@@ -15,12 +15,12 @@ export class AvroBytes {
 
   byte(): number {
     const byte = this.#bytes[this.#at++];
-    if (byte === undefined) throw new ColumnarDamage('a row ends early');
+    if (byte === undefined) throw new DamagedFile('a row ends early');
     return byte;
   }
 
   take(length: number): Buffer {
-    if (length < 0 || length > this.left) throw new ColumnarDamage('a value is longer than its block');
+    if (length < 0 || length > this.left) throw new DamagedFile('a value is longer than its block');
     this.#at += length;
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
@@ -34,7 +34,7 @@ export class AvroBytes {
       factor *= 0x80;
       if (byte < 0x80) return value;
     }
-    throw new ColumnarDamage('a length is too large');
+    throw new DamagedFile('a length is too large');
   }
 
   /** Exact: a bigint where a number would not be. */
@@ -54,7 +54,7 @@ export class AvroBytes {
   /** A length, an index, a count: what must be small. */
   small(): number {
     const value = this.long();
-    if (typeof value === 'bigint') throw new ColumnarDamage('a length is too large');
+    if (typeof value === 'bigint') throw new DamagedFile('a length is too large');
     return value;
   }
 
@@ -76,6 +76,6 @@ export class AvroBytes {
       const number = Number(signed);
       return Number.isSafeInteger(number) ? number : signed;
     }
-    throw new ColumnarDamage('a number has more than 64 bits');
+    throw new DamagedFile('a number has more than 64 bits');
   }
 }

@@ -1,10 +1,10 @@
+import { DamagedFile } from '../domain/errors.ts';
 import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
 import { MAX_COLUMNS, MAX_PARSED_DEPTH } from '../domain/limits.ts';
 import { AvroBytes } from './avro-bytes.ts';
 import {
   bigIntOf,
   bytesJson,
-  ColumnarDamage,
   checkScale,
   decimalJson,
   declaredJson,
@@ -33,11 +33,11 @@ interface Schema {
   readonly [name: string]: unknown;
 }
 
-/** @throws ColumnarDamage if it is not a schema of rows. */
+/** @throws DamagedFile if it is not a schema of rows. */
 export function compileAvroSchema(text: Buffer | undefined): AvroRows {
-  if (text === undefined) throw new ColumnarDamage('it has no schema');
+  if (text === undefined) throw new DamagedFile('it has no schema');
   const schema = parse(text);
-  if (!isObject(schema) || schema['type'] !== 'record') throw new ColumnarDamage('its rows are no records');
+  if (!isObject(schema) || schema['type'] !== 'record') throw new DamagedFile('its rows are no records');
   const rows = new TypedRows(fieldsIn(schema).map(nameOf));
   const reads = new Compiler(rows).row(schema);
   return {
@@ -50,21 +50,21 @@ function parse(text: Buffer): unknown {
   try {
     return JSON.parse(text.toString('utf8'));
   } catch {
-    throw new ColumnarDamage('its schema is no JSON');
+    throw new DamagedFile('its schema is no JSON');
   }
 }
 
 function fieldsIn({ fields }: Schema): Schema[] {
   if (!Array.isArray(fields) || fields.length > MAX_COLUMNS)
-    throw new ColumnarDamage('a record has no usable fields');
+    throw new DamagedFile('a record has no usable fields');
   return (fields as unknown[]).map((field) => {
-    if (!isObject(field)) throw new ColumnarDamage('a field has no name');
+    if (!isObject(field)) throw new DamagedFile('a field has no name');
     return field;
   });
 }
 
 function nameOf({ name }: Schema): string {
-  if (typeof name !== 'string') throw new ColumnarDamage('a field or a type has no name');
+  if (typeof name !== 'string') throw new DamagedFile('a field or a type has no name');
   return name;
 }
 
@@ -109,10 +109,10 @@ class Compiler {
 
   /** With `isMetadata`, text that is a JSON object becomes that object. */
   #compile(schema: unknown, depth: number, isMetadata = false): ReadValue {
-    if (depth > MAX_PARSED_DEPTH) throw new ColumnarDamage('its schema is nested too deeply');
+    if (depth > MAX_PARSED_DEPTH) throw new DamagedFile('its schema is nested too deeply');
     const read = this.#compileType(schema, depth, isMetadata);
     return (bytes, level) => {
-      if (level > MAX_PARSED_DEPTH) throw new ColumnarDamage('values are nested too deeply');
+      if (level > MAX_PARSED_DEPTH) throw new DamagedFile('values are nested too deeply');
       return read(bytes, level + 1);
     };
   }
@@ -121,7 +121,7 @@ class Compiler {
     if (Array.isArray(schema)) return this.#union(schema as unknown[], depth, isMetadata);
     if (typeof schema === 'string')
       return this.#simple({ type: schema }, isMetadata) ?? this.#reference(schema);
-    if (!isObject(schema)) throw new ColumnarDamage('a type is none');
+    if (!isObject(schema)) throw new DamagedFile('a type is none');
     switch (schema['type']) {
       case 'record':
       case 'error':
@@ -150,7 +150,7 @@ class Compiler {
     const named = this.#named;
     const short = name.slice(name.lastIndexOf('.') + 1);
     if (!named.has(short)) {
-      throw new ColumnarDamage(`its schema has no type ${JSON.stringify(name.slice(0, 40))}`);
+      throw new DamagedFile(`its schema has no type ${JSON.stringify(name.slice(0, 40))}`);
     }
     return (bytes, level) => (named.get(short) as ReadValue)(bytes, level);
   }
@@ -164,16 +164,16 @@ class Compiler {
     const reads = branches.map((branch) => this.#compile(branch, depth + 1, isMetadata));
     return (bytes, level) => {
       const read = reads[bytes.small()];
-      if (read === undefined) throw new ColumnarDamage('a union has no such branch');
+      if (read === undefined) throw new DamagedFile('a union has no such branch');
       return read(bytes, level);
     };
   }
 
   #enumeration(symbols: unknown): ReadValue {
-    if (!Array.isArray(symbols)) throw new ColumnarDamage('an enum has no symbols');
+    if (!Array.isArray(symbols)) throw new DamagedFile('an enum has no symbols');
     return (bytes) => {
       const symbol: unknown = symbols[bytes.small()];
-      if (typeof symbol !== 'string') throw new ColumnarDamage('an enum has no such symbol');
+      if (typeof symbol !== 'string') throw new DamagedFile('an enum has no such symbol');
       return this.#rows.count(JSON.stringify(symbol));
     };
   }
@@ -251,7 +251,7 @@ function readSimple(schema: Schema, isMetadata: boolean, rows: TypedRows): ReadV
     }
     case 'fixed': {
       const { size } = schema;
-      if (typeof size !== 'number') throw new ColumnarDamage('a fixed type has no size');
+      if (typeof size !== 'number') throw new DamagedFile('a fixed type has no size');
       const json = octets(schema, size);
       return (bytes) => json(bytes.take(size));
     }
@@ -273,7 +273,7 @@ function wholeNumber(logicalType: unknown, rows: TypedRows): ReadValue {
 
 /** Days have 32 bits. */
 function dayOf(days: number): number {
-  if (Math.abs(days) > 2 ** 31) throw new ColumnarDamage('a date is out of range');
+  if (Math.abs(days) > 2 ** 31) throw new DamagedFile('a date is out of range');
   return days;
 }
 

@@ -1,13 +1,13 @@
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
-import { type InputError, inputError } from '../domain/errors.ts';
+import { DamagedFile, type InputError, inputError } from '../domain/errors.ts';
 import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES } from '../domain/limits.ts';
 import { yielding } from '../yielding.ts';
 import { AvroBytes } from './avro-bytes.ts';
 import { type AvroRows, compileAvroSchema } from './avro-schema.ts';
 import { openZstd } from './decompress.ts';
-import { ColumnarDamage, LineBatch } from './typed-rows.ts';
+import { LineBatch } from './typed-rows.ts';
 
 /*
  * Avro object container files as NDJSON, a block at a time. The schema in the file says what it holds; it is interpreted,
@@ -102,10 +102,10 @@ async function unpack(packed: Buffer, codec: Codec): Promise<Buffer> {
 /** Unpacks a block of Snappy, which begins with its length and ends with a checksum. */
 function unpackSnappy(packed: Buffer): Buffer {
   const length = new AvroBytes(packed).varint();
-  if (length > MAX_AVRO_BLOCK_BYTES) throw new ColumnarDamage('a block is too large');
+  if (length > MAX_AVRO_BLOCK_BYTES) throw new DamagedFile('a block is too large');
   const plain = Buffer.alloc(length);
   snappyUncompress(packed.subarray(0, -4), plain);
-  if (packed.readUInt32BE(packed.length - 4) !== crc32(plain)) throw new ColumnarDamage('a wrong checksum');
+  if (packed.readUInt32BE(packed.length - 4) !== crc32(plain)) throw new DamagedFile('a wrong checksum');
   return plain;
 }
 
@@ -179,7 +179,7 @@ function guarded<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {
-    const what = cause instanceof ColumnarDamage ? cause.message : 'it cannot be read';
+    const what = cause instanceof DamagedFile ? cause.message : 'it cannot be read';
     throw Object.assign(damaged(what), { cause });
   }
 }

@@ -1,7 +1,6 @@
 import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'node:zlib';
-import { type InputError, inputError } from '../domain/errors.ts';
+import { DamagedFile, type InputError, inputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import { ColumnarDamage } from './typed-rows.ts';
 
 /** Told of every piece as it comes out; throws to stop. */
 export type InflateGuard = (bytes: number) => void;
@@ -94,7 +93,7 @@ function explain(error: unknown, what: string): unknown {
   return Object.assign(damaged(what, `is damaged: ${(error as Error).message}`), { cause: error });
 }
 
-/** Unpacks Zstandard into at most that many bytes. @throws ColumnarDamage if it is damaged, or unpacks to more. */
+/** Unpacks Zstandard into at most that many bytes. @throws DamagedFile if it is damaged, or unpacks to more. */
 type Unzstd = (packed: Uint8Array, maxBytes: number) => Uint8Array;
 
 let opened: Promise<Unzstd> | null = null;
@@ -113,12 +112,12 @@ async function open(): Promise<Unzstd> {
   const decoder = new ZSTDDecoder();
   await decoder.init();
   return (packed, maxBytes) => {
-    if (packed.length === 0) throw new ColumnarDamage('nothing was packed');
+    if (packed.length === 0) throw new DamagedFile('nothing was packed');
     // The bound is the size of the output buffer; for 0 the decoder would use the size that the data itself declares.
     const plain = decoder.decode(packed, Math.max(1, maxBytes));
     // It reports a failure as an empty result, which an empty page also gives.
     if (plain.length === 0 && maxBytes > 0)
-      throw new ColumnarDamage('it is damaged, or unpacks to more than is taken');
+      throw new DamagedFile('it is damaged, or unpacks to more than is taken');
     return plain;
   };
 }

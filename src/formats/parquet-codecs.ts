@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_PARQUET_PAGE_BYTES } from '../domain/limits.ts';
 import { openZstd } from './decompress.ts';
-import { ColumnarDamage } from './typed-rows.ts';
 
 /** Unpacks a page into a new buffer of exactly that many bytes. Throws if it unpacks to any other number. */
 export type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
@@ -31,7 +31,7 @@ const codecs: ReadonlyMap<string, () => UnpackPage | Promise<UnpackPage>> = new 
 export async function openCodec(name: string): Promise<UnpackPage> {
   const codec = codecs.get(name);
   if (codec === undefined) {
-    throw new ColumnarDamage(
+    throw new DamagedFile(
       `it is packed with ${name}; write it with ZSTD, Snappy, LZ4_RAW, gzip, Brotli or none`,
     );
   }
@@ -40,14 +40,14 @@ export async function openCodec(name: string): Promise<UnpackPage> {
     checkPageBytes(bytes);
     if (bytes === 0) return new Uint8Array(0);
     const plain = unpack(packed, bytes);
-    if (plain.length !== bytes) throw new ColumnarDamage('a page has another length than it says');
+    if (plain.length !== bytes) throw new DamagedFile('a page has another length than it says');
     return plain;
   };
 }
 
 export function checkPageBytes(bytes: number): void {
   if (bytes >= 0 && bytes <= MAX_PARQUET_PAGE_BYTES) return;
-  throw new ColumnarDamage(`a page of ${bytes} bytes; at most ${MAX_PARQUET_PAGE_BYTES} are taken`);
+  throw new DamagedFile(`a page of ${bytes} bytes; at most ${MAX_PARQUET_PAGE_BYTES} are taken`);
 }
 
 function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
@@ -105,6 +105,6 @@ function unpackLz4(packed: Uint8Array, bytes: number): Uint8Array {
   throw wrongLz4();
 }
 
-function wrongLz4(): ColumnarDamage {
-  return new ColumnarDamage('a page is not LZ4');
+function wrongLz4(): DamagedFile {
+  return new DamagedFile('a page is not LZ4');
 }

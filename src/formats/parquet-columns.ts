@@ -1,12 +1,12 @@
 import type { ColumnMetaData, SchemaElement, SchemaTree } from 'hyparquet';
 import { parseFloat16 } from 'hyparquet/src/convert.js';
 import { wkbToGeojson } from 'hyparquet/src/wkb.js';
+import { DamagedFile } from '../domain/errors.ts';
 import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
 import { MAX_PARSED_DEPTH } from '../domain/limits.ts';
 import {
   bigIntOf,
   bytesJson,
-  ColumnarDamage,
   checkScale,
   decimalJson,
   declaredJson,
@@ -41,7 +41,7 @@ export interface LeafPlace {
 }
 
 export function leafOf(node: SchemaTree, { depth, ...levels }: LeafPlace, rows: TypedRows): ParquetLeaf {
-  if (depth > MAX_PARSED_DEPTH) throw new ColumnarDamage('its schema is nested too deeply');
+  if (depth > MAX_PARSED_DEPTH) throw new DamagedFile('its schema is nested too deeply');
   const { element } = node;
   const isMetadata = depth === 1 && element.name === 'metadata';
   return { element, ...levels, toJson: toJsonOf(element, isMetadata, rows) };
@@ -67,7 +67,7 @@ function toJsonOf(element: SchemaElement, isMetadata: boolean, rows: TypedRows):
     case 'FIXED_LEN_BYTE_ARRAY':
       return octets(fixed(kind, element.type_length, rows));
     default:
-      throw new ColumnarDamage(`the column ${JSON.stringify(element.name.slice(0, 100))} has no known type`);
+      throw new DamagedFile(`the column ${JSON.stringify(element.name.slice(0, 100))} has no known type`);
   }
 }
 
@@ -131,7 +131,7 @@ function texts(kind: string | undefined, isMetadata: boolean): (bytes: Uint8Arra
     case 'JSON':
       return declaredJson;
     case 'BSON':
-      throw new ColumnarDamage('columns of BSON are not read');
+      throw new DamagedFile('columns of BSON are not read');
     case 'GEOMETRY':
     case 'GEOGRAPHY':
       return geoJson;
@@ -163,7 +163,7 @@ function fixed(
   return bytesJson;
 }
 
-/** @throws ColumnarDamage for a column that is encrypted or lies in another file. */
+/** @throws DamagedFile for a column that is encrypted or lies in another file. */
 export function chunkOf(column: {
   meta_data?: ColumnMetaData;
   file_path?: string;
@@ -171,7 +171,7 @@ export function chunkOf(column: {
 }): ColumnMetaData {
   const { meta_data: chunk, file_path: path, encrypted_column_metadata: encrypted } = column;
   if (chunk === undefined || path !== undefined || encrypted !== undefined) {
-    throw new ColumnarDamage('its columns are encrypted, or in other files');
+    throw new DamagedFile('its columns are encrypted, or in other files');
   }
   return chunk;
 }

@@ -1,7 +1,8 @@
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_PARQUET_HELD_BYTES } from '../domain/limits.ts';
 import type { ParquetLeaf } from './parquet-columns.ts';
 import type { ParquetPage, ParquetPages } from './parquet-pages.ts';
-import { ColumnarDamage, type JsonText } from './typed-rows.ts';
+import type { JsonText } from './typed-rows.ts';
 
 /** Counts the memory that the pages of a row group take. */
 export class HeldPages {
@@ -10,7 +11,7 @@ export class HeldPages {
   add(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes > MAX_PARQUET_HELD_BYTES) {
-      throw new ColumnarDamage(
+      throw new DamagedFile(
         'its pages are too large to be read side by side; write smaller pages or row groups',
       );
     }
@@ -90,7 +91,7 @@ export class LeafCursor {
   /** Skips an entry that marks a node around it as null or empty. */
   skip(): void {
     if (this.definition === this.#leaf.maxDefinition)
-      throw new ColumnarDamage('parts of a value contradict one another');
+      throw new DamagedFile('parts of a value contradict one another');
     this.#leave();
   }
 
@@ -121,6 +122,6 @@ export class LeafCursor {
   }
 }
 
-function tooFew(): ColumnarDamage {
-  return new ColumnarDamage('a column has fewer values than there are rows');
+function tooFew(): DamagedFile {
+  return new DamagedFile('a column has fewer values than there are rows');
 }

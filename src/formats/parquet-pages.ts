@@ -1,11 +1,11 @@
 import type { ColumnMetaData, PageHeader } from 'hyparquet';
 import { parquetHeader } from 'hyparquet/src/column.js';
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
 import { checkPageBytes, openCodec, type UnpackPage } from './parquet-codecs.ts';
 import type { ParquetLeaf } from './parquet-columns.ts';
 import { bitWidth, Runs } from './parquet-runs.ts';
 import { Dictionary, type NextValue, openValues } from './parquet-values.ts';
-import { ColumnarDamage } from './typed-rows.ts';
 import { type ReadRange, windowed } from './whole-file.ts';
 
 /*
@@ -54,7 +54,7 @@ export class ParquetPages {
     this.#at = Number(dictionary !== undefined && dictionary > 0n && dictionary < data ? dictionary : data);
     this.#end = this.#at + Number(chunk.total_compressed_size);
     if (!(this.#at >= 4 && this.#end >= this.#at && this.#end <= bytes)) {
-      throw new ColumnarDamage('a column lies outside of the file');
+      throw new DamagedFile('a column lies outside of the file');
     }
     // Copied, since a view would make each column hold the whole read-ahead buffer.
     const copied: ReadRange = async (start, end) => Buffer.from(await read(start, end));
@@ -73,7 +73,7 @@ export class ParquetPages {
       const start = this.#at + headerBytes;
       const length = header.compressed_page_size;
       checkPageBytes(length);
-      if (start + length > this.#end) throw new ColumnarDamage('a page is longer than its column');
+      if (start + length > this.#end) throw new DamagedFile('a page is longer than its column');
       this.#at = start + length;
       if (header.type === 'INDEX_PAGE') continue;
       // Needs separate memory, because views of it begin at its beginning.
@@ -120,7 +120,7 @@ export class ParquetPages {
         maxRepetition > 0 && v1.repetition_level_encoding,
         maxDefinition > 0 && v1.definition_level_encoding,
       ].includes('BIT_PACKED');
-      if (usesBits) throw new ColumnarDamage('its levels are written as BIT_PACKED, which is not read');
+      if (usesBits) throw new DamagedFile('its levels are written as BIT_PACKED, which is not read');
       // Each list of levels is preceded by its length.
       const repetition = maxRepetition > 0 ? { at: 4, length: lengthAt(0) } : { at: 0, length: 0 };
       const after = repetition.at + repetition.length;
@@ -128,7 +128,7 @@ export class ParquetPages {
         maxDefinition > 0 ? { at: after + 4, length: lengthAt(after) } : { at: after, length: 0 };
       return this.#assemble(bytes, { entries: v1.num_values, encoding: v1.encoding, repetition, definition });
     }
-    if (v2 === undefined) throw new ColumnarDamage(`a page of an unknown kind, ${header.type}`);
+    if (v2 === undefined) throw new DamagedFile(`a page of an unknown kind, ${header.type}`);
     checkCount(v2.num_values);
     const repetition = { at: 0, length: v2.repetition_levels_byte_length };
     const definition = { at: repetition.length, length: v2.definition_levels_byte_length };
@@ -172,7 +172,7 @@ interface PageLayout {
 
 function checkCount(count: number): void {
   if (count >= 0 && count <= MAX_PARQUET_PAGE_VALUES) return;
-  throw new ColumnarDamage(`a page of ${count} values; at most ${MAX_PARQUET_PAGE_VALUES} are taken`);
+  throw new DamagedFile(`a page of ${count} values; at most ${MAX_PARQUET_PAGE_VALUES} are taken`);
 }
 
 /** Cuts off the levels of a page of version 2, which are never packed. */
@@ -183,7 +183,7 @@ function unpackV2(
 ): Uint8Array {
   checkPageBytes(size);
   if (!(levels >= 0 && levels <= packed.length && levels <= size)) {
-    throw new ColumnarDamage('a page is shorter than its levels');
+    throw new DamagedFile('a page is shorter than its levels');
   }
   if (unpack === null) return packed;
   const whole = new Uint8Array(size);

@@ -1,4 +1,4 @@
-import { ColumnarDamage } from './typed-rows.ts';
+import { DamagedFile } from '../domain/errors.ts';
 
 /**
  * Runs are how Parquet writes levels and dictionary indexes: a repeated value and its count, or values of a few bits side by
@@ -21,7 +21,7 @@ export class Runs {
   /** Reads values of `width` bits between two positions; with a width of 0 they take no bytes and are all 0. */
   constructor(bytes: Uint8Array, start: number, end: number, width: number) {
     if (width > MAX_WIDTH || start < 0 || start > end || end > bytes.length) {
-      throw new ColumnarDamage('a page is shorter than it says');
+      throw new DamagedFile('a page is shorter than it says');
     }
     this.#bytes = bytes;
     this.#at = start;
@@ -71,7 +71,7 @@ export class Runs {
       value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value >>> 0;
     }
-    throw new ColumnarDamage('a run has no length');
+    throw new DamagedFile('a run has no length');
   }
 
   #byte(at: number): number {
@@ -82,8 +82,8 @@ export class Runs {
 
 const MAX_WIDTH = 32;
 
-function early(): ColumnarDamage {
-  return new ColumnarDamage('a page has fewer values than it says');
+function early(): DamagedFile {
+  return new DamagedFile('a page has fewer values than it says');
 }
 
 /** Returns how many bits a level of at most `level` takes. */

@@ -1,8 +1,9 @@
 import type { RowGroup, SchemaTree } from 'hyparquet';
+import { DamagedFile } from '../domain/errors.ts';
 import { chunkOf, leafOf, type ParquetLeaf } from './parquet-columns.ts';
 import { type HeldPages, LeafCursor } from './parquet-cursor.ts';
 import { type PageSource, ParquetPages } from './parquet-pages.ts';
-import { ColumnarDamage, type JsonText, type TypedRows } from './typed-rows.ts';
+import type { JsonText, TypedRows } from './typed-rows.ts';
 
 /*
  * Builds rows from columns. A column of the table is a tree of lists, maps and structs, and the file holds only its leaves. Each
@@ -34,10 +35,10 @@ export function openColumn(
 ): ParquetColumn {
   const cursors = leaves.map((leaf, index) => {
     const column = chunks[index];
-    if (column === undefined) throw new ColumnarDamage('a row group lacks a column');
+    if (column === undefined) throw new DamagedFile('a row group lacks a column');
     const chunk = chunkOf(column);
     if (chunk.path_in_schema.join('.') !== leaf.path)
-      throw new ColumnarDamage('its columns are in another order than its schema');
+      throw new DamagedFile('its columns are in another order than its schema');
     return new LeafCursor(leaf, new ParquetPages(leaf, chunk, source), held);
   });
   return {
@@ -124,7 +125,7 @@ class Shape {
     const { element, children } = node;
     if (children.length === 0) return this.#leaf(node, above);
     const kind = element.logical_type?.type ?? element.converted_type;
-    if (kind === 'VARIANT') throw new ColumnarDamage('columns of VARIANT are not read');
+    if (kind === 'VARIANT') throw new DamagedFile('columns of VARIANT are not read');
     const [only] = children;
     const holdsItems = children.length === 1 && only?.element.repetition_type === 'REPEATED';
     const inside = { ...above, depth: above.depth + 1 };
@@ -197,7 +198,7 @@ class Shape {
     const levels = { ...above, definition: above.definition + 1, repetition: above.repetition + 1 };
     const inside = { ...levels, depth: levels.depth + 1 };
     const [key, value] = entry.children.map((child) => this.build(child, inside));
-    if (key === undefined || value === undefined) throw new ColumnarDamage('a map has no values');
+    if (key === undefined || value === undefined) throw new DamagedFile('a map has no values');
     return (next) => {
       const [keys, values] = [key(next), value(next)];
       const skip = () => {
@@ -235,6 +236,6 @@ class Shape {
 }
 
 function firstOf(reader: Reader | undefined): LeafCursor {
-  if (reader === undefined) throw new ColumnarDamage('a struct has no members');
+  if (reader === undefined) throw new DamagedFile('a struct has no members');
   return reader.first;
 }

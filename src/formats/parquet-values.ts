@@ -1,9 +1,10 @@
 import { deltaBinaryUnpack, deltaByteArray, deltaLengthByteArray } from 'hyparquet/src/delta.js';
 import { byteStreamSplit } from 'hyparquet/src/encoding.js';
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_PARQUET_HELD_BYTES, MAX_PARQUET_PAGE_BYTES, MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
 import type { ParquetLeaf, StoredValue } from './parquet-columns.ts';
 import { Runs } from './parquet-runs.ts';
-import { ColumnarDamage, type JsonText } from './typed-rows.ts';
+import type { JsonText } from './typed-rows.ts';
 
 /*
  * Reads the values of a page as JSON, one at a time. Plain and dictionary values are read in place; the rare delta encodings
@@ -48,7 +49,7 @@ export class Dictionary {
     const known = this.#texts[index];
     if (known !== undefined) return known;
     const start = this.#starts[index];
-    if (start === undefined) throw new ColumnarDamage('a page names a value that its dictionary lacks');
+    if (start === undefined) throw new DamagedFile('a page names a value that its dictionary lacks');
     this.#plain.at = start;
     const text = this.#leaf.toJson(this.#plain.next());
     // A number that JSON cannot hold is counted each time.
@@ -78,7 +79,7 @@ class PlainValues {
       };
       this.skip = () => {
         this.at += 4 + view.getUint32(this.at, true);
-        if (this.at > bytes.length) throw new ColumnarDamage('a page is shorter than its values');
+        if (this.at > bytes.length) throw new DamagedFile('a page is shorter than its values');
       };
       return;
     }
@@ -97,7 +98,7 @@ class PlainValues {
     };
     this.skip = () => {
       this.at += width;
-      if (this.at > bytes.length) throw new ColumnarDamage('a page is shorter than its values');
+      if (this.at > bytes.length) throw new DamagedFile('a page is shorter than its values');
     };
   }
 }
@@ -111,7 +112,7 @@ const readers: Readonly<Record<string, (view: DataView, at: number) => StoredVal
 };
 
 function octetsAt(bytes: Uint8Array, start: number, length: number): Uint8Array {
-  if (start + length > bytes.length) throw new ColumnarDamage('a page is shorter than its values');
+  if (start + length > bytes.length) throw new DamagedFile('a page is shorter than its values');
   return bytes.subarray(start, start + length);
 }
 
@@ -126,7 +127,7 @@ const widths: ReadonlyMap<string | undefined, number> = new Map([
 function widthOf(type: string | undefined, length: number | undefined): number {
   const width = type === 'FIXED_LEN_BYTE_ARRAY' ? length : widths.get(type);
   if (width === undefined || !(width > 0 && width <= MAX_PARQUET_PAGE_BYTES)) {
-    throw new ColumnarDamage('a column has values of no known length');
+    throw new DamagedFile('a column has values of no known length');
   }
   return width;
 }
@@ -151,13 +152,13 @@ export function openValues(leaf: ParquetLeaf, page: EncodedPage): { next: NextVa
     case 'PLAIN_DICTIONARY':
     case 'RLE_DICTIONARY': {
       const { dictionary } = page;
-      if (dictionary === null) throw new ColumnarDamage('a column lacks its dictionary');
+      if (dictionary === null) throw new DamagedFile('a column lacks its dictionary');
       // A page of nothing but nulls may end here.
       const places = at < bytes.length ? new Runs(bytes, at + 1, bytes.length, bytes[at] ?? 0) : null;
       return { next: () => dictionary.text(places === null ? -1 : places.next()), heldBytes: 0 };
     }
     case 'RLE': {
-      if (type !== 'BOOLEAN') throw new ColumnarDamage('a page has runs of what is not true or false');
+      if (type !== 'BOOLEAN') throw new DamagedFile('a page has runs of what is not true or false');
       const bits = at < bytes.length ? new Runs(bytes, at + 4, bytes.length, 1) : null;
       return { next: () => toJson(bits?.next() === 1), heldBytes: 0 };
     }
@@ -166,7 +167,7 @@ export function openValues(leaf: ParquetLeaf, page: EncodedPage): { next: NextVa
       let index = 0;
       const next = () => {
         const value = values[index++];
-        if (value === undefined) throw new ColumnarDamage('a page has fewer values than it says');
+        if (value === undefined) throw new DamagedFile('a page has fewer values than it says');
         return toJson(value);
       };
       const held = values instanceof Int32Array || values instanceof BigInt64Array ? 8 : OBJECT_BYTES;
@@ -182,29 +183,28 @@ function decodeAtOnce({ element }: ParquetLeaf, page: EncodedPage): ArrayLike<St
   const reader = { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: at };
   if (encoding === 'BYTE_STREAM_SPLIT') {
     const values = Math.floor((bytes.length - at) / widthOf(type, length));
-    if (values > count) throw new ColumnarDamage('a page has more values than it says');
+    if (values > count) throw new DamagedFile('a page has more values than it says');
     return byteStreamSplit(reader, values, type as 'DOUBLE', length) as ArrayLike<StoredValue>;
   }
   if (at === bytes.length) return [];
   const values = countOfDeltas(reader, count);
   if (encoding === 'DELTA_BINARY_PACKED') {
-    if (type !== 'INT32' && type !== 'INT64')
-      throw new ColumnarDamage('a page has differences of no numbers');
+    if (type !== 'INT32' && type !== 'INT64') throw new DamagedFile('a page has differences of no numbers');
     const output = new BigInt64Array(values);
     if (values > 0) deltaBinaryUnpack(reader, values, output);
     // DuckDB writes the first unsigned number with 33 bits, which hyparquet's 32-bit reader would cut off.
     return type === 'INT64' ? output : Int32Array.from(output, (value) => Number(BigInt.asIntN(32, value)));
   }
   if (type !== 'BYTE_ARRAY' && type !== 'FIXED_LEN_BYTE_ARRAY')
-    throw new ColumnarDamage('a page has lengths of no bytes');
-  if (values * OBJECT_BYTES > MAX_PARQUET_HELD_BYTES) throw new ColumnarDamage('a page has too many values');
+    throw new DamagedFile('a page has lengths of no bytes');
+  if (values * OBJECT_BYTES > MAX_PARQUET_HELD_BYTES) throw new DamagedFile('a page has too many values');
   const output = new Array<Uint8Array>(values);
   if (values === 0) return output;
   if (encoding === 'DELTA_LENGTH_BYTE_ARRAY') deltaLengthByteArray(reader, values, output);
   else if (encoding === 'DELTA_BYTE_ARRAY') {
     checkPrefixes({ ...reader }, values);
     deltaByteArray(reader, values, output);
-  } else throw new ColumnarDamage(`a page is written as ${encoding}, which is not read`);
+  } else throw new DamagedFile(`a page is written as ${encoding}, which is not read`);
   return output;
 }
 
@@ -216,7 +216,7 @@ function countOfDeltas(reader: { readonly view: DataView; offset: number }, coun
   const at = { view: reader.view, offset: reader.offset };
   const [, parts, values] = [varint(at), varint(at), varint(at)];
   if (parts > MAX_DELTA_PARTS || values > count || values > MAX_PARQUET_PAGE_VALUES) {
-    throw new ColumnarDamage('a page has more values than it says');
+    throw new DamagedFile('a page has more values than it says');
   }
   return values;
 }
@@ -227,7 +227,7 @@ function varint(at: { readonly view: DataView; offset: number }): number {
     value |= (byte & 0x7f) << shift;
     if (byte < 0x80) return value >>> 0;
   }
-  throw new ColumnarDamage('a length is too large');
+  throw new DamagedFile('a length is too large');
 }
 
 /** Bounds the memory: each value may repeat the one before it and add a byte, so a page could grow to its square. */
@@ -237,5 +237,5 @@ function checkPrefixes(reader: { readonly view: DataView; offset: number }, coun
   countOfDeltas(reader, count);
   let bytes = 0;
   for (const prefix of prefixes) bytes += Math.max(0, prefix);
-  if (bytes > MAX_PARQUET_PAGE_BYTES) throw new ColumnarDamage('a page unpacks to more than is taken');
+  if (bytes > MAX_PARQUET_PAGE_BYTES) throw new DamagedFile('a page unpacks to more than is taken');
 }

@@ -1,11 +1,11 @@
 import { type FileMetaData, parquetMetadata, parquetSchema, type RowGroup } from 'hyparquet';
-import { InputError, inputError } from '../domain/errors.ts';
+import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_PARQUET_FOOTER_BYTES, PARQUET_READ_AHEAD_BYTES } from '../domain/limits.ts';
 import { yielding } from '../yielding.ts';
 import { HeldPages } from './parquet-cursor.ts';
 import { PAGE_HEADER_BYTES } from './parquet-pages.ts';
 import { type ColumnShape, openColumn, type ParquetColumn, shapeOf } from './parquet-tree.ts';
-import { ColumnarDamage, LineBatch, TypedRows } from './typed-rows.ts';
+import { LineBatch, TypedRows } from './typed-rows.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
 /*
@@ -23,8 +23,8 @@ export async function* parquetToNdjson(source: WholeFile, notes: string[] = []):
   try {
     const metadata = await readFooter({ bytes: source.bytes, read });
     const { children } = parquetSchema(metadata);
-    if (children.length === 0) throw new ColumnarDamage('it has no columns');
-    if (children.length > MAX_COLUMNS) throw new ColumnarDamage(`more than ${MAX_COLUMNS} columns`);
+    if (children.length === 0) throw new DamagedFile('it has no columns');
+    if (children.length > MAX_COLUMNS) throw new DamagedFile(`more than ${MAX_COLUMNS} columns`);
     const rows = new TypedRows(children.map(({ element }) => element.name));
     const shapes = children.map((child) => shapeOf(child, rows));
     for (const group of metadata.row_groups) {
@@ -43,13 +43,12 @@ const MAGIC = 'PAR1';
 const TAIL_BYTES = 8;
 
 async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
-  if (bytes < TAIL_BYTES + MAGIC.length) throw new ColumnarDamage('it ends early');
+  if (bytes < TAIL_BYTES + MAGIC.length) throw new DamagedFile('it ends early');
   const tail = await read(bytes - TAIL_BYTES, bytes);
-  if (tail.toString('latin1', 4) !== MAGIC) throw new ColumnarDamage('it ends early: it has no footer');
+  if (tail.toString('latin1', 4) !== MAGIC) throw new DamagedFile('it ends early: it has no footer');
   const length = tail.readUInt32LE(0);
-  if (length > MAX_PARQUET_FOOTER_BYTES) throw new ColumnarDamage(`its footer has ${length} bytes`);
-  if (length + TAIL_BYTES + MAGIC.length > bytes)
-    throw new ColumnarDamage('its footer is longer than the file');
+  if (length > MAX_PARQUET_FOOTER_BYTES) throw new DamagedFile(`its footer has ${length} bytes`);
+  if (length + TAIL_BYTES + MAGIC.length > bytes) throw new DamagedFile('its footer is longer than the file');
   const footer = new Uint8Array(await read(bytes - TAIL_BYTES - length, bytes));
   return parquetMetadata(footer.buffer, { geoparquet: false });
 }
@@ -81,7 +80,7 @@ async function* groupLines(
   for (let left = count; left > 0; ) {
     for await (const column of yielding(columns.filter((each) => each.rows === 0))) await column.fill();
     const ready = columns.reduce((least, column) => Math.min(least, column.rows), left);
-    if (ready === 0) throw new ColumnarDamage('a column has fewer values than there are rows');
+    if (ready === 0) throw new DamagedFile('a column has fewer values than there are rows');
     for await (const lines of yielding(readyLines(rows, columns, ready, batch))) {
       if (lines !== null) yield lines;
     }
@@ -109,7 +108,7 @@ function* readyLines(
 }
 
 function damaged(cause: unknown): InputError {
-  const what = cause instanceof ColumnarDamage ? cause.message : 'it cannot be decoded';
+  const what = cause instanceof DamagedFile ? cause.message : 'it cannot be decoded';
   const error = inputError('unsupported_format', `The Parquet file is damaged or not understood: ${what}`);
   return Object.assign(error, { cause });
 }

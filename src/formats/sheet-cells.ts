@@ -1,13 +1,9 @@
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_CELL_CHARS, MAX_SHEET_COLUMNS, MAX_SHEET_ROWS } from '../domain/limits.ts';
 import { type CsvText, csvCell } from './csv-text.ts';
 import type { SharedText } from './shared-text.ts';
 import { type NumberKind, numberText, temporalText } from './workbook-numbers.ts';
 import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
-
-/** Something that no workbook can hold, or that is not understood here; the message goes into a sentence. */
-export class WorkbookDamage extends Error {
-  override readonly name = 'WorkbookDamage';
-}
 
 export interface CellContext {
   readonly shared: SharedText;
@@ -36,7 +32,7 @@ interface Cell {
 
 const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false, value: null };
 
-/** The cells of a sheet, as CSV. What it throws is `WorkbookDamage`. */
+/** The cells of a sheet, as CSV. What it throws is `DamagedFile`. */
 export class SheetCells implements XmlHandler {
   readonly errors: Count = { count: 0, first: '' };
   readonly noDates: Count = { count: 0, first: '' };
@@ -83,7 +79,7 @@ export class SheetCells implements XmlHandler {
     if (!this.#inValue) return;
     const value = (this.#cell.value ?? '') + text;
     if (value.length > MAX_CELL_CHARS) {
-      throw new WorkbookDamage(`cell ${nameOf(this.#cell)} has more than ${MAX_CELL_CHARS} characters`);
+      throw new DamagedFile(`cell ${nameOf(this.#cell)} has more than ${MAX_CELL_CHARS} characters`);
     }
     this.#cell.value = value;
   }
@@ -91,7 +87,7 @@ export class SheetCells implements XmlHandler {
   #openRow(written: string | undefined): void {
     const row = written === undefined ? this.#row + 1 : Number(written);
     if (!Number.isInteger(row) || row <= this.#row || row > MAX_SHEET_ROWS) {
-      throw new WorkbookDamage(`row ${written} follows row ${this.#row}`);
+      throw new DamagedFile(`row ${written} follows row ${this.#row}`);
     }
     this.#row = row;
     this.#rowText = String(row);
@@ -101,12 +97,10 @@ export class SheetCells implements XmlHandler {
   #openCell({ r: written, t: type = 'n', s: style = '0' }: XmlAttributes): void {
     const column = written === undefined ? this.#column + 1 : columnOf(written);
     if (this.#row === 0 || column <= this.#column || column > MAX_SHEET_COLUMNS) {
-      throw new WorkbookDamage(
-        `cell ${written ?? ''} stands in row ${this.#row} after column ${this.#column}`,
-      );
+      throw new DamagedFile(`cell ${written ?? ''} stands in row ${this.#row} after column ${this.#column}`);
     }
     if (written !== undefined && written.slice(lettersOf(column)) !== this.#rowText) {
-      throw new WorkbookDamage(`cell ${written} stands in row ${this.#row}`);
+      throw new DamagedFile(`cell ${written} stands in row ${this.#row}`);
     }
     this.#column = column;
     this.#cell = { row: this.#row, column, type, style: Number(style), hasFormula: false, value: null };
@@ -130,7 +124,7 @@ export class SheetCells implements XmlHandler {
   #checkFormula(cell: Cell): void {
     const { isUncalculated } = this.#context;
     if (isUncalculated || ((cell.value ?? '') === '' && cell.type !== 'str')) {
-      throw new WorkbookDamage(
+      throw new DamagedFile(
         `cell ${nameOf(cell)} holds a formula whose result is not in the file; open it in a spreadsheet program, save it, and send that`,
       );
     }
@@ -153,26 +147,26 @@ export class SheetCells implements XmlHandler {
       case 'e':
         return countEmpty(this.errors, cell);
       default:
-        throw new WorkbookDamage(`cell ${nameOf(cell)} has the type ${cell.type}`);
+        throw new DamagedFile(`cell ${nameOf(cell)} has the type ${cell.type}`);
     }
   }
 
   #shared(cell: Cell, value: string): Buffer {
     const bytes = /^\s*\d+\s*$/.test(value) ? this.#context.shared.get(Number(value)) : null;
-    if (bytes === null) throw new WorkbookDamage(`cell ${nameOf(cell)} has a text that is not there`);
+    if (bytes === null) throw new DamagedFile(`cell ${nameOf(cell)} has a text that is not there`);
     return bytes;
   }
 
   #boolean(cell: Cell, value: string): Buffer {
     if (value !== '0' && value !== '1')
-      throw new WorkbookDamage(`cell ${nameOf(cell)} is neither true nor false`);
+      throw new DamagedFile(`cell ${nameOf(cell)} is neither true nor false`);
     return value === '1' ? TRUE : FALSE;
   }
 
   #number(cell: Cell, value: string): Buffer | null {
     if (value === '') return null;
     const text = numberText(value);
-    if (text === null) throw new WorkbookDamage(`cell ${nameOf(cell)} is no number`);
+    if (text === null) throw new DamagedFile(`cell ${nameOf(cell)} is no number`);
     const kind = this.#kindOf(cell);
     if (kind === 'number') return Buffer.from(text, 'latin1');
     if (typeof kind === 'object') {
@@ -186,7 +180,7 @@ export class SheetCells implements XmlHandler {
     const { kinds } = this.#context;
     const kind = kinds[cell.style];
     if (kind !== undefined || kinds.length === 0) return kind ?? 'number';
-    throw new WorkbookDamage(`cell ${nameOf(cell)} has a style that is not there`);
+    throw new DamagedFile(`cell ${nameOf(cell)} has a style that is not there`);
   }
 }
 

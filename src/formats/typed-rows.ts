@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain/limits.ts';
 
 /*
@@ -7,11 +8,6 @@ import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain
  * its property and is left out; within a value null stays null. A column `metadata` that holds a JSON object as text, as our
  * exports write it, is that object.
  */
-
-/** Thrown for a damaged file, or for something that is not supported. The message becomes part of a sentence. */
-export class ColumnarDamage extends Error {
-  override readonly name = 'ColumnarDamage';
-}
 
 /** The JSON text of a value; `null` for a missing one. */
 export type JsonText = string;
@@ -49,7 +45,7 @@ export class TypedRows {
 
   /**
    * Counts a value of the row, or a part of one, before it is kept.
-   * @throws ColumnarDamage for a row that has more than any record may have.
+   * @throws DamagedFile for a row that has more than any record may have.
    */
   count(text: JsonText): JsonText {
     this.#values--;
@@ -74,8 +70,8 @@ export class TypedRows {
     ];
   }
 
-  #tooLarge(what: string): ColumnarDamage {
-    return new ColumnarDamage(`${this.#where()} brings the row to ${what}, which no record may have`);
+  #tooLarge(what: string): DamagedFile {
+    return new DamagedFile(`${this.#where()} brings the row to ${what}, which no record may have`);
   }
 
   #where(): string {
@@ -176,10 +172,10 @@ export function decimalJson(unscaled: bigint, scale: number): JsonText {
 /** The largest scale; no number that can be loaded has more digits behind the point. */
 const MAX_SCALE = 1_000;
 
-/** @throws ColumnarDamage for an invalid scale. */
+/** @throws DamagedFile for an invalid scale. */
 export function checkScale(scale: unknown): number {
   if (typeof scale === 'number' && Number.isInteger(scale) && scale >= 0 && scale <= MAX_SCALE) return scale;
-  throw new ColumnarDamage('a decimal has no usable scale');
+  throw new DamagedFile('a decimal has no usable scale');
 }
 
 /** Reads two's complement, the highest byte first. */

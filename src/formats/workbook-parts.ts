@@ -1,8 +1,9 @@
+import { DamagedFile } from '../domain/errors.ts';
 import { MAX_CELL_CHARS, MAX_SHEET_NAME_CHARS, MAX_SHEETS, MAX_WORKBOOK_STYLES } from '../domain/limits.ts';
 import { csvCell } from './csv-text.ts';
 import type { InflateGuard } from './decompress.ts';
 import { SharedText } from './shared-text.ts';
-import { unescapeText, WorkbookDamage } from './sheet-cells.ts';
+import { unescapeText } from './sheet-cells.ts';
 import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import type { ZipArchive, ZipMember } from './zip.ts';
@@ -51,7 +52,7 @@ export async function readRelations(
   const open = (name: string, { Id: id, Type: type, Target: target, TargetMode: mode }: XmlAttributes) => {
     if (name !== 'Relationship' || mode === 'External' || !id || !type || !target) return;
     if (relations.size === MAX_SHEETS)
-      throw new WorkbookDamage(`a part of it has more than ${MAX_SHEETS} relations`);
+      throw new DamagedFile(`a part of it has more than ${MAX_SHEETS} relations`);
     relations.set(id, { type: type.slice(type.lastIndexOf('/') + 1), path: resolve(folder, target) });
   };
   await readPart(file, part, { open });
@@ -91,15 +92,15 @@ export async function readWorkbookPart(file: WorkbookFile, part: ZipMember): Pro
     if (name === 'workbookPr') from1904 ||= isTrue(attributes['date1904']);
     else if (name === 'calcPr') isUncalculated ||= isTrue(attributes['fullCalcOnLoad']);
     else if (name === 'sheet') {
-      if (sheets.length === MAX_SHEETS) throw new WorkbookDamage(`it has more than ${MAX_SHEETS} sheets`);
+      if (sheets.length === MAX_SHEETS) throw new DamagedFile(`it has more than ${MAX_SHEETS} sheets`);
       const isHidden = (attributes['state'] ?? 'visible') !== 'visible';
       const { name: title = '' } = attributes;
-      if (title.length > MAX_SHEET_NAME_CHARS) throw new WorkbookDamage(`a sheet has the name ${title}`);
+      if (title.length > MAX_SHEET_NAME_CHARS) throw new DamagedFile(`a sheet has the name ${title}`);
       sheets.push({ name: title, relation: relationOf(attributes, namespaceOf), isHidden });
     }
   };
   await readPart(file, part, { open });
-  if (root !== 'workbook') throw new WorkbookDamage('it is another kind of document');
+  if (root !== 'workbook') throw new DamagedFile('it is another kind of document');
   return { sheets, from1904, isUncalculated };
 }
 
@@ -124,7 +125,7 @@ export async function readStyles(file: WorkbookFile, part: ZipMember | null): Pr
     if (name === 'numFmts' || name === 'cellXfs') list = name;
     else if (name === 'numFmt' && list === 'numFmts') codes.set(Number(id), code);
     else if (name === 'xf' && list === 'cellXfs') kinds.push(kindOfFormat(Number(id), codes));
-    if (codes.size + kinds.length > MAX_WORKBOOK_STYLES) throw new WorkbookDamage('it has too many styles');
+    if (codes.size + kinds.length > MAX_WORKBOOK_STYLES) throw new DamagedFile('it has too many styles');
   };
   const close = (name: string) => {
     if (name === list) list = '';
@@ -160,7 +161,7 @@ class SharedTextReader implements XmlHandler {
     if (name === 't') this.#inText = false;
     else if (name === 'rPh') this.#inPhonetic = false;
     else if (name === 'si' && !this.#shared.add(csvCell(unescapeText(this.#text)))) {
-      throw new WorkbookDamage('it has more text than is held in memory; save it as CSV and send that');
+      throw new DamagedFile('it has more text than is held in memory; save it as CSV and send that');
     }
   };
 
@@ -168,7 +169,7 @@ class SharedTextReader implements XmlHandler {
     if (!this.#inText) return;
     this.#text += text;
     if (this.#text.length > MAX_CELL_CHARS) {
-      throw new WorkbookDamage(`a text that cells share has more than ${MAX_CELL_CHARS} characters`);
+      throw new DamagedFile(`a text that cells share has more than ${MAX_CELL_CHARS} characters`);
     }
   };
 }

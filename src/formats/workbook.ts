@@ -1,7 +1,7 @@
-import { InputError, inputError } from '../domain/errors.ts';
+import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
 import { SHEET_SNIFF_BYTES } from '../domain/limits.ts';
 import { CsvText } from './csv-text.ts';
-import { type CellContext, SheetCells, WorkbookDamage } from './sheet-cells.ts';
+import { type CellContext, SheetCells } from './sheet-cells.ts';
 import {
   findPart,
   type ListedSheet,
@@ -13,7 +13,7 @@ import {
   readWorkbookPart,
   type WorkbookFile,
 } from './workbook-parts.ts';
-import { readXml, XmlDamage } from './xml-reader.ts';
+import { readXml } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
 /*
@@ -74,13 +74,13 @@ export function documentKind({ members }: ZipArchive): string | null {
 async function findWorkbookPart(file: WorkbookFile): Promise<string> {
   const relations = await readRelations(file, '');
   const main = [...relations.values()].find(({ type }) => type === 'officeDocument');
-  if (main === undefined) throw new WorkbookDamage('it does not say where its sheets are');
+  if (main === undefined) throw new DamagedFile('it does not say where its sheets are');
   return main.path;
 }
 
 function requirePart(file: WorkbookFile, path: string): ZipMember {
   const part = findPart(file, path);
-  if (part === null) throw new WorkbookDamage(`it has no ${path}`);
+  if (part === null) throw new DamagedFile(`it has no ${path}`);
   return part;
 }
 
@@ -97,7 +97,7 @@ function findSheet(
   relations: ReadonlyMap<string, Relation>,
 ): Sheet[] {
   const relation = relations.get(id);
-  if (relation === undefined) throw new WorkbookDamage(`it does not say where the sheet ${name} is`);
+  if (relation === undefined) throw new DamagedFile(`it does not say where the sheet ${name} is`);
   return relation.type === 'worksheet' ? [{ name, isHidden, part: requirePart(file, relation.path) }] : [];
 }
 
@@ -200,8 +200,7 @@ async function explained<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    if (error instanceof InputError || !(error instanceof WorkbookDamage || error instanceof XmlDamage))
-      throw error;
+    if (error instanceof InputError || !(error instanceof DamagedFile)) throw error;
     const message = `The workbook is damaged or not understood: ${shownName(error.message)}`;
     throw Object.assign(inputError('unsupported_format', message), { cause: error });
   }

@@ -1,5 +1,6 @@
 import { TextDecoder } from 'node:util';
 import { SaxesParser } from 'saxes';
+import { DamagedFile } from '../domain/errors.ts';
 
 /*
  * XML as it passes by. saxes holds it to the rules of XML and knows no entities but the five; here it is held to bounds: what
@@ -27,15 +28,10 @@ export interface XmlHandler {
   readonly isFull?: boolean;
 }
 
-/** Something that is not XML, or not within its bounds; the message goes into a sentence. */
-export class XmlDamage extends Error {
-  override readonly name = 'XmlDamage';
-}
-
 /** Characters per call of the parser, which bounds its events before they are taken. */
 const SLICE_CHARS = 4 * 1024;
 
-/** Yields when the handler is full, and now and then. @throws XmlDamage; what `bytes` and `handler` throw. */
+/** Yields when the handler is full, and now and then. @throws DamagedFile; what `bytes` and `handler` throw. */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
   const reader = new XmlReader(handler);
   for await (const piece of bytes) {
@@ -64,19 +60,20 @@ class XmlReader {
   constructor(handler: XmlHandler) {
     const parser = this.#parser;
     parser.on('error', ({ message }) => {
-      throw new XmlDamage(message);
+      throw new DamagedFile(message);
     });
     parser.on('doctype', () => {
-      throw new XmlDamage('it has a DOCTYPE');
+      throw new DamagedFile('it has a DOCTYPE');
     });
     parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
-      if (!/^(utf-?8|utf-?16|us-ascii)$/i.test(encoding)) throw new XmlDamage(`it is encoded as ${encoding}`);
+      if (!/^(utf-?8|utf-?16|us-ascii)$/i.test(encoding))
+        throw new DamagedFile(`it is encoded as ${encoding}`);
     });
     parser.on('attribute', ({ name, value }) => {
       if (/^xmlns(?::|$)/.test(name)) this.#namespaces.declare(name.slice('xmlns:'.length), value);
     });
     parser.on('opentag', ({ name, attributes }) => {
-      if (++this.#depth > maxXmlDepth) throw new XmlDamage('its elements are nested too deeply');
+      if (++this.#depth > maxXmlDepth) throw new DamagedFile('its elements are nested too deeply');
       this.#itemChars = 0;
       this.#namespaces.enter(this.#depth);
       if (this.#foreignDepth > 0) return;
@@ -103,7 +100,7 @@ class XmlReader {
 
   write(text: string): void {
     this.#itemChars += text.length;
-    if (this.#itemChars > maxXmlItemChars) throw new XmlDamage('a tag or text is too long');
+    if (this.#itemChars > maxXmlItemChars) throw new DamagedFile('a tag or text is too long');
     this.#parser.write(text);
   }
 
@@ -161,7 +158,7 @@ function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
   try {
     return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
   } catch {
-    throw new XmlDamage(`it is not ${decoder.encoding.toUpperCase()}`);
+    throw new DamagedFile(`it is not ${decoder.encoding.toUpperCase()}`);
   }
 }
 

@@ -9,7 +9,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ArchiveWriter, archiveFormat, type Item } from '../../../src/backup/archive.ts';
 import { readArchive } from '../../../src/backup/read-archive.ts';
-import { DamagedArchive, tarEntry } from '../../../src/backup/tar.ts';
+import { tarEntry } from '../../../src/backup/tar.ts';
+import { DamagedFile } from '../../../src/domain/errors.ts';
 import { BACKUP_PART_BYTES } from '../../../src/domain/limits.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -143,7 +144,7 @@ describe('the archive of a backup', () => {
         const found = await outcome(changed);
         // Some bits mean nothing, or the same: what comes out is what went in.
         if (found === null) expect(gunzipSync(changed).equals(tar)).toBe(true);
-        else expect(found).toBeInstanceOf(DamagedArchive);
+        else expect(found).toBeInstanceOf(DamagedFile);
       }),
       { numRuns: 40 },
     );
@@ -164,12 +165,12 @@ describe('the archive of a backup', () => {
     expect(await outcome(gzipSync(file))).toMatchObject({
       message: expect.stringContaining('not as they were'),
     });
-    expect(await outcome(Buffer.concat([bytes, Buffer.from('x')]))).toBeInstanceOf(DamagedArchive);
-    expect(await outcome(Buffer.concat([bytes, bytes]))).toBeInstanceOf(DamagedArchive);
+    expect(await outcome(Buffer.concat([bytes, Buffer.from('x')]))).toBeInstanceOf(DamagedFile);
+    expect(await outcome(Buffer.concat([bytes, bytes]))).toBeInstanceOf(DamagedFile);
     expect(await outcome(gzipSync(tar.subarray(0, tar.lastIndexOf('manifest.json'))))).toBeInstanceOf(
-      DamagedArchive,
+      DamagedFile,
     );
-    expect(await outcome(gzipSync(Buffer.from('user_id,email\n')))).toBeInstanceOf(DamagedArchive);
+    expect(await outcome(gzipSync(Buffer.from('user_id,email\n')))).toBeInstanceOf(DamagedFile);
   });
 
   test('one of a later format is refused, and the version named that reads it', async () => {
