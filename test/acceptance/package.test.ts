@@ -135,6 +135,13 @@ describe.skipIf(offline)('a stranger with an empty folder', () => {
       const service = runAs(node, 'npx', ['sluice', 'start']);
       const [, url = ''] = await service.says(/listens on (http:\S+)/, 60_000);
       const processes = await descendants(service.pid);
+      // Read in a sandbox, which is a program of the package too.
+      const inspected = await call(url, apiKey, '/v1/imports/inspect', {
+        method: 'POST',
+        body: usersCsv(50, node),
+        headers: { 'content-type': 'text/csv' },
+      });
+      expect(await inspected.json()).toMatchObject({ records: 50, read_as: { format: 'csv' } });
       const { job_id: jobId } = await upload(url, apiKey, usersCsv(500, node));
       expect(await jobEnded(url, apiKey, jobId)).toMatchObject({
         status: 'completed',
