@@ -94,8 +94,6 @@ export class PlainRecords {
   /** All records that were written. */
   bytes = Buffer.alloc(0);
   at = 0;
-  /** The record written last has a quote. */
-  quoted = false;
 
   readonly #marks: CsvMarks;
   readonly #delimiter: number;
@@ -117,7 +115,6 @@ export class PlainRecords {
   /** Appends the record with these cells; returns false if it cannot be written. */
   write(source: Buffer, cells: CellTable): boolean {
     const start = this.at;
-    this.quoted = false;
     for (let cell = 0; cell < cells.count; cell++) {
       const [from, to] = [cells.starts[cell] ?? 0, cells.ends[cell] ?? 0];
       // Every byte may be a quote; two around them, and a delimiter.
@@ -139,7 +136,6 @@ export class PlainRecords {
     const record = Buffer.from(written.join(String.fromCharCode(this.#delimiter)), 'latin1');
     this.#reserve(record.length);
     this.at += record.copy(this.bytes, this.at);
-    this.quoted = true;
   }
 
   #isNull(source: Buffer, from: number, to: number): boolean {
@@ -158,7 +154,6 @@ export class PlainRecords {
         return true;
       }
     }
-    this.quoted = true;
     this.bytes[this.at++] = QUOTE;
     for (let at = from; at < to; at++) {
       let byte = source[at] ?? 0;

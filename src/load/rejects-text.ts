@@ -206,7 +206,7 @@ export class RefusedCsv {
     this.#header = header;
     this.#scanner = createRecordScanner(header, undefined, dialect === undefined ? null : this.#table);
     this.#plain = dialect === undefined ? null : new PlainRecords(dialect, delimiter);
-    this.#cells = new CsvCells(delimiter.charCodeAt(0), columns.length, true);
+    this.#cells = new CsvCells(delimiter.charCodeAt(0), columns.length);
   }
 
   /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
@@ -226,7 +226,6 @@ export class RefusedCsv {
     const cells = new CsvCells(
       this.#header.delimiter.charCodeAt(0),
       this.#cells.find(record, 0, record.length),
-      true,
     );
     const found = cells.find(record, 0, record.length);
     return Array.from({ length: found }, (_, at) => cells.text(record, at));

@@ -1,10 +1,10 @@
 import { isDefused } from '../domain/formula.ts';
 import { isBlankByte } from '../formats/csv-dialect.ts';
 
-/** The meanings of a byte in an unquoted cell. */
+/** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
 const ORDINARY = 0;
-const ENDS_CELL = 1;
-const NEEDS_ESCAPE = 2;
+const NEEDS_ESCAPE = 1;
+const ENDS_CELL = 2;
 
 const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
@@ -37,53 +37,54 @@ for (let byte = 0; byte < 32; byte++) if (jsonEscapes[byte] === 0) jsonEscapes[b
 /** The most bytes that a byte of a cell becomes as JSON in COPY text: `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
+const escaped = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY,
+);
+
 function byteTable(letters: Readonly<Record<string, string>>): Uint8Array {
   const table = new Uint8Array(256);
   for (const [from, to] of Object.entries(letters)) table[from.charCodeAt(0)] = to.charCodeAt(0);
   return table;
 }
 
-/**
- * The cells of one record, found and copied byte by byte; the scanner has seen to it that quotes are well placed. By
- * default `find` gives up at what `COPY` would have to escape besides quotes; with `anyContent` it takes that too.
- */
+/** The cells of one record, found and copied byte by byte; the scanner has seen to it that quotes are well placed. */
 export class CsvCells {
   /** The start and end of each cell, without quotes. Cells beyond `columns` share the last slot. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   /** 1 where the cell has doubled quotes. */
   readonly doubled: Uint8Array;
+  /** True if a cell found last holds something that COPY wants escaped, besides quotes. */
+  hasEscapes = false;
   /** The cell that `findOne` has found. */
   oneStart = 0;
   oneEnd = 0;
-  /** Per byte: ORDINARY, ENDS_CELL or NEEDS_ESCAPE. */
+  /** The meaning of each byte outside of quotes. */
   readonly #meaning: Uint8Array;
 
-  constructor(delimiter: number, columns: number, anyContent = false) {
+  constructor(delimiter: number, columns: number) {
     this.starts = new Int32Array(columns + 1);
     this.ends = new Int32Array(columns + 1);
     this.doubled = new Uint8Array(columns + 1);
-    this.#meaning = Uint8Array.from({ length: 256 }, (_, byte) => {
-      if (byte === delimiter) return ENDS_CELL;
-      return !anyContent && (byte < 32 || byte === BACKSLASH) ? NEEDS_ESCAPE : ORDINARY;
-    });
+    this.#meaning = Uint8Array.from(escaped);
+    this.#meaning[delimiter] = ENDS_CELL;
   }
 
-  /** Returns true if bytes [start, end) hold anything to escape but quotes. */
-  needsEscape(bytes: Buffer, start: number, end: number): boolean {
-    const meaning = this.#meaning;
-    for (let at = start; at < end; at++) if (meaning[bytes[at] ?? 0] === NEEDS_ESCAPE) return true;
-    return false;
+  /** Returns the length of a cell's value. */
+  bytesOf(bytes: Buffer, column: number): number {
+    if (this.doubled[column] === 1) return this.byteString(bytes, column).length;
+    return (this.ends[column] ?? 0) - (this.starts[column] ?? 0);
   }
 
   isEmpty(column: number): boolean {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Number of cells; -1 if one holds something to escape. Cells beyond the header's are counted, not kept. */
+  /** Returns the number of cells. Those beyond the header's are counted, not kept. */
   find(bytes: Buffer, start: number, end: number): number {
     const meaning = this.#meaning;
     const kept = this.starts.length - 1;
+    this.hasEscapes = false;
     let cell = 0;
     let at = start;
     for (;;) {
@@ -95,13 +96,14 @@ export class CsvCells {
         at = close + 1;
       } else {
         const from = at;
-        let is = ORDINARY;
         while (at < end) {
-          is = meaning[bytes[at] ?? 0] ?? ORDINARY;
-          if (is !== ORDINARY) break;
+          const is = meaning[bytes[at] ?? 0] ?? ORDINARY;
+          if (is !== ORDINARY) {
+            if (is === ENDS_CELL) break;
+            this.hasEscapes = true;
+          }
           at++;
         }
-        if (is === NEEDS_ESCAPE) return -1;
         this.starts[slot] = from;
         this.ends[slot] = at;
         this.doubled[slot] = 0;
@@ -163,7 +165,9 @@ export class CsvCells {
     let doubled = 0;
     let at = from;
     for (; at < end; at++) {
-      if (bytes[at] !== QUOTE) continue;
+      const byte = bytes[at] ?? 0;
+      if (escaped[byte] === NEEDS_ESCAPE) this.hasEscapes = true;
+      if (byte !== QUOTE) continue;
       if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
       doubled = 1;
       at++;
@@ -285,13 +289,4 @@ function escapeByte(byte: number, letter: number, target: Buffer, at: number): n
     target[to++] = letter;
   }
   return to;
-}
-
-/** Cells that are as many as the columns, as `CsvCells.fits` has it; null if they do not fit. */
-export function fitCells(cells: readonly string[], columns: number, pad: boolean): readonly string[] | null {
-  if (cells.length > columns) {
-    return cells.slice(columns).every((cell) => /^[ \t]*$/.test(cell)) ? cells.slice(0, columns) : null;
-  }
-  if (!pad) return null;
-  return [...cells, ...Array.from({ length: columns - cells.length }, () => '')];
 }

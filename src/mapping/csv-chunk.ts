@@ -8,7 +8,7 @@ import { createRecordScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
 import type { CsvCells } from './csv-cells.ts';
 import { toByteString } from './json-text.ts';
-import { invalidEscape, malformed, strayQuote } from './reasons.ts';
+import { invalidEscape, malformed, shifted, strayQuote, unclearApostrophe, wrongCount } from './reasons.ts';
 import type { RecordIndex } from './rows.ts';
 
 /**
@@ -19,8 +19,6 @@ export class CsvChunk {
   bytes: Buffer = Buffer.alloc(0);
   starts: Int32Array = new Int32Array(0);
   ends: Int32Array = new Int32Array(0);
-  /** Records with quotes. */
-  quoted: number[] = [];
   /** Why records cannot be read. */
   problems = new Map<number, Reason>();
   isUtf8 = true;
@@ -34,7 +32,6 @@ export class CsvChunk {
   }
 
   index(source: Buffer): void {
-    this.quoted = [];
     this.problems = new Map();
     const { delimiter, strayQuotes } = this.#header;
     const dialect = strayQuotes === 'keep' ? plainDialect(this.#header) : this.#header.dialect;
@@ -55,7 +52,6 @@ export class CsvChunk {
           const cells = this.#readStray(source, start, contentEnd);
           this.problems.set(record, cells === null ? malformed(problem) : strayQuote);
         } else if (problem !== null) this.problems.set(record, malformed(problem));
-        else if (scanner.quoted) this.quoted.push(record);
       }
       line += scanner.lines;
       start = end;
@@ -99,12 +95,8 @@ export class CsvChunk {
     if (problem !== null) {
       const stray = problem === 'invalid_quote' ? this.#readStray(source, start, scanner.contentEnd) : null;
       if (stray === null) this.problems.set(record, malformed(problem));
-      else {
-        plain.writeCells(stray);
-        this.quoted.push(record);
-      }
+      else plain.writeCells(stray);
     } else if (!plain.write(source, cells)) this.problems.set(record, invalidEscape);
-    else if (plain.quoted) this.quoted.push(record);
   }
 
   /** The cells of the record if one quote too many at the start of a cell is all that is wrong with it; each a byte string. */
@@ -141,17 +133,54 @@ export class RepeatedHeader {
     const start = bytes[from] === 0xef && this.#idIndex === 0 ? from + byteOrderMark.length : from;
     if ((cells.ends[this.#idIndex] ?? 0) - start !== name.length) return false;
     for (let at = 0; at < name.length; at++) if (bytes[start + at] !== name[at]) return false;
-    return this.isOf(this.#names.map((_, column) => cells.byteString(bytes, column)));
-  }
-
-  /** Does the same for byte strings. Most names suffice, since names that we gave to columns are not in the file. */
-  isOf(cells: readonly string[]): boolean {
     const written = (column: number): string => {
-      const cell = cells[column] ?? '';
+      const cell = cells.byteString(bytes, column);
       return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
     };
-    if (written(this.#idIndex) !== this.#names[this.#idIndex]) return false;
+    // Most names suffice, since names that we gave to columns are not in the file.
     const same = this.#names.filter((name, column) => written(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
+}
+
+/** Finds the cells of the record in bytes [start, end); returns why they do not fit the columns. */
+export function findFitting(
+  cells: CsvCells,
+  { columns: { length: columns }, ragged, lastColumn }: CsvHeader,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): Reason | null {
+  const found = cells.find(bytes, start, end);
+  if (found === columns) return null;
+  if (!cells.fits(bytes, end, found, ragged === 'pad')) return wrongCount(columns, found);
+  // One delimiter too many is likely to have moved all cells behind it into wrong columns.
+  const isShifted = lastColumn === 'empty' && found > columns && !cells.isEmpty(columns - 1);
+  return isShifted ? shifted(columns, found) : null;
+}
+
+/** Leaves apostrophes out that defuse formulas; returns the reason if it is not clear whether they do. */
+export function undoDefused(cells: CsvCells, { defused, columns }: CsvHeader, bytes: Buffer): Reason | null {
+  if (defused === 'undone') cells.undoDefused(bytes);
+  if (defused !== 'doubtful') return null;
+  const doubtful = cells.findDefused(bytes);
+  return doubtful === -1 ? null : unclearApostrophe(columns[doubtful] ?? null);
+}
+
+/** Returns the reason if a cell holds U+0000, or a property more than `MAX_VALUE_BYTES`. */
+export function findCellProblem(
+  cells: CsvCells,
+  { columns }: CsvHeader,
+  bytes: Buffer,
+  isProperty: (column: number) => boolean,
+): Reason | null {
+  for (const [index, column] of columns.entries()) {
+    const cell = cells.byteString(bytes, index);
+    if (cell.includes('\0')) return { code: 'nul_character', message: 'the cell holds U+0000', column };
+    if (cell.length > MAX_VALUE_BYTES && isProperty(index)) {
+      const message = `the cell has ${cell.length} bytes; at most ${MAX_VALUE_BYTES} are allowed`;
+      return { code: 'value_too_large', message, column };
+    }
+  }
+  return null;
 }

@@ -182,7 +182,7 @@ function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) =>
   const own = [...header.columns.keys()].filter((at) => !isRejectColumn(header.columns[at] ?? ''));
   const records = new RecordIndex();
   const chunk = new CsvChunk(header, records);
-  const cells = new CsvCells(header.delimiter.charCodeAt(0), header.columns.length, true);
+  const cells = new CsvCells(header.delimiter.charCodeAt(0), header.columns.length);
   return (source, named) => {
     records.reset();
     chunk.index(source);

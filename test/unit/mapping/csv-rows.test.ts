@@ -73,6 +73,7 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
   if (cells.some((cell) => cell.includes('\0'))) return 'nul_character';
   const value = (name: string) => cells[columns.indexOf(name)] ?? '';
   const properties: Record<string, unknown> = {};
+  let written: object = {};
   let removes = false;
   for (const [index, name] of columns.entries()) {
     const cell = cells[index] ?? '';
@@ -82,7 +83,7 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
       const metadata = parsed(cell);
       if (metadata === undefined) return 'invalid_json';
       if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return 'invalid_type';
-      Object.assign(properties, metadata);
+      written = metadata;
       // Said even where another column brings the property back: it costs time only.
       removes = Object.values(metadata).includes(null);
     }
@@ -91,6 +92,7 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
   if (key === '') return 'missing_id';
   if (Buffer.byteLength(key) > 256) return 'id_too_long';
   const company = value('company_id');
+  Object.assign(properties, written);
   return { key, properties, company: company === '' ? null : company, flags: removes ? 1 : 0 };
 }
 
@@ -197,6 +199,22 @@ describe('rows of a CSV', () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  it('have the value in `metadata` of a property that is a column too, wherever the columns stand', () => {
+    for (const columns of [
+      ['user_id', 'metadata', 'plan'],
+      ['metadata', 'plan', 'user_id'],
+    ]) {
+      const cells: Readonly<Record<string, string>> = {
+        user_id: 'u1',
+        metadata: '"{""plan"":""pro""}"',
+        plan: 'free',
+      };
+      const line = columns.map((column) => cells[column]).join(',');
+      const { rows } = readChunk(columns, ',', Buffer.from(line));
+      expect(rows).toMatchObject([{ key: 'u1', properties: { plan: 'pro' } }]);
+    }
   });
 
   it('are the same whether a record is quoted or not', () => {
