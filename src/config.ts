@@ -31,7 +31,7 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
 
 export interface SettingInForce {
   readonly name: string;
-  /** As it is written; nothing of secrets. */
+  /** The value as written, without secrets. */
   readonly value: string;
   /** `environment` stands for .env too, which is read into it. */
   readonly source: 'flag' | 'environment' | 'file' | 'default';

@@ -31,7 +31,7 @@ import { Metrics } from './telemetry/metrics.ts';
 import { Rates } from './telemetry/rates.ts';
 import type { Tracing } from './telemetry/tracing.ts';
 
-/** One running system: what HTTP, the CLI and the workers are built on. */
+/** A running system, on which HTTP, the CLI and the workers are built. */
 export interface System extends LoadContext, ExportContext {
   readonly config: Config;
   readonly databaseUrl: string;
@@ -47,11 +47,11 @@ export interface System extends LoadContext, ExportContext {
   readonly live: Live;
   /** Shows single records to them. */
   readonly records: RecordTap;
-  /** Null: nobody asks for traces. */
+  /** The tracing; null unless traces are wanted. */
   readonly tracing: Tracing | null;
   readonly health: Health;
   readonly metrics: Metrics;
-  /** What the queue has, for people; nothing is done by it. @throws what the queue does. */
+  /** Returns the queue's counts, for people only. @throws whatever the queue does. */
   readonly queueCounts: () => Promise<readonly QueueCounts[]>;
   /** Closes everything in the reverse order of opening. */
   close(): Promise<void>;
@@ -100,26 +100,7 @@ export function openSystem(options: SystemOptions): System {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role, monitor);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
-  const checks = {
-    database: async () => {
-      await checkDatabase(watch);
-      monitor.assertAnswering();
-    },
-    queue: backend.ping,
-    storage: () => files.check(),
-  };
-  const health = createHealth(checks, log);
-  const metrics = new Metrics({
-    ledger: {
-      backlog: () => readBacklog(watch),
-      loadRows: () => readLoadRows(watch),
-      schedules: () => readSchedules(watch),
-      retention: () => readEventRetention(watch),
-    },
-    health,
-    pool,
-    droppedLogLines: () => droppedLines(log),
-  });
+  const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const records = new RecordTap();
   const rates = new Rates({ db, log });
   const live = new Live({ pool: reader.pool, log, records });
@@ -164,6 +145,42 @@ export function openSystem(options: SystemOptions): System {
       await tracing?.close();
     },
   };
+}
+
+interface Watched extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' | 'log'> {
+  readonly watch: pg.Pool;
+}
+
+/** Opens health and metrics, which ask on connections of their own. */
+function openHealth({
+  monitor,
+  backend,
+  files,
+  pool,
+  watch,
+  log,
+}: Watched): Pick<System, 'health' | 'metrics'> {
+  const checks = {
+    database: async () => {
+      await checkDatabase(watch);
+      monitor.assertAnswering();
+    },
+    queue: backend.ping,
+    storage: () => files.check(),
+  };
+  const health = createHealth(checks, log);
+  const metrics = new Metrics({
+    ledger: {
+      backlog: () => readBacklog(watch),
+      loadRows: () => readLoadRows(watch),
+      schedules: () => readSchedules(watch),
+      retention: () => readEventRetention(watch),
+    },
+    health,
+    pool,
+    droppedLogLines: () => droppedLines(log),
+  });
+  return { health, metrics };
 }
 
 async function endPool(pool: pg.Pool): Promise<void> {

@@ -3,11 +3,11 @@ import { linkFilesForMail } from './export/file-links.ts';
 import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
 import { openMailTransport } from './notifications/mail-transport.ts';
 
-/** What of a system sending is made of. */
+/** The parts of a system that sending needs. */
 type Parts = Omit<SendContext, 'mail' | 'deliveryPolicy' | 'linkFiles'> &
   Omit<Parameters<typeof linkFilesForMail>[0], 'linkTtlHours'> & { readonly config: Config };
 
-/** What sending works with; close its `mail`. */
+/** Opens the context of sending; close its `mail`. */
 export function openSendContext(parts: Parts): SendContext {
   const { config, pool, db, queue, log, files, baseUrl } = parts;
   const { linkTtlHours } = config;

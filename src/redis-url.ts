@@ -7,7 +7,7 @@ export interface RedisNode {
 
 /** The target that REDIS_URL names. Holds passwords: not to be logged. */
 export interface RedisTarget {
-  /** One server; the master that sentinels name; a cluster. */
+  /** The kind of deployment. */
   readonly kind: 'server' | 'sentinel' | 'cluster';
   /** The server, the sentinels, or those of the cluster that are asked first. At least one. */
   readonly nodes: readonly RedisNode[];

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { withDeadline } from './with-deadline.ts';
 
-/** One step of stopping. */
+/** A step of stopping. */
 export interface Phase {
   readonly name: string;
   /** Milliseconds it may take; less if the whole has less left. */
@@ -11,7 +11,7 @@ export interface Phase {
   readonly force?: () => void;
 }
 
-/** What a phase gets at least, however late the ones before it were: enough to close what is idle. */
+/** The least time of a phase, however late the ones before it were: enough to close idle things. */
 const leastMs = 250;
 
 /**

@@ -87,7 +87,7 @@ wrong options; 130 stopped by Ctrl-C, and nothing was left behind.`,
 });
 
 interface Finished extends BackupSummary {
-  /** Null: standard output. */
+  /** The file; null for standard output. */
   readonly file: string | null;
   readonly fileBytes: number | null;
   readonly seconds: number;
@@ -135,7 +135,7 @@ function shownTime(at: string): string {
   return formatTime(new Date(at));
 }
 
-/** Null: standard output. @throws UsageError */
+/** Returns null for standard output. @throws UsageError */
 async function readTarget(argument: string | undefined): Promise<string | null> {
   if (argument === '-') return null;
   const given = resolve(argument ?? '.');
@@ -199,7 +199,7 @@ async function verify(
   if (about.files !== 'included') terminal.print(`Stored files are not in it; they are in ${about.files}`);
 }
 
-/** What is wrong with a backup, in one sentence that names it. */
+/** Explains a fault of a backup in one sentence with its name. */
 async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

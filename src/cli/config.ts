@@ -56,12 +56,12 @@ function renderExample(): string {
   return `${heading}\n${entries.join('\n')}`;
 }
 
-/** Where the value of a setting comes from. */
+/** The source of a setting's value. */
 type Source = 'default' | 'environment' | '.env' | `--${string}`;
 
 interface InForce {
   readonly name: string;
-  /** As it is written; secrets are not shown. */
+  /** The value as written; secrets are not shown. */
   readonly value: string;
   readonly source: Source;
   readonly meaning: string;

@@ -12,7 +12,7 @@ import type { Terminal } from './terminal.ts';
 type Options = Readonly<Record<string, OptionOf<unknown>>>;
 type Flags<O extends Options> = { readonly [K in keyof O]: ReturnType<O[K]['read']> };
 
-/** One call of a command. */
+/** A call of a command. */
 export interface Invocation<F = unknown, A = unknown> {
   readonly cli: Cli;
   readonly command: Command;
@@ -43,7 +43,7 @@ interface CommandSpec<O extends Options, A> {
   readonly details?: string;
   readonly examples: readonly string[];
   readonly commands?: readonly AddCommand[];
-  /** One of these does the work: as it is called, with the database at hand, or with that and the environment of --env. */
+  /** Does the work by itself; the others get the database, or the database and the environment of --env. */
   readonly run?: (call: Invocation<Flags<O>, A>) => Promise<void> | void;
   readonly inSession?: (call: Invocation<Flags<O>, A> & Session) => Promise<void>;
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;

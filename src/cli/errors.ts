@@ -25,7 +25,7 @@ export class CommandFailed extends Error {
 }
 
 export interface Explanation {
-  /** What happened and what to do about it. */
+  /** The event and the remedy. */
   readonly message: string;
   readonly exitCode: number;
   /** An unexpected error: LOG_LEVEL=debug shows its stack. */
@@ -58,7 +58,7 @@ const knownCodes: Readonly<Record<string, string>> = {
   '53100': 'The disk of the database is full. Make room there and try again.',
 };
 
-/** One clear sentence or two for whatever went wrong, and the exit code it means. */
+/** Explains any error in a sentence or two, with the exit code. */
 export function explainError(error: unknown): Explanation {
   if (error instanceof ConfigError) return usage(`The configuration is wrong.\n${error.message}`);
   if (error instanceof UsageError) return usage(error.message);
@@ -99,7 +99,7 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
-/** Of an AggregateError (every address of a host refused), the first. */
+/** Returns the code of an error, or of the first in an AggregateError (every address of a host refused). */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

@@ -115,7 +115,7 @@ function inOrder({ files }: ListedExport): readonly DataFile[] {
 
 interface LoadedFile {
   readonly imported: Imported;
-  /** Null if it was not loaded. */
+  /** The file; null if it was not loaded. */
   readonly found: FileBack | null;
 }
 

@@ -172,7 +172,7 @@ function requireAll({ layout, format, compression, escapeFormulas, ...filters }:
   );
 }
 
-/** What the same export is over HTTP. */
+/** Returns the same export as a body over HTTP. */
 function toBody(wish: Wish): Readonly<Record<string, unknown>> {
   return {
     from: wish.from,

@@ -33,11 +33,11 @@ import type { Workers } from './workers.ts';
 
 /** An input is a file, or standard input. */
 export interface Input {
-  /** Null for standard input. */
+  /** The path; null for standard input. */
   readonly path: string | null;
   /** The name that the job gets. */
   readonly name: string;
-  /** Null where the length is not known before the end. */
+  /** The length; null if it is not known before the end. */
   readonly bytes: number | null;
 }
 
@@ -115,7 +115,7 @@ export interface ImportOptions
   readonly wait: boolean;
   readonly quiet: boolean;
   readonly json: boolean;
-  /** Null if nobody waits for them. */
+  /** The workers; null if nobody waits for them. */
   readonly workers: Workers | null;
   readonly signal: AbortSignal;
 }
@@ -124,7 +124,7 @@ export interface ImportOptions
 export interface Imported {
   readonly name: string;
   readonly exitCode: number;
-  /** Null if nothing was accepted. */
+  /** The load; null if nothing was accepted. */
   readonly load: Load | null;
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
@@ -265,7 +265,7 @@ function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): v
 export function renderImported({ name, load, rejects, remark, error }: Imported, baseUrl: string): object {
   return {
     file: name,
-    // Null if nothing was accepted.
+    // Nothing may have been accepted.
     job: load === null ? null : renderLoadDetail(load, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
     // Why nothing was accepted; as the HTTP interface says it.

@@ -40,7 +40,7 @@ function render(counts: Pruned, dryRun: boolean) {
     events: counts.events,
     months_of_events: counts.months,
     archived_events: counts.archived,
-    // Null: a dry run does not count them.
+    // A dry run does not count them.
     unfinished_files: counts.temporary,
     problem: counts.problem,
   };

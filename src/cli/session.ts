@@ -23,13 +23,13 @@ import { CommandFailed, UsageError } from './errors.ts';
 import { type Cli, readSettings, type Settings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What a command works on while it runs. */
+/** The environment of a running command. */
 export interface Session {
   readonly settings: Settings;
   readonly database: ProvidedDatabase;
   readonly system: System;
   readonly log: Logger;
-  /** What the links of a job begin with. */
+  /** The beginning of a job's links. */
   readonly baseUrl: string;
 }
 
@@ -46,7 +46,7 @@ interface Caller {
 interface SessionOptions {
   /** Also on a data directory that there is nothing in yet. */
   readonly mayCreate?: boolean;
-  /** What else the system can do for this command. */
+  /** Adds to the system for this command. */
   readonly extend?: (system: System) => System;
 }
 
@@ -117,7 +117,7 @@ export async function requireEnvironment(
   }
 }
 
-/** What links begin with where no request says it: PUBLIC_URL, or where `sluice start` listens. Empty if any port will do. */
+/** Returns the beginning of links outside of requests: PUBLIC_URL, or the address of `sluice start`. Empty if any port will do. */
 function linkBase({ publicUrl, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   return port === 0 ? '' : `http://${host}:${port}`;

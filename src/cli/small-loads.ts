@@ -5,7 +5,7 @@ import { openOwnTasks } from '../tasks/runner.ts';
 
 /** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
 const atATime = 2;
-/** Of the time to stop: for small loads under way to come to their end. What is not done by then is given back. */
+/** The share of the time to stop in which small loads end; the rest are given back. */
 const stopShare = 0.1;
 
 /** The same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */

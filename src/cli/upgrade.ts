@@ -73,7 +73,7 @@ interface TakenOver {
   readonly aside: string | null;
 }
 
-/** Null where PostgreSQL is the one that made the data. */
+/** Returns null if the data was made by this PostgreSQL. */
 async function takeOver(
   { flags, terminal, json }: Invocation<{ readonly postgres: string | undefined; readonly quiet: boolean }>,
   { config, commandLog }: Settings,

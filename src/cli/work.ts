@@ -20,7 +20,7 @@ import { startWatchdog } from './service/watchdog.ts';
 import { followParent, isForked, runInProcess } from './service/worker-process.ts';
 import { readSettings, type Settings } from './settings.ts';
 
-/** What a worker process is made of; the fault tests have parts of their own. */
+/** The parts of a worker process; fault tests replace some. */
 interface WorkerParts {
   readonly openSystem: typeof openSystem;
   readonly silentMs: number;
@@ -92,7 +92,7 @@ async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?
   );
 }
 
-/** What SCHEDULES_FILE asks of a worker; null: nothing. @throws ConfigError */
+/** Opens the schedules of SCHEDULES_FILE; null without the setting. @throws ConfigError */
 async function openWorkerSchedules(
   { config, processEnv }: Settings,
   log: System['log'],
@@ -102,7 +102,7 @@ async function openWorkerSchedules(
   return { file, settings: scheduleSettings(config, processEnv) };
 }
 
-/** What ends the process here ends nothing else. Told to stop, it gives the task back. `task` is such as `chunk:17`. */
+/** Does one task, such as `chunk:17`, in a process that may end without harm. Told to stop, it gives the task back. */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();
   void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));

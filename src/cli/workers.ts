@@ -16,9 +16,9 @@ export interface Workers {
 interface WorkersOptions {
   readonly entry: string;
   readonly stop: StopRequest;
-  /** As many as there will be at a time: more processes are not started. */
+  /** The most tasks at a time, and so the most processes. */
   readonly tasks?: number | undefined;
-  /** What this process most likely has done itself by then, ms: workers that are not needed are not started. */
+  /** The time, in milliseconds, in which this process has probably done the work itself, so that no worker is needed. */
   readonly afterMs?: number;
 }
 

@@ -6,7 +6,7 @@ import { type Finding, ok, warning } from './check.ts';
 const leastWalMib = 1_024;
 
 interface Rule {
-  /** Of `pg_settings`; numbers in the unit that stands there. */
+  /** A setting of `pg_settings`; numbers are in its own unit. */
   readonly name: string;
   readonly isWrong: (value: string) => boolean;
   readonly advice: string;
@@ -69,7 +69,7 @@ export async function checkSettings(client: ClientBase): Promise<Finding[]> {
   return wrong.length > 0 ? wrong : [ok('postgres settings', 'nothing that harms')];
 }
 
-/** Those who watch (`createWatchPool`), and the one that asks after the others (`ConnectionMonitor`). */
+/** The connections of `createWatchPool`, and that of `ConnectionMonitor`. */
 const watching = 2 + 1;
 /** With the queue in PostgreSQL: a pool of two for each of the queues that a process adds to … */
 const queues = 2 * 2;

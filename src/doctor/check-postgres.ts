@@ -36,7 +36,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       'event retention': () => checkEventRetention(client),
     };
     const findings: Finding[] = [];
-    // One after another, since they share the connection: the clock's answer must not wait behind another's.
+    // In sequence, since they share the connection: the clock's answer must not wait behind another's.
     for (const [name, run] of Object.entries(looks)) findings.push(...(await runChecks([lookOf(name, run)])));
     return findings;
   } finally {

@@ -29,12 +29,7 @@ export async function examine(config: Config, variables: Variables = {}): Promis
 function checksOf(config: Config, variables: Variables): Check[] {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   return [
-    {
-      name: 'node',
-      deadlineMs: 2_000,
-      run: () => checkNode(),
-      advice: 'Install sluice anew.',
-    },
+    { name: 'node', deadlineMs: 2_000, run: () => checkNode(), advice: 'Install sluice anew.' },
     {
       name: 'postgres',
       deadlineMs: 30_000,
@@ -53,10 +48,7 @@ function checksOf(config: Config, variables: Variables): Check[] {
       name: 'storage',
       deadlineMs: 20_000,
       run: () => checkFiles(config, files),
-      advice:
-        config.storage.kind === 's3'
-          ? 'See docs/storage.md for what the key must be allowed.'
-          : `May this user write into ${config.storage.directory}, and is its disk mounted?`,
+      advice: adviseOnStorage(config),
     },
     { name: 'disk', deadlineMs: 5_000, run: () => checkDisk(config), advice: 'Is the disk mounted?' },
     {
@@ -78,12 +70,7 @@ function checksOf(config: Config, variables: Variables): Check[] {
       run: () => checkSchedules(config, variables),
       advice: 'Is SCHEDULES_FILE right, and may this user read it?',
     },
-    {
-      name: 'port',
-      deadlineMs: 10_000,
-      run: () => checkPort(config),
-      advice: 'Are HOST and PORT right?',
-    },
+    { name: 'port', deadlineMs: 10_000, run: () => checkPort(config), advice: 'Are HOST and PORT right?' },
     {
       name: 'public url',
       deadlineMs: 2_000,
@@ -91,6 +78,11 @@ function checksOf(config: Config, variables: Variables): Check[] {
       advice: 'Set PUBLIC_URL as in https://sluice.example.com.',
     },
   ];
+}
+
+function adviseOnStorage({ storage }: Config): string {
+  if (storage.kind === 's3') return 'See docs/storage.md for what the key must be allowed.';
+  return `May this user write into ${storage.directory}, and is its disk mounted?`;
 }
 
 /** Examines the storage without creating its folder. */

@@ -97,7 +97,7 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   }
 }
 
-/** One step at a time: where nothing can be made, as in /proc, Node's own `recursive` loops for ever. */
+/** Makes a folder step by step: where nothing can be made, as in /proc, Node's own `recursive` loops for ever. */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
   try {

@@ -83,7 +83,7 @@ export interface EmbeddedPostgresOptions {
   readonly port?: number;
   /** Also if its data was moved to another server. */
   readonly evenIfMoved?: boolean;
-  /** Of another version than the one that is installed with us. */
+  /** The binaries of another version than the installed one. */
   readonly native?: NativePackage;
 }
 

@@ -27,7 +27,7 @@ const pollMs = 15;
 const answerDeadlineMs = 60_000;
 /** While it says that it is starting up: replaying gigabytes of log on a slow disk takes minutes. */
 const recoveryDeadlineMs = 30 * 60_000;
-/** How long the children of a server that was killed may take to notice and end. */
+/** The time in which the children of a killed server notice and end. */
 const leftoverDeadlineMs = 60_000;
 const leftoverPollMs = 100;
 const maxLogBytes = 10 * 1024 * 1024;

@@ -93,7 +93,7 @@ export interface PostmasterFile {
   readonly status: string;
 }
 
-/** One above the largest pid Linux can give out: a process that is certainly gone. */
+/** The largest pid of Linux plus one: a process that is certainly gone. */
 const impossiblePid = 4_194_305;
 
 export async function readPostmasterFile(data: string): Promise<PostmasterFile | undefined> {

@@ -166,7 +166,7 @@ async function takePlace(dataDir: string): Promise<void> {
   try {
     await rename(stagingOf(dataDir), dataDir);
   } catch (error) {
-    // Of the process that made it and one that starts, the other was faster.
+    // Either the process that made it or one that starts was faster.
     if (!hasCode(error, 'ENOENT') || (await readMajor(layoutOf(dataDir))) === undefined) throw error;
   }
   await syncFolder(dirname(dataDir));

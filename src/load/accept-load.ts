@@ -169,21 +169,10 @@ async function writeLoad(
     if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, created: false };
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
-  const duplicateOf =
-    options.dryRun || options.plan || request.amends !== undefined
-      ? null
-      : await findDuplicate(db, environmentId, {
-          ...options,
-          entity,
-          sha256: received.sha256,
-          fileFormat: received.format,
-        });
+  const duplicateOf = await findSame(db, request, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
     if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
     return { jobId: duplicateOf, created: false };
-  }
-  if (duplicateOf !== null && options.ifDuplicate === 'reject') {
-    throw inputError('duplicate_file', 'the same file was loaded before', `job_id: ${duplicateOf}`);
   }
   if (!(await takeReceived(db, received.ref)))
     throw new TransientError('the file waited too long for its load');
@@ -219,9 +208,22 @@ async function writeLoad(
   return { jobId, created: true };
 }
 
+/** Returns the earlier load of the same file, or null. @throws InputError `duplicate_file` if there must not be one. */
+async function findSame(
+  db: Database,
+  { environmentId, received, options, amends }: AcceptRequest,
+  entity: LoadEntity,
+): Promise<string | null> {
+  if (options.dryRun || options.plan || amends !== undefined) return null;
+  const { sha256, format: fileFormat } = received;
+  const same = await findDuplicate(db, environmentId, { ...options, entity, sha256, fileFormat });
+  if (same === null || options.ifDuplicate !== 'reject') return same;
+  throw inputError('duplicate_file', 'the same file was loaded before', `job_id: ${same}`);
+}
+
 /**
- * What the chunks do first. A guard is looked at before anything is written. That of refused records needs no look at what is stored, and in a
- * load of one chunk not even a pass of its own.
+ * Returns the first pass of the chunks. A guard is checked before anything is written. That of refused records needs no look at
+ * stored rows, and in a load of one chunk not even a pass of its own.
  */
 function firstPass(
   { plan, dryRun, maxErrors, maxChanged, maxRemovedValues }: LoadOptions,

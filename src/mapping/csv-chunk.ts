@@ -154,7 +154,7 @@ export function findFitting(
   const found = cells.find(bytes, start, end);
   if (found === columns) return null;
   if (!cells.fits(bytes, end, found, ragged === 'pad')) return wrongCount(columns, found);
-  // One delimiter too many is likely to have moved all cells behind it into wrong columns.
+  // A surplus delimiter has probably moved all cells behind it into wrong columns.
   const isShifted = lastColumn === 'empty' && found > columns && !cells.isEmpty(columns - 1);
   return isShifted ? shifted(columns, found) : null;
 }

@@ -16,7 +16,7 @@ export class ForbiddenAddressError extends Error {
 /** Networks of one's own. Not those where nothing but machinery answers (169.254.169.254). */
 const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
-/** Of IPv6 everything that is routed between networks lies here; what only leads to IPv4 does not. */
+/** All IPv6 addresses that are routed between networks, without those that only lead to IPv4. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**

@@ -13,7 +13,7 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Whether addresses of private networks and of this machine are allowed; link-local ones never are. */
+  /** True if addresses of private networks and of this machine are allowed; link-local ones never are. */
   readonly allowPrivate: boolean;
   /** PEM of authorities to trust instead of those that Node trusts. */
   readonly authorities?: string | null;
@@ -26,7 +26,7 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Of a repeated header the first. Names are in lower case. */
+  /** The headers in lower case; of a repeated one the first. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: AsyncIterable<Buffer>;
   /** To be called always, whether or not the body was read. */

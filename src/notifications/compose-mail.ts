@@ -17,7 +17,7 @@ export interface LinkedFile {
 /** The files that an export's own recipients may download. */
 export interface LinkedFiles {
   readonly files: readonly LinkedFile[];
-  /** What says of each of them what it holds. */
+  /** The manifest of the files. */
   readonly manifest: Omit<LinkedFile, 'rows'> | null;
   readonly expireAt: Date;
 }

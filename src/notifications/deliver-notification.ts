@@ -25,7 +25,7 @@ import { sendWebhook, shortLine, type WebhookRules } from './send-webhook.ts';
 
 const minuteMs = 60_000;
 
-/** How often a delivery is tried, and where webhooks may lead. */
+/** The number of tries, and the addresses that webhooks may reach. */
 export interface DeliveryPolicy extends WebhookRules {
   /** Before it is given up; a replay has as many. */
   readonly attempts: number;
@@ -68,7 +68,6 @@ export function pauseAfter(
   return Math.round(Math.max(jittered, Math.min(askedMs ?? 0, policy.longestAskedPauseMs)));
 }
 
-/** What sending works with. */
 export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly mail: MailTransport;

@@ -15,11 +15,11 @@ export interface TextRule {
   readonly description: string;
   /** Which texts are allowed, and the same in words. */
   readonly pattern?: readonly [pattern: string, words: string];
-  /** What else is wrong with a text, or null. */
+  /** Returns a further fault of a text, or null. */
   readonly problem?: (text: string) => string | null;
 }
 
-/** One line: control characters would upset a terminal, and what nobody sees makes one name look like another. */
+/** A single line, since control characters upset terminals and hidden ones make names look alike. */
 const oneLine = [`^[^${hiddenCharacters}]*$`, 'must be one line, without hidden characters'] as const;
 
 /** 1 to `maxChars` characters. */
@@ -54,7 +54,7 @@ export function objectOf<P extends TProperties>(title: string, description: stri
 
 /** The same schema; `value` stands for what is left out. */
 export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
-  // What TypeBox adds to a schema is not enumerable.
+  // TypeBox's own members of a schema are not enumerable.
   const own = Object.getOwnPropertyDescriptors(schema);
   return Object.defineProperties({}, { ...own, default: { value, enumerable: true } }) as S;
 }
@@ -72,7 +72,7 @@ export interface SchemaProblem {
   readonly keys: Keys;
   /** Goes on from the name of the place: `must be text`. */
   readonly what: string;
-  /** What a person would look at: the value itself, its name, or the object around what is missing. */
+  /** The place to show: the value itself, its name, or the object around a missing one. */
   readonly at: 'value' | 'name' | 'parent';
 }
 

@@ -64,7 +64,7 @@ export class FileProblems {
     return this.#found.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
 
-  /** How many there are, those beyond the limit included. */
+  /** The number of problems, with those beyond the limit. */
   get count(): number {
     return this.#count;
   }
@@ -103,7 +103,7 @@ export function parseSource(bytes: Uint8Array, emptyCure: string, problems: File
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
   const builder = new SourceBuilder(lines, problems);
-  // What follows works by recursion, and a stack that overflows in a library is not sure to be survived.
+  // The rest recurses, and not every library survives a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;

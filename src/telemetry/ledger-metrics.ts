@@ -214,7 +214,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
   let rows: readonly LoadRows[] | null = null;
   let schedules: SchedulesOverview | null = null;
   let retention: EventRetention | null = null;
-  // One after the other: /health/ready wants the second connection that watches.
+  // In sequence, since /health/ready needs the second connection that watches.
   const askTotals = createProbe(
     async () => {
       rows = await reader.loadRows().catch(() => null);

@@ -7,7 +7,7 @@ import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
 import { CommandFailed } from '../errors.ts';
 
-/** How long a process that needs the database waits for it to come up. */
+/** The time for which a process waits for its database. */
 const timeoutMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;

@@ -18,7 +18,7 @@ const drainSlackMs = 1_000;
 /** The HTTP server and the system it serves. */
 export interface HttpService {
   readonly system: System;
-  /** Where it is reached, for example http://127.0.0.1:8080. */
+  /** The address, such as http://127.0.0.1:8080. */
   readonly url: string;
   /** In the order in which they are to be stopped. */
   readonly drain: Phase;
@@ -101,7 +101,7 @@ export async function consoleLink(db: Database, url: string): Promise<string> {
   return `${url}${consolePath}#link=${await createSignInLink(db, environment.environmentId)}`;
 }
 
-/** Where somebody looks at standard output. Whoever may start the service may see everything in it. */
+/** Prints a link to the console if somebody looks at standard output, since whoever starts the service may see everything in it. */
 export async function announceConsole(terminal: Terminal, { system, url }: HttpSite): Promise<void> {
   const base = system.config.publicUrl ?? url;
   if (process.stdout.isTTY !== true) {

@@ -1,4 +1,4 @@
-/** What a service checks before it starts: its address, Redis, the storage. */
+/** Checks before the start of a service: its address, Redis, the storage. */
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { findAddressFault } from '../../doctor/check-port.ts';
@@ -26,13 +26,13 @@ export async function checkAddress(
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
 export interface RedisProblem {
-  /** What is wrong and what to do, in a sentence. */
+  /** The fault and its remedy, in a sentence. */
   readonly sentence: string;
   /** Nothing goes on while it lasts. */
   readonly away: boolean;
 }
 
-/** What is wrong with the Redis of the queue; null if nothing is. */
+/** Returns the fault of the queue's Redis, or null. */
 export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<RedisProblem | null> {
   if (redisUrl === null) return null;
   const where = describeRedis(readRedisUrl(redisUrl));

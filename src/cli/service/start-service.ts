@@ -26,7 +26,7 @@ export interface ServiceOptions {
 
 /** Everything in one: database, HTTP server, worker processes. */
 export interface Service {
-  /** Where the HTTP server is reached. */
+  /** The address of the HTTP server. */
   readonly url: string;
   readonly system: System;
   readonly workerPids: readonly number[];
@@ -93,7 +93,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   return http;
 }
 
-/** What lets work in stops first, what everything stands on last. */
+/** Returns the phases of stopping: entrances first, foundations last. */
 function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
   if (http !== null) phases.push(http.drain, http.stopListening);

@@ -5,11 +5,11 @@ import type { Config } from '../../config.ts';
 import { overrideProcessEnv, type ProcessEnv } from '../settings.ts';
 
 export interface SupervisorOptions {
-  /** How many worker processes. */
+  /** The number of worker processes. */
   readonly size: number;
   /** The script to run, with `work`. */
   readonly entry: string;
-  /** What they see; the only way they learn secrets, since everybody can read a command line. */
+  /** Their environment variables, the only way to pass secrets, since everybody can read a command line. */
   readonly processEnv: ProcessEnv;
   readonly log: Logger;
 }
@@ -40,7 +40,7 @@ export function superviseWorkers(options: SupervisorOptions): Supervisor {
   };
 }
 
-/** What a worker process of ours is to see: our own configuration, on the database that was provided. */
+/** Returns a worker's environment variables: our own configuration, on the provided database. */
 export function workerEnvironment(processEnv: ProcessEnv, config: Config, databaseUrl: string): ProcessEnv {
   return overrideProcessEnv(processEnv, {
     DATABASE_URL: databaseUrl,
@@ -52,7 +52,7 @@ export function workerEnvironment(processEnv: ProcessEnv, config: Config, databa
   });
 }
 
-/** One worker process, and after it the next one. */
+/** The place of a worker process and its successors. */
 interface Place {
   readonly pid: number | undefined;
   /** SIGTERM; resolves when it is gone. */
@@ -85,7 +85,7 @@ function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
     } catch (error) {
-      // What the system refuses for want of memory is thrown here; most else is an event.
+      // A lack of memory is thrown here; most other errors are events.
       again(error instanceof Error ? error.message : String(error), 0);
       return;
     }

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
  */
 const ticks = 20;
 
-/** What the thread runs. As text: bundle, build and tsx have their files in different places. */
+/** The thread's code, as text because bundle, build and tsx have their files in different places. */
 const thread = `
 const { workerData: { beats, tickMs, ticks, name, message } } = require('node:worker_threads');
 const { write } = require('node:fs');

@@ -5,10 +5,10 @@ import type { RunAlone } from '../../tasks/reconcile.ts';
 import type { ProcessEnv } from '../settings.ts';
 import type { StopRequest } from './stop-signals.ts';
 
-/** How long a worker whose parent vanished may take; with the parent the embedded database has gone, too. */
+/** The time of a worker whose parent has vanished; the embedded database has gone with it. */
 const orphanMs = 3_000;
 
-/** Whether another process of ours started this one, even if that one is gone already. */
+/** Returns true if another process of ours started this one, even if it is gone. */
 export function isForked(): boolean {
   return process.connected !== undefined;
 }
@@ -49,7 +49,7 @@ export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger)
   };
 }
 
-/** Null: of itself, and well. */
+/** Returns null if the child ended by itself, and well. */
 function ended(child: ChildProcess): Promise<string | null> {
   return new Promise((resolve) => {
     child.on('exit', (code, signal) => resolve(code === 0 ? null : (signal ?? `exit code ${code}`)));

@@ -22,9 +22,19 @@ interface Listed {
   readonly at: number;
 }
 
+type Sdk = typeof import('@aws-sdk/client-s3');
+
+/** Access to the bucket of a definition. */
+interface Bucket {
+  readonly sdk: Sdk;
+  readonly client: S3Client;
+  readonly name: string;
+  readonly prefix: string;
+}
+
 /**
- * The oldest objects under a prefix that are not done, `mostItems` of them, oldest first. All keys are listed: S3 has them by name,
- * not by age. The library is loaded when it is needed: it takes its time.
+ * Opens the oldest objects under a prefix that are not done, `mostItems` of them, oldest first. All keys are listed: S3 has them by
+ * name, not by age. The library is loaded when it is needed: it takes its time.
  */
 export async function openS3(
   definition: S3Definition,
@@ -32,67 +42,12 @@ export async function openS3(
   mostItems = usualItems,
 ): Promise<Source> {
   const sdk = await import('@aws-sdk/client-s3');
-  const client = new sdk.S3Client({
-    region: definition.region ?? 'us-east-1',
-    maxAttempts: 2,
-    requestHandler: {
-      connectionTimeout: SOURCE_CONNECT_MS,
-      requestTimeout: SOURCE_CONNECT_MS,
-      throwOnRequestTimeout: true,
-    },
-    ...(definition.endpoint !== null && { endpoint: definition.endpoint, forcePathStyle: true }),
-    ...(definition.accessKey !== null &&
-      definition.secretKey !== null && {
-        credentials: {
-          accessKeyId: fillIn(definition.accessKey, variables),
-          secretAccessKey: fillIn(definition.secretKey, variables),
-        },
-      }),
-  });
-  const { bucket } = definition;
-  const list = async (isDone: IsDone, signal: AbortSignal): Promise<Listed[]> => {
-    let oldest: Listed[] = [];
-    for (let last: string | undefined; ; ) {
-      const command = new sdk.ListObjectsV2Command({
-        Bucket: bucket,
-        Prefix: definition.prefix,
-        ...(last !== undefined && { StartAfter: last }),
-      });
-      const page = await client.send(command, { abortSignal: signal });
-      const listed = page.Contents ?? [];
-      for (const { Key, ETag, Size, LastModified } of listed) {
-        // Some tools make folders as objects whose names end in a slash.
-        if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
-        const version = ETag === undefined || ETag === '' ? null : ETag;
-        if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });
-      }
-      oldest.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
-      oldest = oldest.slice(0, mostItems);
-      last = listed.at(-1)?.Key;
-      if (page.IsTruncated !== true || last === undefined) return oldest;
-    }
-  };
-  const openObject = async ({ key, version }: Listed, signal: AbortSignal): Promise<OpenItem> => {
-    const command = new sdk.GetObjectCommand({
-      Bucket: bucket,
-      Key: key,
-      ...(version !== null && { IfMatch: version }),
-    });
-    const { Body, ContentType, ContentEncoding } = await client.send(command, { abortSignal: signal });
-    const body = Body as (AsyncIterable<Uint8Array> & { destroy(): void }) | undefined;
-    if (body === undefined) throw new SourceFailure('unreadable_object', `${key} has no content`);
-    return {
-      bytes: body,
-      version,
-      hints: { contentType: ContentType, contentEncodingGzip: ContentEncoding === 'gzip' },
-      check: async () => undefined,
-      close: async () => body.destroy(),
-    };
-  };
+  const client = openClient(sdk, definition, variables);
+  const bucket: Bucket = { sdk, client, name: definition.bucket, prefix: definition.prefix };
   return {
     async list(isDone, signal) {
-      const found = await list(isDone, signal).catch((error: unknown) => {
-        throw signal.aborted ? signal.reason : asFailure(error, `s3://${bucket}`);
+      const found = await listOldest(bucket, isDone, mostItems, signal).catch((error: unknown) => {
+        throw signal.aborted ? signal.reason : asFailure(error, `s3://${bucket.name}`);
       });
       return found.map(
         (each): SourceItem => ({
@@ -100,13 +55,87 @@ export async function openS3(
           filename: basename(each.key),
           version: each.version,
           open: (_, own) =>
-            openObject(each, own).catch((error: unknown) => {
+            openObject(bucket, each, own).catch((error: unknown) => {
               throw own.aborted ? own.reason : asFailure(error, each.key);
             }),
         }),
       );
     },
-    close: async () => (client as S3Client).destroy(),
+    close: async () => client.destroy(),
+  };
+}
+
+function openClient(
+  sdk: Sdk,
+  { region, endpoint, accessKey, secretKey }: S3Definition,
+  variables: Variables,
+): S3Client {
+  return new sdk.S3Client({
+    region: region ?? 'us-east-1',
+    maxAttempts: 2,
+    requestHandler: {
+      connectionTimeout: SOURCE_CONNECT_MS,
+      requestTimeout: SOURCE_CONNECT_MS,
+      throwOnRequestTimeout: true,
+    },
+    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+    ...(accessKey !== null &&
+      secretKey !== null && {
+        credentials: {
+          accessKeyId: fillIn(accessKey, variables),
+          secretAccessKey: fillIn(secretKey, variables),
+        },
+      }),
+  });
+}
+
+async function listOldest(
+  { sdk, client, name, prefix }: Bucket,
+  isDone: IsDone,
+  mostItems: number,
+  signal: AbortSignal,
+): Promise<Listed[]> {
+  let oldest: Listed[] = [];
+  for (let last: string | undefined; ; ) {
+    const command = new sdk.ListObjectsV2Command({
+      Bucket: name,
+      Prefix: prefix,
+      ...(last !== undefined && { StartAfter: last }),
+    });
+    const page = await client.send(command, { abortSignal: signal });
+    const listed = page.Contents ?? [];
+    for (const { Key, ETag, Size, LastModified } of listed) {
+      // Some tools make folders as objects whose names end in a slash.
+      if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
+      const version = ETag === undefined || ETag === '' ? null : ETag;
+      if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });
+    }
+    oldest.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
+    oldest = oldest.slice(0, mostItems);
+    last = listed.at(-1)?.Key;
+    if (page.IsTruncated !== true || last === undefined) return oldest;
+  }
+}
+
+async function openObject(
+  { sdk, client, name }: Bucket,
+  { key, version }: Listed,
+  signal: AbortSignal,
+): Promise<OpenItem> {
+  const command = new sdk.GetObjectCommand({
+    Bucket: name,
+    Key: key,
+    ...(version !== null && { IfMatch: version }),
+  });
+  const { Body, ContentType, ContentEncoding } = await client.send(command, { abortSignal: signal });
+  const body = Body as (AsyncIterable<Uint8Array> & { destroy(): void }) | undefined;
+  if (body === undefined) throw new SourceFailure('unreadable_object', `${key} has no content`);
+  return {
+    bytes: body,
+    version,
+    hints: { contentType: ContentType, contentEncodingGzip: ContentEncoding === 'gzip' },
+    check: async () => undefined,
+    close: async () => body.destroy(),
   };
 }
 
