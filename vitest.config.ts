@@ -36,7 +36,8 @@ const timed = [
 /** Files that `npm test` leaves out: they take long, and show again what shorter ones show, or a rare fault. */
 const long = [
   'test/acceptance/!(delete|env-example|inbox|start).test.ts',
-  'test/integration/{embedded-postgres,redis-forms,silent-connections}.test.ts',
+  'test/integration/{doctor,embedded-postgres,load-order,redis-forms,silent-connections}.test.ts',
+  'test/contract/http/{early-answers,hostile-callers,limits}.test.ts',
 ];
 
 /** What goes through the queue, and what stores and reads files: once more on Redis, and on S3. */
