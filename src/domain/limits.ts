@@ -6,6 +6,9 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
+/** The largest integer of PostgreSQL. */
+export const MAX_INTEGER = 2 ** 31 - 1;
+
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */
 export const MAX_RECORD_BYTES = MiB;
 /** The size of a property value as UTF-8 text, of a nested value as JSON. */

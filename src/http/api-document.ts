@@ -8,7 +8,7 @@ import { readPackage } from '../package-root.ts';
 import { answerHeaders, responseName } from './answers.ts';
 import { exampleOf } from './example.ts';
 import { baseUrl } from './page.ts';
-import { undocumented } from './plugins/validation.ts';
+import { isUndocumented } from './plugins/validation.ts';
 import { namesTag } from './request-headers.ts';
 
 export interface ApiDocument {
@@ -95,7 +95,10 @@ const tags = [
   { name: 'keys', description: 'API keys and sessions.' },
   { name: 'operations', description: 'Health, metrics and settings, for operators.' },
   { name: 'documentation', description: 'This document.' },
-];
+] as const;
+
+/** The groups of operations in the document. */
+export type Tag = (typeof tags)[number]['name'];
 
 function documentFrame() {
   return {
@@ -274,13 +277,12 @@ export function addApiDocument(app: FastifyInstance, components: readonly object
       }
       const { querystring, description = '', ...described } = schema ?? {};
       const needs = scope === undefined || scope === 'any' ? '' : ` Required scope: \`${scope}\`.`;
-      const isHidden = (querystring as { [undocumented]?: true } | undefined)?.[undocumented] === true;
       return {
         url,
         schema: {
           ...described,
           description: description + needs,
-          ...(!isHidden && { querystring }),
+          ...(!isUndocumented(querystring) && { querystring }),
           security,
         },
       };

@@ -14,7 +14,7 @@ import {
   MAX_HELD_BATCH_BYTES,
   MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
 } from '../domain/limits.ts';
-import { addApiDocs, addApiDocument, DocumentText } from './api-document.ts';
+import { addApiDocs, addApiDocument, DocumentText, type Tag } from './api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import {
   addErrorHandler,
@@ -32,7 +32,7 @@ import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addTracing } from './plugins/tracing.ts';
 import { addValidation } from './plugins/validation.ts';
-import type { BodyKind } from './route.ts';
+import type { BodyKind, Route } from './route.ts';
 import { deletionRoutes } from './routes/deletions.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { eventRoutes } from './routes/events.ts';
@@ -42,7 +42,7 @@ import { importRoutes } from './routes/imports.ts';
 import { inboxRoutes } from './routes/inbox.ts';
 import { jobActionRoutes } from './routes/job-actions.ts';
 import { jobRoutes } from './routes/jobs.ts';
-import { keyRoutes } from './routes/keys.ts';
+import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
 import { mappingRoutes } from './routes/mappings.ts';
 import { mendRoutes } from './routes/mends.ts';
@@ -53,39 +53,31 @@ import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
 import { scheduleRoutes } from './routes/schedules.ts';
 import { segmentRoutes } from './routes/segments.ts';
-import { serviceRoutes, showConsole } from './routes/service.ts';
+import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { streamRoutes } from './routes/stream.ts';
 import { subscriptionRoutes } from './routes/subscriptions.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
-const routes = [
-  ...importRoutes,
-  ...mendRoutes,
-  ...uploadRoutes,
-  ...streamRoutes,
-  ...jobRoutes,
-  ...jobActionRoutes,
-  ...overviewRoutes,
-  ...rejectRoutes,
-  ...planRoutes,
-  ...mappingRoutes,
-  ...exportRoutes,
-  ...exportFileRoutes,
-  ...lookupRoutes,
-  ...profileRoutes,
-  ...eventRoutes,
-  ...segmentRoutes,
-  ...scheduleRoutes,
-  ...inboxRoutes,
-  ...keyRoutes,
-  ...deliveryRoutes,
-  ...subscriptionRoutes,
-  ...sessionRoutes,
-  ...serviceRoutes,
-  ...recordRoutes,
-  ...deletionRoutes,
-];
+/** The routes, by the tag under which the document lists them. */
+const routes: Readonly<Record<Tag, readonly Route[]>> = {
+  ingestion: recordRoutes,
+  loads: [...importRoutes, ...uploadRoutes],
+  mappings: mappingRoutes,
+  deletions: deletionRoutes,
+  exports: [...exportRoutes, ...exportFileRoutes],
+  jobs: [
+    ...[...jobRoutes, ...jobActionRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
+    ...[...overviewRoutes, ...streamRoutes],
+  ],
+  schedules: [...scheduleRoutes, ...inboxRoutes],
+  notifications: [...deliveryRoutes, ...subscriptionRoutes],
+  reading: [...profileRoutes, ...eventRoutes, ...segmentRoutes],
+  lookups: lookupRoutes,
+  keys: [...keyRoutes, ...sessionRoutes],
+  operations: [...serviceRoutes, ...environmentRoutes],
+  documentation: documentationRoutes,
+};
 
 /** The longest time between two checks for overdue heads of requests. */
 const headsCheckMs = 5_000;
@@ -157,7 +149,11 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   for (const [kind, addParser] of Object.entries(parsers)) {
     app.register(async (scope) => {
       addParser(scope, system.config.uploadStallMs);
-      for (const route of routes) if (route.bodyKind === kind) route.add(scope, system, { state, document });
+      for (const [tag, tagged] of Object.entries(routes)) {
+        for (const each of tagged) {
+          if (each.bodyKind === kind) each.add(scope, system, { state, document }, tag);
+        }
+      }
     });
   }
 }

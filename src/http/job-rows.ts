@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import type { LimitFunction } from 'p-limit';
 import pLimit from 'p-limit';
 import type { Static } from 'typebox';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
@@ -37,7 +36,7 @@ interface RowQuery extends Static<typeof rowQuery> {
   readonly format?: RowsFormat;
 }
 
-type RowsCall = Call<{ readonly job_id: string }, RowQuery>;
+type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'own'>;
 
 /** All rows of a job, as a file. */
 interface RowsFile {
@@ -71,10 +70,28 @@ interface ListedRows {
 }
 
 /** Number of files whose next piece is read at a time. The others wait, and leave the database to loads. */
-export const piecesAtATime = 2;
+const piecesAtATime = 2;
+
+/** Returns a function that sends the rows of a job as a file. */
+export function rowsFile(file: RowsFile) {
+  const inTurn = pLimit(piecesAtATime);
+  return async (
+    { request, reply, params, query, environment }: RowsCall,
+    format: RowsFormat,
+  ): Promise<FastifyReply> => {
+    const { job_id: asked } = params;
+    const { jobId } = await file.requireJob(environment, asked);
+    reply
+      .header('content-type', mediaTypes[format])
+      .header('content-disposition', `attachment; filename="${jobId}-${file.name}.${format}"`);
+    if (request.method === 'HEAD') return reply.send('');
+    const pieces = takeTurns(file.export(environment, asked, format, query), inTurn);
+    return reply.send(Readable.from(pieces, { objectMode: false }));
+  };
+}
 
 export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<FastifyReply> {
-  const inTurn = pLimit(piecesAtATime);
+  const sendFile = rowsFile(kind);
   return async (call) => {
     const { request, reply, query, params, environment } = call;
     reply.header('vary', 'accept');
@@ -82,8 +99,8 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
     const [type] = [request.type(offered)].flat();
     const format = query.format ?? formats[type as keyof typeof formats] ?? 'json';
     // A file has all rows, whatever page is asked for.
-    if (format !== 'json') return sendFile(kind, call, format, inTurn);
-    const jobId = params.job_id.toLowerCase();
+    if (format !== 'json') return sendFile(call, format);
+    const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
     if (summary != null) return sendJson(reply, JSON.stringify(summary));
     const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = query;
@@ -105,20 +122,4 @@ function takeFitting({ rows, more }: ListedRows): { readonly items: string[]; re
   }
   const isLast = !more && items.length === rows.length;
   return { items, last: isLast ? null : (rows[items.length - 1]?.position ?? null) };
-}
-
-export async function sendFile(
-  file: RowsFile,
-  { request, reply, params, query, environment }: RowsCall,
-  format: RowsFormat,
-  inTurn: LimitFunction,
-): Promise<FastifyReply> {
-  const asked = params.job_id.toLowerCase();
-  const { jobId } = await file.requireJob(environment, asked);
-  reply
-    .header('content-type', mediaTypes[format])
-    .header('content-disposition', `attachment; filename="${jobId}-${file.name}.${format}"`);
-  if (request.method === 'HEAD') return reply.send('');
-  const pieces = takeTurns(file.export(environment, asked, format, query), inTurn);
-  return reply.send(Readable.from(pieces, { objectMode: false }));
 }

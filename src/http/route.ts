@@ -22,13 +22,14 @@ import { baseUrl } from './page.ts';
 import { environmentId, requireAdmin } from './plugins/auth.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/load-shedding.ts';
+import { isUndocumented } from './plugins/validation.ts';
 
 /** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'deletion' | 'tus';
 
 export interface Route {
   readonly bodyKind: BodyKind;
-  add(scope: FastifyInstance, system: System, server: Server): void;
+  add(scope: FastifyInstance, system: System, server: Server, tag: string): void;
 }
 
 /** The app that a route stands in. */
@@ -37,7 +38,11 @@ export interface Server {
   readonly document: DocumentText;
 }
 
-export interface Call<P = unknown, Q = unknown, B = unknown> {
+export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
+  readonly system: System;
+  readonly server: Server;
+  /** The result of `prepare`. */
+  readonly own: O;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly params: P;
@@ -56,14 +61,11 @@ type ReadOnly<T> = T extends readonly (infer Item)[]
     ? { readonly [Name in keyof T]: ReadOnly<T[Name]> }
     : T;
 
-type Handler<P, Q, B, A> = (call: Call<P, Q, B>) => Promise<ReadOnly<A> | FastifyReply>;
-
 type Content = Readonly<Record<string, { readonly schema: TSchema }>>;
 
 interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema> {
   readonly at: `${HTTPMethods} /${string}`;
   readonly operationId: string;
-  readonly tag: string;
   readonly summary: string;
   readonly description: string;
   /** The scope that a key must have. `admin` takes a session of an administrator, `open` takes no key. */
@@ -91,15 +93,11 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   };
   /** Other answers, by status. */
   readonly answers?: Readonly<Record<number, object>>;
-  /** Refusals beside those that follow from `access`, `params`, `query` and `json`. */
+  /** Refusals beside those that follow from the other options. */
   readonly refuses?: readonly ErrorCode[];
 }
 
 type AnyRoute = RouteOptions<TSchema, TSchema, TSchema, TSchema>;
-
-/** Ends the description of a route with `access: 'admin'`. */
-export const forAdmins =
-  'Requires a session of the console that began with ADMIN_KEY or with a link from the command line.';
 
 const ofJson = ['invalid_json', 'missing_field', 'invalid_field'] as const;
 const ofBody = ['upload_too_slow', 'payload_too_large', 'unsupported_media_type'] as const;
@@ -112,28 +110,45 @@ const ofKey = [
 ] as const;
 
 /** Lists the codes that a route can give. The first of each status is its example in the document. */
-function refusalsOf(route: AnyRoute) {
-  const { params, query, json, content, access, refuses = [] } = route;
-  const isRead = json === undefined && content === undefined;
-  return new Set<ErrorCode>([
-    ...(params !== undefined || (query !== undefined && isRead) ? (['invalid_field'] as const) : []),
-    ...(json === undefined ? [] : [...ofJson, ...ofBody]),
-    ...refuses,
-    ...(query === undefined ? [] : (['invalid_field'] as const)),
-    ...(params === undefined ? [] : (['not_found', 'route_not_found'] as const)),
-    ...(access === 'open' ? [] : ofKey),
-  ]);
+function refusalsOf({
+  params,
+  query,
+  headers = {},
+  json,
+  content,
+  bodyKind,
+  access,
+  refuses = [],
+}: AnyRoute) {
+  const takesBody = json !== undefined || content !== undefined;
+  const { properties = {} } = (query ?? {}) as { readonly properties?: object };
+  const hasCursor = Object.keys(properties).some((name) => name.endsWith('cursor'));
+  const codes: [isPossible: boolean, ...codes: ErrorCode[]][] = [
+    [params !== undefined || (query !== undefined && !takesBody), 'invalid_field'],
+    [takesBody && bodyKind !== 'tus', ...ofJson],
+    [takesBody, ...ofBody],
+    [true, ...refuses],
+    [query !== undefined, 'invalid_field'],
+    [hasCursor && !isUndocumented(query), 'invalid_cursor'],
+    ['Idempotency-Key' in headers, 'idempotency_conflict'],
+    [params !== undefined, 'not_found', 'route_not_found'],
+    [access !== 'open', ...ofKey],
+  ];
+  return new Set(codes.flatMap(([isPossible, ...some]) => (isPossible ? some : [])));
 }
 
-function schemaOf(route: AnyRoute): FastifySchema {
-  const { operationId, summary, description, tag, security, params, query, headers, json, answer } = route;
+const forAdmins =
+  ' Requires a session of the console that began with ADMIN_KEY or with a link from the command line.';
+
+function schemaOf(route: AnyRoute, tag: string): FastifySchema {
+  const { operationId, summary, security, params, query, headers, json, answer } = route;
   const { status = 200, schema, content = schema && { 'application/json': { schema } } } = answer;
   const body =
     json === undefined ? route.content : { 'application/json': withExamples(json.schema, json.examples) };
   return {
     operationId,
     summary,
-    description,
+    description: route.description + (route.access === 'admin' ? forAdmins : ''),
     tags: [tag],
     ...(security !== undefined && { security }),
     ...(params !== undefined && { params }),
@@ -157,13 +172,17 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
   return { ...config, scope: access === 'admin' ? 'any' : access };
 }
 
-/** A route whose handler returns what is answered. `handle` is called once per app, and returns the handler. */
-export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
+/** A route whose handler returns what is answered. */
+export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
-    readonly handle: (system: System, server: Server) => Handler<Static<P>, Static<Q>, Static<B>, Static<A>>;
+    /** Makes what all calls of an app share. */
+    readonly prepare?: (system: System) => O;
+    readonly handle: (
+      call: Call<Static<P>, Static<Q>, Static<B>, O>,
+    ) => Promise<ReadOnly<Static<A>> | FastifyReply>;
   },
 ): Route {
-  const { access, json, answer } = options;
+  const { access, json, answer, prepare, handle } = options;
   const { status = 200 } = answer;
   const findProblems = json === undefined ? null : compileSchema(json.schema);
   const readBody = (request: FastifyRequest): Static<B> => {
@@ -172,50 +191,41 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
     throwProblems(findProblems(body));
     return body as Static<B>;
   };
-  return directRoute({
-    ...options,
-    handle: (system, server) => {
-      const handle = options.handle(system, server);
-      return async (request, reply) => {
-        if (access === 'admin') requireAdmin(request);
-        const call: Call<Static<P>, Static<Q>, Static<B>> = {
-          request,
-          reply,
-          params: request.params as Static<P>,
-          query: request.query as Static<Q>,
-          body: readBody(request),
-          environment: access === 'open' ? 0 : environmentId(request),
-          base: () => baseUrl(request, system.config.publicUrl),
-        };
-        if (status !== 200) reply.code(status);
-        const answered = await handle(call);
-        return answered === reply ? reply : reply.send(answered);
+  return directRoute(options, (system, server) => {
+    const own = prepare?.(system) as O;
+    return async (request, reply) => {
+      if (access === 'admin') requireAdmin(request);
+      const call = {
+        ...{ system, server, own, request, reply },
+        params: request.params as Static<P>,
+        query: request.query as Static<Q>,
+        body: readBody(request),
+        environment: access === 'open' ? 0 : environmentId(request),
+        base: () => baseUrl(request, system.config.publicUrl),
       };
-    },
+      if (status !== 200) reply.code(status);
+      const answered = await handle(call);
+      return answered === reply ? reply : reply.send(answered);
+    };
   });
 }
 
 /** A route whose handler answers by itself: it costs a request some microseconds less than a promise of the answer. */
 export function directRoute<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema>(
-  options: RouteOptions<P, Q, B, A> & {
-    readonly handle: (
-      system: System,
-      server: Server,
-    ) => (request: FastifyRequest, reply: FastifyReply) => unknown;
-  },
+  options: RouteOptions<P, Q, B, A>,
+  handle: (system: System, server: Server) => (request: FastifyRequest, reply: FastifyReply) => unknown,
 ): Route {
-  const { at, json, bodyKind = json === undefined ? 'raw' : 'json', handle } = options;
+  const { at, json, bodyKind = json === undefined ? 'raw' : 'json' } = options;
   const [method = '', url = ''] = at.split(' ');
   return {
     bodyKind,
-    add: (scope, system, server) => {
-      const handler = handle(system, server);
+    add: (scope, system, server, tag) => {
       scope.route({
         method: method as HTTPMethods,
         url,
         config: configOf(options),
-        schema: schemaOf(options),
-        handler,
+        schema: schemaOf(options, tag),
+        handler: handle(system, server),
       });
     },
   };

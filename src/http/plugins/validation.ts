@@ -16,7 +16,7 @@ export function addValidation(app: FastifyInstance): void {
       case 'querystring':
         return compileQuery(schema as TObject);
       case 'params':
-        return validatorOf(schema);
+        return compileParameters(schema as TObject);
       case 'headers':
         return compileHeaders(schema as TObject);
       default:
@@ -30,6 +30,22 @@ function validatorOf(schema: TSchema) {
   return (value: unknown) => {
     const [first, ...more] = findProblems(value);
     return first === undefined ? true : { error: new InputError(first, ...more) };
+  };
+}
+
+/** Returns UUIDs in lower case, as they are stored. */
+function compileParameters(schema: TObject) {
+  const check = validatorOf(schema);
+  const isUuid = (name: string) =>
+    (schema.properties[name] as { format?: string } | undefined)?.format === 'uuid';
+  if (!Object.keys(schema.properties).some(isUuid)) return check;
+  return (params: unknown) => {
+    const found = check(params);
+    if (found !== true) return found;
+    const entries = Object.entries(params as Record<string, string>);
+    return {
+      value: Object.fromEntries(entries.map(([name, id]) => [name, isUuid(name) ? id.toLowerCase() : id])),
+    };
   };
 }
 
@@ -53,6 +69,10 @@ const textRules = Symbol('textRules');
 
 /** Marks a query of which the document says nothing: its parameters are accepted and ignored. */
 export const undocumented = Symbol('undocumented');
+
+export function isUndocumented(query: unknown): boolean {
+  return (query as { [undocumented]?: true } | undefined)?.[undocumented] === true;
+}
 
 /** The query of a list. Unknown parameters are refused: a misspelt filter would list everything. */
 export function listQuery<P extends TProperties>(properties: P) {

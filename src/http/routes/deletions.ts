@@ -1,12 +1,23 @@
-import { deletionPreview } from '../../api/deletion.ts';
+import { Type } from 'typebox';
+import { deletionPreview, outcomePage } from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
-import { renderDeletion, requireDeletion } from '../../deletion/inspect-deletions.ts';
+import {
+  exportOutcomes,
+  listOutcomes,
+  renderDeletion,
+  renderOutcome,
+  requireDeletion,
+} from '../../deletion/inspect-deletions.ts';
 import { deletionBodies, readDeletionRequest, requestDeletion } from '../../deletion/request-deletion.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
+import { MAX_INTEGER } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
+import { answerRows, rowQuery } from '../job-rows.ts';
+import { pageBytes } from '../page.ts';
+import { jobParameters } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
@@ -33,14 +44,10 @@ const contentOf = (entity: Entity) => ({
   }),
 });
 
-const bodyRefusals = ['invalid_json', 'missing_field', 'invalid_field', 'upload_too_slow'] as const;
-const sizeRefusals = ['payload_too_large', 'too_many_records', 'unsupported_media_type'] as const;
-
 const deleteProfiles = (entity: Entity): Route =>
   route({
     at: `DELETE /v1/${entity}`,
     operationId: texts[entity].deletes,
-    tag: 'deletions',
     summary: `Delete ${entity}`,
     description: `${texts[entity].what} Takes effect after all loads that were accepted earlier and before those accepted later. Later loads and single records may bring the IDs back. A deletion cannot be cancelled.`,
     access: 'delete',
@@ -52,27 +59,24 @@ const deleteProfiles = (entity: Entity): Route =>
       description: 'The deletion is accepted and runs in the background.',
       schema: jobRecord.ref,
     },
-    refuses: [...bodyRefusals, 'idempotency_conflict', ...sizeRefusals],
-    handle:
-      (system) =>
-      async ({ request, environment, base }) => {
-        const body = bodyBytes(request);
-        const idempotency = readIdempotency(request, body);
-        const asked = readDeletionRequest(entity, body);
-        await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-        const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
-          requestId: request.id,
-          origin: callerOrigin(request),
-        });
-        return renderDeletion(await requireDeletion(system, environment, jobId), base());
-      },
+    refuses: ['too_many_records'],
+    handle: async ({ system, request, environment, base }) => {
+      const body = bodyBytes(request);
+      const idempotency = readIdempotency(request, body);
+      const asked = readDeletionRequest(entity, body);
+      await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
+      const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
+        requestId: request.id,
+        origin: callerOrigin(request),
+      });
+      return renderDeletion(await requireDeletion(system, environment, jobId), base());
+    },
   });
 
 const preview = (entity: Entity): Route =>
   route({
     at: `POST /v1/${entity}/deletion_preview`,
     operationId: texts[entity].previews,
-    tag: 'deletions',
     summary: `Preview a deletion of ${entity}`,
     description:
       'Takes the body of a deletion and counts what it would remove now. Removes nothing. Data that comes or goes before the deletion runs is not included.',
@@ -80,22 +84,62 @@ const preview = (entity: Entity): Route =>
     bodyKind: 'deletion',
     content: contentOf(entity),
     answer: { description: 'The counts.', schema: deletionPreview.ref },
-    refuses: [...bodyRefusals, ...sizeRefusals],
-    handle:
-      ({ reader }) =>
-      async ({ request, environment }) => {
-        const { ids } = readDeletionRequest(entity, bodyBytes(request));
-        const [found, archived_until] = await Promise.all([
-          reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
-          findArchivedUntil(reader.db, environment),
-        ]);
-        const { profiles, unknown, events, users, isComplete } = found;
-        const counts = { requested: ids.length, profiles, not_found: unknown, events, users };
-        return { ...counts, is_complete: isComplete, archived_until };
-      },
+    refuses: ['too_many_records'],
+    handle: async ({ system: { reader }, request, environment }) => {
+      const { ids } = readDeletionRequest(entity, bodyBytes(request));
+      const [found, archived_until] = await Promise.all([
+        reader.inTurn(() => previewDeletion(reader.db, entity, environment, ids)),
+        findArchivedUntil(reader.db, environment),
+      ]);
+      const { profiles, unknown, events, users, isComplete } = found;
+      const counts = { requested: ids.length, profiles, not_found: unknown, events, users };
+      return { ...counts, is_complete: isComplete, archived_until };
+    },
   });
 
-export const deletionRoutes: readonly Route[] = entities.flatMap((entity) => [
-  deleteProfiles(entity),
-  preview(entity),
-]);
+const outcomes = route({
+  at: 'GET /v1/background_jobs/:job_id/outcomes',
+  operationId: 'listOutcomes',
+  summary: 'List the outcomes of a deletion',
+  description:
+    'Returns the outcome of each ID: a page of them as JSON, or all of them as CSV or NDJSON, depending on `Accept`. JSON is the default.',
+  access: 'read',
+  config: pageBytes,
+  params: jobParameters,
+  query: rowQuery,
+  answer: {
+    description:
+      'The outcomes, in the order of the request. `Link` comes with JSON, `Content-Disposition` with files.',
+    headers: ['Link', 'Content-Disposition', 'Vary'],
+    content: {
+      'application/json': { schema: outcomePage.ref },
+      'text/csv': withExamples(
+        Type.String({ description: 'The columns `id`, `outcome`, `events` and `users`.' }),
+        { outcomes: { summary: 'One ID', value: 'id,outcome,events,users\nu1,deleted,3,0\n' } },
+      ),
+      'application/x-ndjson': withExamples(Type.String({ description: 'The items of the JSON pages.' }), {
+        outcomes: { summary: 'One ID', value: '{"id":"u1","outcome":"deleted","events":3,"users":0}\n' },
+      }),
+    },
+  },
+  prepare: (system) =>
+    answerRows({
+      name: 'outcomes',
+      lastPosition: MAX_INTEGER,
+      list: async (environmentId, jobId, page) => {
+        const { outcomes, more, total } = await listOutcomes(system.reader, environmentId, jobId, page);
+        const rows = outcomes.map((outcome) => ({
+          ...{ position: outcome.position, row: renderOutcome(outcome) },
+        }));
+        return { rows, more, metadata: { total_count: total } };
+      },
+      requireJob: (...which) => requireDeletion(system.reader, ...which),
+      export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),
+    }),
+  handle: (call) => call.own(call),
+});
+
+export const deletionRoutes: readonly Route[] = [
+  ...entities.flatMap((entity) => [deleteProfiles(entity), preview(entity)]),
+  outcomes,
+];

@@ -60,40 +60,37 @@ const query = listQuery({
 const listRoute = route({
   at: 'GET /v1/deliveries',
   operationId: 'listDeliveries',
-  tag: 'notifications',
   summary: 'List deliveries',
   description: 'Lists sent and pending notifications, newest first. Unknown parameters are refused.',
   access: 'read',
   config: pageBytes,
   query,
   answer: { description: 'A page of deliveries.', headers: ['Link'], schema: deliveryPage.ref },
-  refuses: ['invalid_cursor'],
-  handle:
-    ({ reader }) =>
-    async (call) => {
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '', state, channel, failed = false, since } = call.query;
-      const filter = {
-        states: readSeveral(state),
-        channel,
-        failed,
-        jobId: call.query.job_id,
-        since: dateOf(since),
-        after: readJobCursor(cursor),
-        limit: limit + 1,
-      };
-      const [found, total_count] = await Promise.all([
-        listDeliveries(reader.db, call.environment, filter),
-        countDeliveries(reader.db, call.environment, filter),
-      ]);
-      const page = found.slice(0, limit);
-      const last = page.at(-1);
-      return sendEnvelope(call, {
-        items: page.map((each) => JSON.stringify(renderDelivery(each))),
-        next: found.length > limit && last !== undefined ? writeJobCursor(last.publicId) : null,
-        limit,
-        more: { total_count },
-      });
-    },
+  handle: async (call) => {
+    const { reader } = call.system;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', state, channel, failed = false, since } = call.query;
+    const filter = {
+      states: readSeveral(state),
+      channel,
+      failed,
+      jobId: call.query.job_id,
+      since: dateOf(since),
+      after: readJobCursor(cursor),
+      limit: limit + 1,
+    };
+    const [found, total_count] = await Promise.all([
+      listDeliveries(reader.db, call.environment, filter),
+      countDeliveries(reader.db, call.environment, filter),
+    ]);
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return sendEnvelope(call, {
+      items: page.map((each) => JSON.stringify(renderDelivery(each))),
+      next: found.length > limit && last !== undefined ? writeJobCursor(last.publicId) : null,
+      limit,
+      more: { total_count },
+    });
+  },
 });
 
 const params = idParameter('delivery_id', 'delivery');
@@ -103,32 +100,29 @@ const mostTries = 100;
 const show = route({
   at: 'GET /v1/deliveries/:delivery_id',
   operationId: 'showDelivery',
-  tag: 'notifications',
   summary: 'Show a delivery',
   description: 'Returns the delivery with its attempts and its body.',
   access: 'read',
   params,
   answer: { description: 'The delivery.', schema: deliveryDetail.ref },
-  handle:
-    ({ reader }) =>
-    async ({ params: { delivery_id: publicId }, environment }) => {
-      const [found] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
-      if (found === undefined) {
-        throw inputError('not_found', 'there is no such delivery', `delivery_id: ${publicId}`);
-      }
-      const tries = await readAttempts(reader.db, publicId, mostTries);
-      return {
-        ...renderDelivery(found),
-        tries: tries.map(({ attempt, begunAt, tookMs, status, error }) => ({
-          attempt,
-          begun_at: begunAt.toISOString(),
-          took_ms: tookMs,
-          status,
-          error,
-        })),
-        body: (await readEventBody(reader.db, environment, found.eventId)) ?? '',
-      };
-    },
+  handle: async ({ system: { reader }, params: { delivery_id: publicId }, environment }) => {
+    const [found] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
+    if (found === undefined) {
+      throw inputError('not_found', 'there is no such delivery', `delivery_id: ${publicId}`);
+    }
+    const tries = await readAttempts(reader.db, publicId, mostTries);
+    return {
+      ...renderDelivery(found),
+      tries: tries.map(({ attempt, begunAt, tookMs, status, error }) => ({
+        attempt,
+        begun_at: begunAt.toISOString(),
+        took_ms: tookMs,
+        status,
+        error,
+      })),
+      body: (await readEventBody(reader.db, environment, found.eventId)) ?? '',
+    };
+  },
 });
 
 const isDue = { status: 202, description: 'The deliveries are due again.', schema: replayed.ref };
@@ -142,23 +136,19 @@ async function replay(system: System, environment: number, wanted: Replay): Prom
 const replayOne = route({
   at: 'POST /v1/deliveries/:delivery_id/replay',
   operationId: 'replayDelivery',
-  tag: 'notifications',
   summary: 'Replay a delivery',
   description:
     'Sends a delivery again, under the same ID and with as many attempts as a new one. Returns 404 if it is being sent now, or if its subscription is disabled.',
   access: 'import',
   params,
   answer: isDue,
-  handle:
-    (system) =>
-    async ({ params: { delivery_id: publicId }, environment }) =>
-      replay(system, environment, { publicId }),
+  handle: async ({ system, params: { delivery_id: publicId }, environment }) =>
+    replay(system, environment, { publicId }),
 });
 
 const replayMany = route({
   at: 'POST /v1/deliveries/replay',
   operationId: 'replayDeliveries',
-  tag: 'notifications',
   summary: 'Replay deliveries that were given up',
   description:
     'Sends all deliveries again that were created since then and given up, at most 10 000. Count them first with `GET /v1/deliveries?state=dead&since=`.',
@@ -177,10 +167,8 @@ const replayMany = route({
     examples: { day: { summary: 'Since a day', value: { failed_since: '2026-11-20' } } },
   },
   answer: isDue,
-  handle:
-    (system) =>
-    async ({ environment, body }) =>
-      replay(system, environment, { failedSince: dateOf(body.failed_since) ?? new Date() }),
+  handle: async ({ system, environment, body }) =>
+    replay(system, environment, { failedSince: dateOf(body.failed_since) ?? new Date() }),
 });
 
 export const deliveryRoutes: readonly Route[] = [listRoute, show, replayOne, replayMany];

@@ -46,7 +46,6 @@ function readRange({ from, to }: Static<typeof query>) {
 const listUserEvents = route({
   at: 'GET /v1/users/:user_id/events',
   operationId: 'listUserEvents',
-  tag: 'reading',
   summary: 'List the events of a user',
   description:
     'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Archived events are left out; `metadata.archived_until` says up to when events may be archived. Unknown parameters are refused.',
@@ -55,31 +54,30 @@ const listUserEvents = route({
   params: userParameters,
   query,
   answer: { description: 'A page of events.', headers: ['Link'], schema: eventPageAnswer.ref },
-  refuses: ['invalid_cursor', 'invalid_date', 'invalid_range'],
-  handle:
-    ({ reader }) =>
-    async (call) => {
-      const { environment } = call;
-      const { user_id: userId } = call.params;
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '', event_name: eventName = null } = call.query;
-      const [{ events, more }, archived_until] = await Promise.all([
-        readUserEvents(reader, environment, {
-          ...readRange(call.query),
-          ...{ userId, eventName, limit, before: readEventCursor(cursor), bytes: MAX_PAGE_BYTES },
-        }),
-        findArchivedUntil(reader.db, environment),
-      ]);
-      if (events.length === 0 && !(await isUserKnown(reader.db, environment, userId))) {
-        throw noSuchProfile('users', userId);
-      }
-      const last = events.at(-1);
-      return sendEnvelope(call, {
-        items: events.map(({ json }) => json),
-        next: more && last !== undefined ? writeEventCursor(last) : null,
-        limit,
-        more: { archived_until },
-      });
-    },
+  refuses: ['invalid_date', 'invalid_range'],
+  handle: async (call) => {
+    const { reader } = call.system;
+    const { environment } = call;
+    const { user_id: userId } = call.params;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', event_name: eventName = null } = call.query;
+    const [{ events, more }, archived_until] = await Promise.all([
+      readUserEvents(reader, environment, {
+        ...readRange(call.query),
+        ...{ userId, eventName, limit, before: readEventCursor(cursor), bytes: MAX_PAGE_BYTES },
+      }),
+      findArchivedUntil(reader.db, environment),
+    ]);
+    if (events.length === 0 && !(await isUserKnown(reader.db, environment, userId))) {
+      throw noSuchProfile('users', userId);
+    }
+    const last = events.at(-1);
+    return sendEnvelope(call, {
+      items: events.map(({ json }) => json),
+      next: more && last !== undefined ? writeEventCursor(last) : null,
+      limit,
+      more: { archived_until },
+    });
+  },
 });
 
 export const eventRoutes: readonly Route[] = [listUserEvents];

@@ -73,7 +73,6 @@ const query = worded(
 const download = route({
   at: 'GET /api/v1/analytics/exports/files/:job_id/:filename',
   operationId: 'downloadExportFile',
-  tag: 'exports',
   summary: 'Download a file of an export',
   description:
     'Serves the links of an export. No key is required: the link itself authorises, until it expires or the key that requested it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are supported; the ETag is the SHA-256 of the file.',
@@ -105,22 +104,20 @@ const download = route({
     'internal_error',
     'unavailable',
   ],
-  handle:
-    (system) =>
-    async ({ request, reply, params: { job_id: jobId, filename }, query }) => {
-      const { expires, key: keyId = null, signature } = query;
-      const link = { jobId, filename, expires, keyId, signature };
-      const file = await findLinkedFile(system, link, system.config.apiKey);
-      const etag = `"${file.sha256}"`;
-      reply.header('etag', etag);
-      if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-      const range = wantedRange(request, file, etag);
-      if (range === 'unsatisfiable') {
-        reply.header('content-range', `bytes */${file.bytes}`);
-        throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
-      }
-      return sendFile(system, request, reply, file, range);
-    },
+  handle: async ({ system, request, reply, params: { job_id: jobId, filename }, query }) => {
+    const { expires, key: keyId = null, signature } = query;
+    const link = { jobId, filename, expires, keyId, signature };
+    const file = await findLinkedFile(system, link, system.config.apiKey);
+    const etag = `"${file.sha256}"`;
+    reply.header('etag', etag);
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    const range = wantedRange(request, file, etag);
+    if (range === 'unsatisfiable') {
+      reply.header('content-range', `bytes */${file.bytes}`);
+      throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
+    }
+    return sendFile(system, request, reply, file, range);
+  },
 });
 
 /** A range of another version of the file does not count: the caller gets all of this one. */

@@ -25,22 +25,11 @@ import { type Route, route } from '../route.ts';
 
 const path = '/api/v1/analytics/exports';
 
-const requestRefusals = [
-  'invalid_json',
-  'invalid_field',
-  'invalid_date',
-  'invalid_range',
-  'unknown_segment',
-  'unknown_event_type',
-  'upload_too_slow',
-  'payload_too_large',
-  'unsupported_media_type',
-] as const;
+const requestRefusals = ['invalid_date', 'invalid_range', 'unknown_segment', 'unknown_event_type'] as const;
 
 const create = route({
   at: `POST ${path}`,
   operationId: 'createExport',
-  tag: 'exports',
   summary: 'Create an export',
   description:
     'Writes users, companies and events, as they are at one moment, to files that can be downloaded. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
@@ -68,26 +57,23 @@ const create = route({
     description: 'The export is accepted and runs in the background.',
     schema: createdExport.ref,
   },
-  refuses: [...requestRefusals, 'idempotency_conflict'],
-  handle:
-    (system) =>
-    async ({ request, environment, base }) => {
-      const body = bodyBytes(request);
-      const idempotency = readIdempotency(request, body);
-      await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-      const jobId = await requestExport(system, environment, readJsonObject(body), idempotency, {
-        requestId: request.id,
-        origin: callerOrigin(request),
-      });
-      const found = await requireExport(system, environment, jobId);
-      return renderCreated(found, callerEnvironment(request), base());
-    },
+  refuses: requestRefusals,
+  handle: async ({ system, request, environment, base }) => {
+    const body = bodyBytes(request);
+    const idempotency = readIdempotency(request, body);
+    await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
+    const jobId = await requestExport(system, environment, readJsonObject(body), idempotency, {
+      requestId: request.id,
+      origin: callerOrigin(request),
+    });
+    const found = await requireExport(system, environment, jobId);
+    return renderCreated(found, callerEnvironment(request), base());
+  },
 });
 
 const preview = route({
   at: `POST ${path}/preview`,
   operationId: 'previewExport',
-  tag: 'exports',
   summary: 'Preview an export',
   description: `Takes the body of an export and starts none. Returns the number of rows, an estimate of the file sizes, and the first ${PREVIEWED_ROWS} rows of each file, all of one moment. Returns 503 if that takes more than some seconds; the export itself has no such limit.`,
   access: 'export',
@@ -100,29 +86,26 @@ const preview = route({
   },
   answer: { description: 'The preview.', schema: exportPreview.ref },
   refuses: requestRefusals,
-  handle:
-    (system) =>
-    async ({ request, environment }) => {
-      const body = readJsonObject(bodyBytes(request));
-      const { files, request: asked, warnings } = await previewExport(system, environment, body);
-      return {
-        rows: files.reduce((sum, file) => sum + file.rows, 0),
-        is_exact: files.every((file) => file.isExact),
-        bytes: files.reduce((sum, file) => sum + file.bytes, 0),
-        from: asked.from,
-        to: asked.to,
-        files: files.map(({ isExact, firstRows, dataset, rows, bytes, header }) => ({
-          ...{ dataset, rows, is_exact: isExact, bytes, header, first_rows: firstRows },
-        })),
-        warnings,
-      };
-    },
+  handle: async ({ system, request, environment }) => {
+    const body = readJsonObject(bodyBytes(request));
+    const { files, request: asked, warnings } = await previewExport(system, environment, body);
+    return {
+      rows: files.reduce((sum, file) => sum + file.rows, 0),
+      is_exact: files.every((file) => file.isExact),
+      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+      from: asked.from,
+      to: asked.to,
+      files: files.map(({ isExact, firstRows, dataset, rows, bytes, header }) => ({
+        ...{ dataset, rows, is_exact: isExact, bytes, header, first_rows: firstRows },
+      })),
+      warnings,
+    };
+  },
 });
 
 const list = route({
   at: `GET ${path}/jobs`,
   operationId: 'listExports',
-  tag: 'exports',
   summary: 'List exports',
   description:
     'Lists the exports of the environment, newest first. The body is a bare array; the next page is in `Link`. Unknown parameters are refused.',
@@ -134,62 +117,54 @@ const list = route({
     headers: ['X-Total-Count', 'Link'],
     schema: Type.Array(exportItem.ref),
   },
-  refuses: ['invalid_cursor'],
-  handle:
-    ({ reader }) =>
-    async (call) => {
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = call.query;
-      const filter = { statuses: readSeveral(status) };
-      const after = readJobCursor(cursor);
-      const page = await pageExports(reader.db, call.environment, filter, { limit, after });
-      call.reply.header('x-total-count', String(page.total));
-      linkNext(call, page.next === null ? null : writeJobCursor(page.next));
-      const [environment, base] = [callerEnvironment(call.request), call.base()];
-      return page.exports.map((each) => renderExportItem(each, environment, base));
-    },
+  handle: async (call) => {
+    const { reader } = call.system;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = call.query;
+    const filter = { statuses: readSeveral(status) };
+    const after = readJobCursor(cursor);
+    const page = await pageExports(reader.db, call.environment, filter, { limit, after });
+    call.reply.header('x-total-count', String(page.total));
+    linkNext(call, page.next === null ? null : writeJobCursor(page.next));
+    const [environment, base] = [callerEnvironment(call.request), call.base()];
+    return page.exports.map((each) => renderExportItem(each, environment, base));
+  },
 });
 
 /** The answer opens the data, so it takes the scope of exports. */
 const show = route({
   at: `GET ${path}/jobs/:job_id`,
   operationId: 'showExport',
-  tag: 'exports',
   summary: 'Show an export',
   description:
     'Returns the progress of the export and, once it is completed, links to its files. Every request creates new links.',
   access: 'export',
   params: jobParameters,
   answer: { description: 'The export.', schema: exportJob.ref },
-  handle:
-    (system) =>
-    async ({ request, params, environment, base }) => {
-      const { linkTtlHours, apiKey } = system.config;
-      const found = await requireExport(system.reader, environment, params.job_id.toLowerCase());
-      const expireAt = linksExpireAt(system.files, linkTtlHours);
-      const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
-      return renderExport(found, callerEnvironment(request), links, base());
-    },
+  handle: async ({ system, request, params, environment, base }) => {
+    const { linkTtlHours, apiKey } = system.config;
+    const found = await requireExport(system.reader, environment, params.job_id);
+    const expireAt = linksExpireAt(system.files, linkTtlHours);
+    const links = await fileLinks({ ...system, apiKey }, found, base(), expireAt, callerKeyId(request));
+    return renderExport(found, callerEnvironment(request), links, base());
+  },
 });
 
 const cancel = route({
   at: `POST ${path}/jobs/:job_id/cancel`,
   operationId: 'cancelExport',
-  tag: 'exports',
   summary: 'Cancel an export',
   description: 'Stops an export that has not ended, and removes what it has written.',
   access: 'export',
   params: jobParameters,
   headers: actionHeaders,
   answer: { status: 202, description: 'The export is cancelled.', schema: exportItem.ref },
-  refuses: ['job_not_cancellable', 'idempotency_conflict'],
-  handle:
-    (system) =>
-    async ({ request, params, environment, base }) => {
-      const jobId = params.job_id.toLowerCase();
-      await cancelExport(system, environment, jobId, idempotencyKeyOf(request));
-      const found = await requireExport(system, environment, jobId);
-      return renderExportItem(found, callerEnvironment(request), base());
-    },
+  refuses: ['job_not_cancellable'],
+  handle: async ({ system, request, params, environment, base }) => {
+    const jobId = params.job_id;
+    await cancelExport(system, environment, jobId, idempotencyKeyOf(request));
+    const found = await requireExport(system, environment, jobId);
+    return renderExportItem(found, callerEnvironment(request), base());
+  },
 });
 
 export const exportRoutes: readonly Route[] = [create, preview, list, show, cancel];

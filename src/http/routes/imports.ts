@@ -79,7 +79,6 @@ export const importKind: UploadKind = {
 
 /** An import and an inspection take the same. */
 const takesFile = {
-  tag: 'loads',
   access: 'import',
   bodyKind: 'form',
   headers: {
@@ -98,16 +97,10 @@ const takesFile = {
 } as const;
 
 const uploadRefusals = [
-  'invalid_json',
-  'missing_field',
   'empty_file',
   'unrecognised_columns',
   'unsupported_format',
-  'upload_too_slow',
-  'idempotency_conflict',
   'duplicate_file',
-  'payload_too_large',
-  'unsupported_media_type',
 ] as const;
 
 const isAccepted = 'The file was received completely and is stored; the job that loads it is queued.';
@@ -121,13 +114,11 @@ const createImport = route({
     'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is accepted, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Refused records do not fail the job; the job reports them.',
   answer: { description: isAccepted, schema: importRecord.ref },
   refuses: [...uploadRefusals, 'not_found', 'upload_incomplete'],
-  handle:
-    (system) =>
-    async ({ request, base }) => {
-      const job = renderLoad(await receiveUpload(system, request, 'import', importKind), base());
-      // The interface shows these two numbers as strings here, and nowhere else.
-      return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
-    },
+  handle: async ({ system, request, base }) => {
+    const job = renderLoad(await receiveUpload(system, request, 'import', importKind), base());
+    // The interface shows these two numbers as strings here, and nowhere else.
+    return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
+  },
 });
 
 const inspectImport = route({
@@ -138,34 +129,24 @@ const inspectImport = route({
   description:
     'Keeps the file for one day, reads its beginning with the code that loads files, and loads nothing. Takes what `POST /v1/imports` takes. To load the file afterwards, with the same or other options, name its `upload_id` there.',
   answer: { description: 'The content of the file. The file is kept.', schema: inspection.ref },
-  refuses: [
-    'missing_field',
-    'empty_file',
-    'not_found',
-    'upload_too_slow',
-    'upload_incomplete',
-    'payload_too_large',
-    'unsupported_media_type',
-  ],
-  handle:
-    (system) =>
-    async ({ request, reply, environment }) => {
-      const { kept, options: given } = await keepFile(system, request, importKind);
-      const { signal } = abortWhenClosed(reply);
-      const found = await inspect(system, environment, kept, given, signal);
-      const about = {
-        upload_id: kept.uploadId,
-        expires_at: kept.expiresAt.toISOString(),
-        filename: kept.filename,
-        file_size: kept.fileSize,
-        sha256: kept.sha256,
-      };
-      if (found instanceof InputError) return { ...about, ...renderUnreadable(found, given.mapping) };
-      // The other members were written where the file was read.
-      const rest = JSON.stringify({ ...about, ...renderOffer(found) });
-      const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.found.json.subarray(1)]);
-      return reply.type('application/json; charset=utf-8').send(json);
-    },
+  refuses: ['empty_file', 'not_found', 'upload_incomplete'],
+  handle: async ({ system, request, reply, environment }) => {
+    const { kept, options: given } = await keepFile(system, request, importKind);
+    const { signal } = abortWhenClosed(reply);
+    const found = await inspect(system, environment, kept, given, signal);
+    const about = {
+      upload_id: kept.uploadId,
+      expires_at: kept.expiresAt.toISOString(),
+      filename: kept.filename,
+      file_size: kept.fileSize,
+      sha256: kept.sha256,
+    };
+    if (found instanceof InputError) return { ...about, ...renderUnreadable(found, given.mapping) };
+    // The other members were written where the file was read.
+    const rest = JSON.stringify({ ...about, ...renderOffer(found) });
+    const json = Buffer.concat([Buffer.from(`${rest.slice(0, -1)},`), found.found.json.subarray(1)]);
+    return reply.type('application/json; charset=utf-8').send(json);
+  },
 });
 
 async function inspect(
@@ -224,7 +205,6 @@ function bulkIdentify(entity: Entity): Route {
   return route({
     at: `POST /v1/${entity}/bulk_identify`,
     operationId,
-    tag: 'loads',
     summary: `Identify ${entity} in bulk`,
     description: `Starts a job that loads an array of ${entity} of any length, or a file of them in a form. Refused items do not fail the job; the job reports them.`,
     access: 'import',
@@ -234,10 +214,8 @@ function bulkIdentify(entity: Entity): Route {
     content: { 'application/json': body, 'multipart/form-data': formBody([entity], example) },
     answer: { status: 202, description: isAccepted, schema: jobRecord.ref },
     refuses: uploadRefusals,
-    handle:
-      (system) =>
-      async ({ request, base }) =>
-        renderLoad(await receiveUpload(system, request, type, kind), base()),
+    handle: async ({ system, request, base }) =>
+      renderLoad(await receiveUpload(system, request, type, kind), base()),
   });
 }
 

@@ -78,7 +78,6 @@ function render(status: Found['environments'][number], recent: Found['recent']) 
 const show = route({
   at: 'GET /v1/inbox',
   operationId: 'showInbox',
-  tag: 'schedules',
   summary: 'Show the inbox',
   description:
     'Returns the folder of the environment below INBOX_DIR, as this server sees it: files that wait, files that are being loaded, files that are ignored, and the outcomes of the last files. The folder is read once a second, and less often if it holds many files. Unknown parameters are refused.',
@@ -86,36 +85,32 @@ const show = route({
   config: pageBytes,
   query: listQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
   answer: { description: 'The inbox.', schema: inboxRecord.ref },
-  handle: ({ reader, config: { inboxDir } }) => {
-    const look = lookTogether();
-    return async ({ request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
-      if (inboxDir === null) return nobodyWatches;
-      const { name: environment } = callerEnvironment(request);
-      const found = await inspectInbox(reader, inboxDir, { environment, limit, look });
-      const status = found?.environments[0];
-      return found === null || status === undefined ? nobodyWatches : render(status, found.recent);
-    };
+  prepare: lookTogether,
+  handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
+    const { inboxDir } = system.config;
+    if (inboxDir === null) return nobodyWatches;
+    const { name: environment } = callerEnvironment(request);
+    const found = await inspectInbox(system.reader, inboxDir, { environment, limit, look });
+    const status = found?.environments[0];
+    return found === null || status === undefined ? nobodyWatches : render(status, found.recent);
   },
 });
 
 const takeAgain = route({
   at: 'POST /v1/inbox/:file_id/take_again',
   operationId: 'takeInAgain',
-  tag: 'schedules',
   summary: 'Take a failed file in again',
   description:
     'Moves the file from failed back to where it was dropped, so that workers take it in again, as its mapping.yaml says now. Its receipt stays. Returns 404 if the file is no longer in its place, or if another file of its name lies there.',
   access: 'import',
   params: idParameter('file_id', 'failed file'),
   answer: { status: 202, description: 'The file lies in the inbox again.', schema: takenAgain },
-  handle:
-    (system) =>
-    async ({ request, params: { file_id }, environment }) => {
-      const { name } = await takeInAgain(system, system.config.inboxDir, environment, file_id);
-      const fields = { file_id, file: name, request_id: request.id };
-      system.log.info(fields, 'inbox: a failed file is taken again');
-      return { file_id, name };
-    },
+  handle: async ({ system, request, params: { file_id }, environment }) => {
+    const { name } = await takeInAgain(system, system.config.inboxDir, environment, file_id);
+    const fields = { file_id, file: name, request_id: request.id };
+    system.log.info(fields, 'inbox: a failed file is taken again');
+    return { file_id, name };
+  },
 });
 
 export const inboxRoutes: readonly Route[] = [show, takeAgain];

@@ -1,12 +1,11 @@
 import { Type } from 'typebox';
 import { bulkResult, jobRecord } from '../../api/job.ts';
 import { object } from '../../api/schema.ts';
-import { uploadOfLoad } from '../../api/upload.ts';
 import { actOnJobs } from '../../background-jobs/bulk.ts';
 import { cancelFoundJob, renderJob, requireJob, requireRetryable } from '../../background-jobs/jobs.ts';
 import { MAX_BULK_JOBS } from '../../domain/limits.ts';
 import { renderLoad } from '../../load/render-load.ts';
-import { keepFileOfLoad, retryLoad } from '../../load/retry-load.ts';
+import { retryLoad } from '../../load/retry-load.ts';
 import type { JobAction } from '../../postgres/stores/background-jobs.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { worded } from '../../validation.ts';
@@ -15,12 +14,10 @@ import { hasScope, requireScope } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 import { jobFilterFields, readJobFilter } from './jobs.ts';
-import { renderUpload } from './uploads.ts';
 
 const cancel = route({
   at: 'POST /v1/background_jobs/:job_id/cancel',
   operationId: 'cancelJob',
-  tag: 'jobs',
   summary: 'Cancel a background job',
   description:
     'Stops a job that has not ended. Rows that it has written stay. A deletion cannot be cancelled.',
@@ -28,56 +25,32 @@ const cancel = route({
   params: jobParameters,
   headers: actionHeaders,
   answer: { status: 202, description: 'The job is cancelled.', schema: jobRecord.ref },
-  refuses: ['job_not_cancellable', 'idempotency_conflict'],
-  handle:
-    (system) =>
-    async ({ request, params, environment, base }) => {
-      const job = await requireJob(system, environment, params.job_id.toLowerCase());
-      if (job.kind === 'export') requireScope(request, 'export');
-      return renderJob(await cancelFoundJob(system, environment, job, idempotencyKeyOf(request)), base());
-    },
+  refuses: ['job_not_cancellable'],
+  handle: async ({ system, request, params, environment, base }) => {
+    const job = await requireJob(system, environment, params.job_id);
+    if (job.kind === 'export') requireScope(request, 'export');
+    return renderJob(await cancelFoundJob(system, environment, job, idempotencyKeyOf(request)), base());
+  },
 });
 
 const retry = route({
   at: 'POST /v1/background_jobs/:job_id/retry',
   operationId: 'retryJob',
-  tag: 'jobs',
   summary: 'Retry a background job',
   description: 'Queues a failed or cancelled job again. It continues with what is left.',
   access: 'import',
   params: jobParameters,
   headers: actionHeaders,
   answer: { status: 202, description: 'The job is queued again.', schema: jobRecord.ref },
-  refuses: ['job_not_retryable', 'job_expired', 'idempotency_conflict'],
-  handle:
-    (system) =>
-    async ({ request, params, environment, base }) => {
-      const jobId = params.job_id.toLowerCase();
-      await requireRetryable(system, environment, jobId);
-      await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
-      const load = await requireLoad(system, environment, jobId);
-      // The answer shows what this request did; a worker may have begun, and even ended.
-      return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
-    },
-});
-
-const loadAgain = route({
-  at: 'POST /v1/background_jobs/:job_id/upload',
-  operationId: 'loadAgain',
-  tag: 'loads',
-  summary: 'Create an upload from the file of a load',
-  description:
-    'Creates an upload from the stored file of a load, to inspect and load it with other options, such as another `map`. Nothing is sent or copied. The upload expires after a day, or with the stored file.',
-  access: 'import',
-  params: jobParameters,
-  answer: { status: 201, description: 'The upload, and how the job read it.', schema: uploadOfLoad.ref },
-  refuses: ['job_expired', 'job_not_retryable'],
-  handle:
-    (system) =>
-    async ({ params, environment }) => {
-      const { upload, options } = await keepFileOfLoad(system, environment, params.job_id.toLowerCase());
-      return { ...renderUpload(upload), options };
-    },
+  refuses: ['job_not_retryable', 'job_expired'],
+  handle: async ({ system, request, params, environment, base }) => {
+    const jobId = params.job_id;
+    await requireRetryable(system, environment, jobId);
+    await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
+    const load = await requireLoad(system, environment, jobId);
+    // The answer shows what this request did; a worker may have begun, and even ended.
+    return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
+  },
 });
 
 const unknown = (name: string, known: readonly string[]) =>
@@ -131,7 +104,6 @@ function bulkRoute(action: JobAction): Route {
   return route({
     at: `POST /v1/background_jobs/${action}`,
     ...text,
-    tag: 'jobs',
     access: 'import',
     json: {
       schema: bulkBody,
@@ -142,24 +114,19 @@ function bulkRoute(action: JobAction): Route {
     },
     answer: { description: 'The result.', schema: bulkResult.ref },
     refuses: ['invalid_date', 'count_changed', 'too_many_records'],
-    handle:
-      (system) =>
-      async ({ request, environment, body }) => {
-        const { count, done, refused } = await actOnJobs(system, environment, {
-          action,
-          filter: readJobFilter(body.filter),
-          expectedCount: body.expected_count ?? null,
-          withExports: hasScope(request, 'export'),
-        });
-        const reasons = refused.map(({ jobId, code, message }) => ({
-          ...{ job_id: jobId, error_code: code, message },
-        }));
-        return { count, done, refused: reasons };
-      },
+    handle: async ({ system, request, environment, body }) => {
+      const { count, done, refused } = await actOnJobs(system, environment, {
+        action,
+        filter: readJobFilter(body.filter),
+        expectedCount: body.expected_count ?? null,
+        withExports: hasScope(request, 'export'),
+      });
+      const reasons = refused.map(({ jobId, code, message }) => ({
+        ...{ job_id: jobId, error_code: code, message },
+      }));
+      return { count, done, refused: reasons };
+    },
   });
 }
 
-export const jobActionRoutes: readonly Route[] = [
-  ...[cancel, retry, loadAgain],
-  ...[bulkRoute('cancel'), bulkRoute('retry')],
-];
+export const jobActionRoutes: readonly Route[] = [cancel, retry, bulkRoute('cancel'), bulkRoute('retry')];

@@ -1,9 +1,8 @@
 import { type Static, Type } from 'typebox';
-import { deletionJobDetail, outcomePage } from '../../api/deletion.ts';
+import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
 import { jobHistory, jobListItem } from '../../api/job.ts';
 import { chunkPage, jobDetail } from '../../api/load.ts';
-import { withExamples } from '../../api/schema.ts';
 import {
   jobTypes,
   listJobs,
@@ -11,17 +10,11 @@ import {
   renderJobListItem,
   requireJob,
 } from '../../background-jobs/jobs.ts';
-import {
-  exportOutcomes,
-  listOutcomes,
-  renderOutcome,
-  requireDeletion,
-} from '../../deletion/inspect-deletions.ts';
-import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
 import { type JobFilter, readChunks, readJobHistory } from '../../postgres/stores/background-jobs.ts';
 import { ruled, worded } from '../../validation.ts';
-import { answerRows, rowQuery } from '../job-rows.ts';
+import { rowQuery } from '../job-rows.ts';
 import {
   jobPage,
   linkNext,
@@ -129,7 +122,6 @@ function readInstant(text: string): Date | null {
 const list = route({
   at: 'GET /v1/background_jobs',
   operationId: 'listJobs',
-  tag: 'jobs',
   summary: 'List background jobs',
   description:
     'Lists the jobs of the environment, newest first. The body is a bare array; the next page is in `Link`. A request body is ignored; unknown parameters are refused.',
@@ -141,24 +133,22 @@ const list = route({
     headers: ['X-Total-Count', 'Link'],
     schema: Type.Array(jobListItem.ref),
   },
-  refuses: ['invalid_cursor', 'invalid_date'],
-  handle:
-    ({ reader }) =>
-    async (call) => {
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = call.query;
-      const after = readJobCursor(cursor);
-      const page = await listJobs(reader, call.environment, readJobFilter(given), { limit, after });
-      call.reply.header('x-total-count', String(page.total));
-      linkNext(call, page.next === null ? null : writeJobCursor(page.next));
-      const [base, now] = [call.base(), new Date()];
-      return page.jobs.map((job) => renderJobListItem(job, base, now));
-    },
+  refuses: ['invalid_date'],
+  handle: async (call) => {
+    const { reader } = call.system;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = call.query;
+    const after = readJobCursor(cursor);
+    const page = await listJobs(reader, call.environment, readJobFilter(given), { limit, after });
+    call.reply.header('x-total-count', String(page.total));
+    linkNext(call, page.next === null ? null : writeJobCursor(page.next));
+    const [base, now] = [call.base(), new Date()];
+    return page.jobs.map((job) => renderJobListItem(job, base, now));
+  },
 });
 
 const show = route({
   at: 'GET /v1/background_jobs/:job_id',
   operationId: 'showJob',
-  tag: 'jobs',
   summary: 'Show a background job',
   description: 'Returns the job with its progress, its counts and, if it failed, the reason.',
   access: 'read',
@@ -167,47 +157,38 @@ const show = route({
     description: 'The job.',
     schema: Type.Union([jobDetail.ref, exportJobDetail.ref, deletionJobDetail.ref]),
   },
-  handle:
-    ({ reader }) =>
-    async ({ params, environment, base }) => {
-      const job = await requireJob(reader, environment, params.job_id.toLowerCase());
-      return renderJobDetail(reader, environment, job, base());
-    },
+  handle: async ({ system: { reader }, params, environment, base }) => {
+    const job = await requireJob(reader, environment, params.job_id);
+    return renderJobDetail(reader, environment, job, base());
+  },
 });
 
 const showHistory = route({
   at: 'GET /v1/background_jobs/:job_id/history',
   operationId: 'showJobHistory',
-  tag: 'jobs',
   summary: 'Show the history of a background job',
   description:
     'Returns what started the job, the request and its parameters, and when the job reached each phase.',
   access: 'read',
   params: jobParameters,
   answer: { description: 'The history.', schema: jobHistory.ref },
-  handle:
-    ({ reader }) =>
-    async ({ params, environment }) => {
-      const jobId = params.job_id.toLowerCase();
-      const found = await readJobHistory(reader.db, environment, jobId);
-      return {
-        job_id: jobId,
-        request_id: found.requestId,
-        origin: found.origin,
-        parameters: found.parameters,
-        parameters_cut: found.isCut,
-        phases: found.phases.map(({ phase, at }) => ({ phase, at: at.toISOString() })),
-      };
-    },
+  handle: async ({ system: { reader }, params, environment }) => {
+    const jobId = params.job_id;
+    const found = await readJobHistory(reader.db, environment, jobId);
+    return {
+      job_id: jobId,
+      request_id: found.requestId,
+      origin: found.origin,
+      parameters: found.parameters,
+      parameters_cut: found.isCut,
+      phases: found.phases.map(({ phase, at }) => ({ phase, at: at.toISOString() })),
+    };
+  },
 });
-
-/** The highest position of a chunk or of an ID. */
-const lastPosition = 2 ** 31 - 1;
 
 const listChunks = route({
   at: 'GET /v1/background_jobs/:job_id/chunks',
   operationId: 'listChunks',
-  tag: 'jobs',
   summary: 'List the chunks of a load',
   description: 'Lists the chunks in the order of the file, each with its worker and its duration.',
   access: 'read',
@@ -215,64 +196,19 @@ const listChunks = route({
   params: jobParameters,
   query: rowQuery,
   answer: { description: 'A page of chunks.', headers: ['Link'], schema: chunkPage.ref },
-  refuses: ['invalid_cursor'],
-  handle:
-    ({ reader }) =>
-    async (call) => {
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
-      const after = Math.min(readRowCursor(cursor) ?? 0, lastPosition);
-      const jobId = call.params.job_id.toLowerCase();
-      const page = await readChunks(reader.db, call.environment, jobId, { limit, after });
-      return sendEnvelope(call, {
-        items: page.chunks.map((chunk) => JSON.stringify(renderLiveChunk(chunk))),
-        next: page.more ? writeRowCursor(after + page.chunks.length) : null,
-        limit,
-        more: { total_count: page.total },
-      });
-    },
-});
-
-const listOutcomesRoute = route({
-  at: 'GET /v1/background_jobs/:job_id/outcomes',
-  operationId: 'listOutcomes',
-  tag: 'deletions',
-  summary: 'List the outcomes of a deletion',
-  description:
-    'Returns the outcome of each ID: a page of them as JSON, or all of them as CSV or NDJSON, depending on `Accept`. JSON is the default.',
-  access: 'read',
-  config: pageBytes,
-  params: jobParameters,
-  query: rowQuery,
-  answer: {
-    description:
-      'The outcomes, in the order of the request. `Link` comes with JSON, `Content-Disposition` with files.',
-    headers: ['Link', 'Content-Disposition', 'Vary'],
-    content: {
-      'application/json': { schema: outcomePage.ref },
-      'text/csv': withExamples(
-        Type.String({ description: 'The columns `id`, `outcome`, `events` and `users`.' }),
-        { outcomes: { summary: 'One ID', value: 'id,outcome,events,users\nu1,deleted,3,0\n' } },
-      ),
-      'application/x-ndjson': withExamples(Type.String({ description: 'The items of the JSON pages.' }), {
-        outcomes: { summary: 'One ID', value: '{"id":"u1","outcome":"deleted","events":3,"users":0}\n' },
-      }),
-    },
+  handle: async (call) => {
+    const { reader } = call.system;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
+    const after = Math.min(readRowCursor(cursor) ?? 0, MAX_INTEGER);
+    const jobId = call.params.job_id;
+    const page = await readChunks(reader.db, call.environment, jobId, { limit, after });
+    return sendEnvelope(call, {
+      items: page.chunks.map((chunk) => JSON.stringify(renderLiveChunk(chunk))),
+      next: page.more ? writeRowCursor(after + page.chunks.length) : null,
+      limit,
+      more: { total_count: page.total },
+    });
   },
-  refuses: ['invalid_cursor'],
-  handle: (system) =>
-    answerRows({
-      name: 'outcomes',
-      lastPosition,
-      list: async (environmentId, jobId, page) => {
-        const { outcomes, more, total } = await listOutcomes(system.reader, environmentId, jobId, page);
-        const rows = outcomes.map((outcome) => ({
-          ...{ position: outcome.position, row: renderOutcome(outcome) },
-        }));
-        return { rows, more, metadata: { total_count: total } };
-      },
-      requireJob: (...which) => requireDeletion(system.reader, ...which),
-      export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),
-    }),
 });
 
-export const jobRoutes: readonly Route[] = [list, show, showHistory, listChunks, listOutcomesRoute];
+export const jobRoutes: readonly Route[] = [list, show, showHistory, listChunks];

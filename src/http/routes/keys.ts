@@ -7,7 +7,7 @@ import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../pos
 import { createEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { worded } from '../../validation.ts';
 import { dateOf, instantParameter, pathParameter } from '../parameters.ts';
-import { directRoute, forAdmins, type Route, route } from '../route.ts';
+import { type Route, route } from '../route.ts';
 
 /* Keys, environments and settings: what an administrator sees and changes. */
 
@@ -29,15 +29,11 @@ const params = pathParameter(
 const list = route({
   at: 'GET /v1/keys',
   operationId: 'listKeys',
-  tag: 'keys',
   summary: 'List API keys',
-  description: `Lists the keys of the session's environment, newest first, including expired and revoked ones. ${forAdmins}`,
+  description: `Lists the keys of the session's environment, newest first, including expired and revoked ones.`,
   access: 'admin',
   answer: { description: 'All keys.', schema: Type.Array(apiKey.ref) },
-  handle:
-    ({ db }) =>
-    async ({ environment }) =>
-      (await listApiKeys(db, environment)).map(renderKey),
+  handle: async ({ system: { db }, environment }) => (await listApiKeys(db, environment)).map(renderKey),
 });
 
 const issued = { status: 201, description: 'The key. It is shown only once.', schema: issuedKey.ref };
@@ -45,9 +41,8 @@ const issued = { status: 201, description: 'The key. It is shown only once.', sc
 const create = route({
   at: 'POST /v1/keys',
   operationId: 'createKey',
-  tag: 'keys',
   summary: 'Create an API key',
-  description: `Creates a key, of which only a digest is stored. ${forAdmins}`,
+  description: `Creates a key, of which only a digest is stored.`,
   access: 'admin',
   json: {
     schema: object(
@@ -70,22 +65,19 @@ const create = route({
     },
   },
   answer: issued,
-  handle:
-    ({ db }) =>
-    async ({ environment, body: { label, scopes: allowed, expires_at } }) => {
-      const expiresAt = dateOf(expires_at);
-      const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
-      const made = await createApiKey(db, environment, wish);
-      return { ...renderKey(made), key: made.key };
-    },
+  handle: async ({ system: { db }, environment, body: { label, scopes: allowed, expires_at } }) => {
+    const expiresAt = dateOf(expires_at);
+    const wish = { label, expiresAt, ...(allowed !== undefined && { scopes: allowed }) };
+    const made = await createApiKey(db, environment, wish);
+    return { ...renderKey(made), key: made.key };
+  },
 });
 
 const rotate = route({
   at: 'POST /v1/keys/:key_id/rotate',
   operationId: 'rotateKey',
-  tag: 'keys',
   summary: 'Rotate an API key',
-  description: `Creates a second key with the same label and scopes. Both work until the old one expires or is revoked. ${forAdmins}`,
+  description: `Creates a second key with the same label and scopes. Both work until the old one expires or is revoked.`,
   access: 'admin',
   params,
   json: {
@@ -99,37 +91,31 @@ const rotate = route({
     examples: { week: { summary: 'The old key ends', value: { old_expires_at: '2027-01-01' } } },
   },
   answer: issued,
-  handle:
-    ({ db }) =>
-    async ({ params: { key_id }, environment, body }) => {
-      const dates = { oldExpiresAt: dateOf(body.old_expires_at), expiresAt: dateOf(body.expires_at) };
-      const made = await rotateApiKey(db, environment, key_id, dates);
-      return { ...renderKey(made), key: made.key };
-    },
+  handle: async ({ system: { db }, params: { key_id }, environment, body }) => {
+    const dates = { oldExpiresAt: dateOf(body.old_expires_at), expiresAt: dateOf(body.expires_at) };
+    const made = await rotateApiKey(db, environment, key_id, dates);
+    return { ...renderKey(made), key: made.key };
+  },
 });
 
 const revoke = route({
   at: 'POST /v1/keys/:key_id/revoke',
   operationId: 'revokeKey',
-  tag: 'keys',
   summary: 'Revoke an API key',
-  description: `Revokes the key for good, and ends the sessions that began with it. ${forAdmins}`,
+  description: `Revokes the key for good, and ends the sessions that began with it.`,
   access: 'admin',
   params,
   answer: { status: 204, description: 'The key is revoked.' },
-  handle:
-    ({ db }) =>
-    async ({ reply, params: { key_id }, environment }) => {
-      await revokeApiKey(db, environment, key_id);
-      return reply.send();
-    },
+  handle: async ({ system: { db }, reply, params: { key_id }, environment }) => {
+    await revokeApiKey(db, environment, key_id);
+    return reply.send();
+  },
 });
 
 /** The hook that looks at keys says what is wrong with another one. */
-const validate = directRoute({
+const validate = route({
   at: 'GET /v1/validate',
   operationId: 'validateKey',
-  tag: 'keys',
   summary: 'Validate a key',
   description: 'Lets clients test a connection. The key may have any scope.',
   access: 'any',
@@ -137,17 +123,14 @@ const validate = directRoute({
     description: 'The key is valid. The object is empty.',
     schema: Type.Object({}, { additionalProperties: false, examples: [{}] }),
   },
-  handle: () => (_request, reply) => {
-    reply.send({});
-  },
+  handle: async () => ({}),
 });
 
 const createEnvironmentRoute = route({
   at: 'POST /v1/environments',
   operationId: 'createEnvironment',
-  tag: 'operations',
   summary: 'Create an environment',
-  description: `Creates a tenant. Its profiles, jobs and keys cannot be reached from any other. ${forAdmins}`,
+  description: `Creates a tenant. Its profiles, jobs and keys cannot be reached from any other.`,
   access: 'admin',
   json: {
     schema: object(
@@ -162,43 +145,33 @@ const createEnvironmentRoute = route({
     examples: { staging: { summary: 'One', value: { name: 'staging' } } },
   },
   answer: { status: 201, description: 'The environment.', schema: environmentRecord.ref },
-  handle:
-    ({ db }) =>
-    async ({ body }) => {
-      const { name, appToken } = await createEnvironment(db, body.name);
-      return { name, app_token: appToken };
-    },
+  handle: async ({ system: { db }, body }) => {
+    const { name, appToken } = await createEnvironment(db, body.name);
+    return { name, app_token: appToken };
+  },
 });
 
 const environments = route({
   at: 'GET /v1/environments',
   operationId: 'listEnvironments',
-  tag: 'operations',
   summary: 'List environments',
-  description: `Lists all environments of the service. ${forAdmins}`,
+  description: `Lists all environments of the service.`,
   access: 'admin',
   answer: { description: 'All environments.', schema: Type.Array(environmentRecord.ref) },
-  handle:
-    ({ db }) =>
-    async () =>
-      (await listEnvironments(db)).map(({ name, appToken }) => ({ name, app_token: appToken })),
+  handle: async ({ system: { db } }) =>
+    (await listEnvironments(db)).map(({ name, appToken }) => ({ name, app_token: appToken })),
 });
 
 const settings = route({
   at: 'GET /v1/settings',
   operationId: 'showSettings',
-  tag: 'operations',
   summary: 'Show the settings',
-  description: `Returns the settings of the server that answers, without secrets. ${forAdmins}`,
+  description: `Returns the settings of the server that answers, without secrets.`,
   access: 'admin',
   answer: { description: 'All settings.', schema: Type.Array(settingRecord.ref) },
-  handle:
-    ({ config }) =>
-    async () =>
-      config.inForce,
+  handle: async ({ system: { config } }) => config.inForce,
 });
 
-export const keyRoutes: readonly Route[] = [
-  ...[list, create, rotate, revoke, validate],
-  ...[createEnvironmentRoute, environments, settings],
-];
+export const keyRoutes: readonly Route[] = [list, create, rotate, revoke, validate];
+
+export const environmentRoutes: readonly Route[] = [createEnvironmentRoute, environments, settings];

@@ -7,12 +7,16 @@ import {
   surveyItem,
   titledItem,
 } from '../../api/definition.ts';
+import { segmentPage } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import type { KeyedItem, KeyedKind, TitledKind } from '../../domain/definitions.ts';
 import type { PropertyEntity } from '../../domain/entity.ts';
+import { inputError } from '../../domain/errors.ts';
+import { DEFAULT_PAGE_SIZE, MAX_INTEGER, MAX_LOOKUP_PAGE_SIZE } from '../../domain/limits.ts';
 import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
-import { pageBytes } from '../page.ts';
+import { listSegments } from '../../postgres/stores/segments.ts';
+import { cursorParameter, limitParameter, pageBytes } from '../page.ts';
 import { listQuery, undocumented } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -144,20 +148,76 @@ const lookups: Readonly<Record<string, Lookup>> = {
   },
 };
 
-export const lookupRoutes: readonly Route[] = Object.entries(lookups).map(
-  ([name, { item, read, description, ...text }]) =>
-    route({
-      at: `GET /api/v1/analytics/exports/lookups/${name}`,
-      ...text,
-      tag: 'lookups',
-      description: `${description} A request body, \`limit\` and cursors are ignored; other parameters are refused.`,
-      access: 'read',
-      config: pageBytes,
-      query,
-      answer: { description: 'All of them.', schema: Type.Array(item) },
-      handle:
-        (system) =>
-        async ({ environment }) =>
-          read(system, environment) as Promise<never[]>,
-    }),
+const plainRoutes = Object.entries(lookups).map(([name, { item, read, description, ...text }]) =>
+  route({
+    at: `GET /api/v1/analytics/exports/lookups/${name}`,
+    ...text,
+    description: `${description} A request body, \`limit\` and cursors are ignored; other parameters are refused.`,
+    access: 'read',
+    config: pageBytes,
+    query,
+    answer: { description: 'All of them.', schema: Type.Array(item) },
+    handle: async ({ system, environment }) => read(system, environment) as Promise<never[]>,
+  }),
 );
+
+const cursor = (name: string, description: string) =>
+  cursorParameter(readSegmentCursor, `${name} is taken, unchanged, from metadata.cursor`, description);
+
+const listSegmentsRoute = route({
+  at: 'GET /api/v1/analytics/exports/lookups/segments',
+  operationId: 'listSegments',
+  summary: 'List segments',
+  description:
+    'Lists the segments that the operator defined, sorted by ID. A cursor stays valid when segments are added or removed. A request body is ignored; unknown parameters are refused.',
+  access: 'read',
+  config: pageBytes,
+  query: listQuery({
+    limit: limitParameter(MAX_LOOKUP_PAGE_SIZE, 'Maximum number of segments on a page.'),
+    after_cursor: cursor(
+      'after_cursor',
+      'Returns the next page: `metadata.cursor.after` of the previous answer, unchanged.',
+    ),
+    before_cursor: cursor(
+      'before_cursor',
+      'Returns the previous page: `metadata.cursor.before`, unchanged. Not together with `after_cursor`.',
+    ),
+  }),
+  answer: { description: 'A page of segments.', schema: segmentPage.ref },
+  handle: async ({ system: { reader }, query, environment }) => {
+    const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '' } = query;
+    if (after_cursor !== '' && before_cursor !== '') {
+      const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
+      throw inputError('invalid_field', message, 'before_cursor');
+    }
+    const [after, before] = [readSegmentCursor(after_cursor), readSegmentCursor(before_cursor)];
+    const found = await listSegments(reader.db, environment, { limit, after, before });
+    const { segments, total, hasBefore, hasAfter } = found;
+    const [first, last] = [segments[0], segments.at(-1)];
+    return {
+      data: segments,
+      metadata: {
+        cursor: {
+          // The interface has a string here; an empty one ends the loop of a caller as null would.
+          after: hasAfter && last !== undefined ? writeSegmentCursor(last.id) : '',
+          before: hasBefore && first !== undefined ? writeSegmentCursor(first.id) : null,
+        },
+        limit,
+        total_count: total,
+      },
+    };
+  },
+});
+
+/** A cursor is opaque to callers. It holds the segment at which a page began or ended. */
+function writeSegmentCursor(id: number): string {
+  return Buffer.from(`segment:${id}`).toString('base64url');
+}
+
+function readSegmentCursor(cursor: string): number | null {
+  const digits = /^segment:(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
+  const id = Number(digits);
+  return digits !== undefined && id <= MAX_INTEGER && writeSegmentCursor(id) === cursor ? id : null;
+}
+
+export const lookupRoutes: readonly Route[] = [...plainRoutes, listSegmentsRoute];

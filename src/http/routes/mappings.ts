@@ -37,27 +37,24 @@ import { type Route, route } from '../route.ts';
 const list = route({
   at: 'GET /v1/mappings',
   operationId: 'listMappings',
-  tag: 'mappings',
   summary: 'List saved mappings',
   description: "Lists the environment's saved mappings, sorted by name.",
   access: 'import',
   config: pageBytes,
   query: listQuery(keyPage),
   answer: { description: 'A page of mappings.', headers: ['Link'], schema: mappingPage.ref },
-  refuses: ['invalid_cursor'],
-  handle:
-    ({ db }) =>
-    async (call) => {
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
-      const found = await listMappings(db, call.environment, limit + 1, readKeyCursor(cursor));
-      const page = found.slice(0, limit);
-      const last = page.at(-1);
-      return sendEnvelope(call, {
-        items: page.map((each) => JSON.stringify(renderListedMapping(each))),
-        next: found.length > limit && last !== undefined ? writeKeyCursor(last.name) : null,
-        limit,
-      });
-    },
+  handle: async (call) => {
+    const { db } = call.system;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
+    const found = await listMappings(db, call.environment, limit + 1, readKeyCursor(cursor));
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return sendEnvelope(call, {
+      items: page.map((each) => JSON.stringify(renderListedMapping(each))),
+      next: found.length > limit && last !== undefined ? writeKeyCursor(last.name) : null,
+      limit,
+    });
+  },
 });
 
 const params = Type.Object({
@@ -74,16 +71,13 @@ const params = Type.Object({
 const show = route({
   at: 'GET /v1/mappings/:name',
   operationId: 'showMapping',
-  tag: 'mappings',
   summary: 'Show a saved mapping',
   description: 'Returns the options that a load with `mapping=` of this name takes from it.',
   access: 'import',
   params,
   answer: { description: 'The mapping.', schema: savedMapping.ref },
-  handle:
-    ({ db }) =>
-    async ({ params: { name }, environment }) =>
-      renderMapping(await requireMapping(db, environment, name)),
+  handle: async ({ system: { db }, params: { name }, environment }) =>
+    renderMapping(await requireMapping(db, environment, name)),
 });
 
 function sourceField(name: SourceOptionName): TSchema {
@@ -179,7 +173,6 @@ function readMapping(body: Static<typeof mappingBody>): MappingRules {
 const save = route({
   at: 'PUT /v1/mappings/:name',
   operationId: 'saveMapping',
-  tag: 'mappings',
   summary: 'Save a mapping',
   description:
     'Saves options for loading files under a name, and replaces what has that name. Loads and inspections use it with `mapping=`; inspections of files with the same columns offer it.',
@@ -199,27 +192,22 @@ const save = route({
     },
   },
   answer: { description: 'The saved mapping.', schema: savedMapping.ref },
-  handle:
-    ({ db }) =>
-    async ({ params: { name }, environment, body }) =>
-      renderMapping(await keepMapping(db, environment, name, readMapping(body))),
+  handle: async ({ system: { db }, params: { name }, environment, body }) =>
+    renderMapping(await keepMapping(db, environment, name, readMapping(body))),
 });
 
 const remove = route({
   at: 'DELETE /v1/mappings/:name',
   operationId: 'deleteMapping',
-  tag: 'mappings',
   summary: 'Delete a saved mapping',
   description: 'Deletes the mapping. Loads that were accepted with it are not affected.',
   access: 'import',
   params,
   answer: { status: 204, description: 'The mapping is deleted.' },
-  handle:
-    ({ db }) =>
-    async ({ reply, params: { name }, environment }) => {
-      await dropMapping(db, environment, name);
-      return reply.send();
-    },
+  handle: async ({ system: { db }, reply, params: { name }, environment }) => {
+    await dropMapping(db, environment, name);
+    return reply.send();
+  },
 });
 
 export const mappingRoutes: readonly Route[] = [list, show, save, remove];

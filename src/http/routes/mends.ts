@@ -98,7 +98,6 @@ const queued = (description: string) => ({ status: 202, description, schema: job
 const amend = route({
   at: 'POST /v1/background_jobs/:job_id/amend',
   operationId: 'amendJob',
-  tag: 'jobs',
   summary: 'Amend a background job',
   description:
     'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job puts the records at their place in the file: later records of the file and later writes win over them, unless `wins=true`. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
@@ -115,35 +114,27 @@ const amend = route({
   },
   answer: queued('The job that loads the mended records is queued.'),
   refuses: [
-    'invalid_json',
-    'missing_field',
     'empty_file',
     'unrecognised_columns',
     'unsupported_format',
-    'upload_too_slow',
-    'idempotency_conflict',
     'job_not_amendable',
     'already_amended',
     'job_expired',
-    'payload_too_large',
     'too_many_records',
-    'unsupported_media_type',
   ],
-  handle:
-    (system) =>
-    async ({ request, params, environment, base }) => {
-      const parent = await requireParent(system, environment, params.job_id.toLowerCase());
-      const said = { wins: false };
-      const taken = await takeUpload(system, request, amendKind(parent, said));
-      const { jobId } = await acceptAmendment(system, {
-        ...taken,
-        environmentId: environment,
-        parent,
-        wins: said.wins,
-        requestId: request.id,
-      });
-      return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
-    },
+  handle: async ({ system, request, params, environment, base }) => {
+    const parent = await requireParent(system, environment, params.job_id);
+    const said = { wins: false };
+    const taken = await takeUpload(system, request, amendKind(parent, said));
+    const { jobId } = await acceptAmendment(system, {
+      ...taken,
+      environmentId: environment,
+      parent,
+      wins: said.wins,
+      requestId: request.id,
+    });
+    return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
+  },
 });
 
 const editSays =
@@ -185,7 +176,6 @@ const edits = worded(
 const editRejects = route({
   at: 'POST /v1/background_jobs/:job_id/rejects/edits',
   operationId: 'editRejects',
-  tag: 'jobs',
   summary: 'Edit refused records of a background job',
   description:
     'Mends refused records cell by cell (`values`) or as text (`raw`), in any dialect; everything that is not edited stays as it is written. A separate job puts the records at their place in the file, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
@@ -203,28 +193,26 @@ const editRejects = route({
     },
   },
   answer: queued('The job that loads the edited records is queued.'),
-  refuses: ['idempotency_conflict', 'job_not_amendable', 'already_amended', 'job_expired'],
-  handle:
-    (system) =>
-    async ({ request, params, environment, base, body }) => {
-      const { records, wins = false } = body;
-      const idempotencyKey = idempotencyKeyOf(request);
-      const parent = await requireParent(system, environment, params.job_id.toLowerCase());
-      await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
-      const { received, rows } = await receiveEdits(system, parent, records);
-      const { jobId } = await acceptAmendment(system, {
-        environmentId: environment,
-        parent,
-        filename: `mended ${parent.filename}`,
-        received,
-        rows,
-        options: { ...amendmentOptions(parent), source: {} },
-        wins,
-        idempotencyKey,
-        requestId: request.id,
-      });
-      return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
-    },
+  refuses: ['job_not_amendable', 'already_amended', 'job_expired'],
+  handle: async ({ system, request, params, environment, base, body }) => {
+    const { records, wins = false } = body;
+    const idempotencyKey = idempotencyKeyOf(request);
+    const parent = await requireParent(system, environment, params.job_id);
+    await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
+    const { received, rows } = await receiveEdits(system, parent, records);
+    const { jobId } = await acceptAmendment(system, {
+      environmentId: environment,
+      parent,
+      filename: `mended ${parent.filename}`,
+      received,
+      rows,
+      options: { ...amendmentOptions(parent), source: {} },
+      wins,
+      idempotencyKey,
+      requestId: request.id,
+    });
+    return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
+  },
 });
 
 const replacementSays = `of a replacement, column is a name, find and by are texts of ${MAX_REPLACEMENT_CHARS} characters at most, and cause is the id of one`;
@@ -257,7 +245,6 @@ const replacement = worded(
 const previewReplacement = route({
   at: 'POST /v1/background_jobs/:job_id/rejects/replacement_preview',
   operationId: 'previewReplacement',
-  tag: 'jobs',
   summary: 'Preview a replacement in a column',
   description:
     'Replaces one text by another in a column of the refused records of a CSV load, and counts the records that a load would then accept. A record with fewer cells than columns has empty ones at its end. Nothing is changed: send the `id` of the answer to `/amend` as `apply` to do it.',
@@ -268,19 +255,17 @@ const previewReplacement = route({
     examples: { empty: { summary: 'Cells that are empty', value: { column: 'user_id', by: 'u{row}' } } },
   },
   answer: { description: 'The preview.', schema: replacementPreview.ref },
-  handle:
-    ({ reader, sandboxes }) =>
-    async ({ reply, params, environment, body }) => {
-      const { column, find = '', by = '', cause } = body;
-      const { id, records, isComplete, samples } = await countReplacement(
-        { ...reader, sandboxes },
-        environment,
-        params.job_id.toLowerCase(),
-        { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },
-        abortWhenClosed(reply),
-      );
-      return { id, records, is_complete: isComplete, samples: samples.map(renderSample) };
-    },
+  handle: async ({ system: { reader, sandboxes }, reply, params, environment, body }) => {
+    const { column, find = '', by = '', cause } = body;
+    const { id, records, isComplete, samples } = await countReplacement(
+      { ...reader, sandboxes },
+      environment,
+      params.job_id,
+      { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },
+      abortWhenClosed(reply),
+    );
+    return { id, records, is_complete: isComplete, samples: samples.map(renderSample) };
+  },
 });
 
 export const mendRoutes: readonly Route[] = [amend, editRejects, previewReplacement];

@@ -24,52 +24,50 @@ const queueProbe = { deadlineMs: 700, keepMs: () => 1_000 };
 const show = route({
   at: 'GET /v1/overview',
   operationId: 'showOverview',
-  tag: 'jobs',
   summary: 'Show an overview of the environment',
   description:
     'Returns problems that need attention, the health of the service, rates of the last hour, the jobs in the lane, failed jobs, and the number of unaccounted records.',
   access: 'read',
   answer: { description: 'The overview.', schema: overview.ref },
-  handle: (system) => {
-    const findings = createProbe(() => findAll(system), findingsProbe);
-    const queue = createProbe(system.queueCounts, queueProbe);
-    const server = `${hostname()} ${process.pid}`;
-    return async ({ request, environment }) => {
-      const { environment: theirs, session } = callerOf(request);
-      const { db, inTurn, pool } = system.reader;
-      const mayRead = theirs.name === defaultEnvironmentName || session?.isAdmin === true;
-      const [health, found, minutes, queues, tasks, { lane, ...state }] = await Promise.all([
-        system.health.check(),
-        findings(),
-        readRates(db, environment),
-        mayRead ? queue() : null,
-        readWork(db, environment, mayRead),
-        inTurn(() => readEnvironmentOverview(db, environment)),
-      ]);
-      const [needs] = await findNeeds(pool, {
-        environmentId: environment,
-        schedulesFile: system.config.schedulesFile,
-        known: { unaccounted: state.unaccounted, failedJobs: state.failedLately },
-      });
-      return {
-        server,
-        health: { status: health.status, parts: health.parts },
-        findings: renderFindings(found, mayRead),
-        needs: needs?.needs.map(renderNeed) ?? [],
-        minutes: minutes.map(({ minute, ...counts }) => ({ minute: minute.toISOString(), ...counts })),
-        queued: state.queued,
-        processing: state.processing,
-        failed_24h: state.failedLately,
-        unaccounted: state.unaccounted,
-        work: renderWork(tasks),
-        queue: queues === null ? null : renderQueue(system, queues),
-        lane: lane.map(({ jobId, acceptedAt, ...item }, position) => ({
-          position,
-          job_id: jobId,
-          ...(item as Pick<Overview['lane'][number], 'type' | 'status' | 'filename' | 'done' | 'total'>),
-          start_time: acceptedAt.toISOString(),
-        })),
-      };
+  prepare: (system) => ({
+    findings: createProbe(() => findAll(system), findingsProbe),
+    queue: createProbe(system.queueCounts, queueProbe),
+  }),
+  handle: async ({ system, own: { findings, queue }, request, environment }) => {
+    const { environment: theirs, session } = callerOf(request);
+    const { db, inTurn, pool } = system.reader;
+    const mayRead = theirs.name === defaultEnvironmentName || session?.isAdmin === true;
+    const [health, found, minutes, queues, tasks, { lane, ...state }] = await Promise.all([
+      system.health.check(),
+      findings(),
+      readRates(db, environment),
+      mayRead ? queue() : null,
+      readWork(db, environment, mayRead),
+      inTurn(() => readEnvironmentOverview(db, environment)),
+    ]);
+    const [needs] = await findNeeds(pool, {
+      environmentId: environment,
+      schedulesFile: system.config.schedulesFile,
+      known: { unaccounted: state.unaccounted, failedJobs: state.failedLately },
+    });
+    return {
+      server: `${hostname()} ${process.pid}`,
+      health: { status: health.status, parts: health.parts },
+      findings: renderFindings(found, mayRead),
+      needs: needs?.needs.map(renderNeed) ?? [],
+      minutes: minutes.map(({ minute, ...counts }) => ({ minute: minute.toISOString(), ...counts })),
+      queued: state.queued,
+      processing: state.processing,
+      failed_24h: state.failedLately,
+      unaccounted: state.unaccounted,
+      work: renderWork(tasks),
+      queue: queues === null ? null : renderQueue(system, queues),
+      lane: lane.map(({ jobId, acceptedAt, ...item }, position) => ({
+        position,
+        job_id: jobId,
+        ...(item as Pick<Overview['lane'][number], 'type' | 'status' | 'filename' | 'done' | 'total'>),
+        start_time: acceptedAt.toISOString(),
+      })),
     };
   },
 });

@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { applyBody, plan } from '../../api/plan.ts';
@@ -8,7 +7,7 @@ import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../loa
 import { planJson, renderLoad } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { worded } from '../../validation.ts';
-import { piecesAtATime, sendFile } from '../job-rows.ts';
+import { rowsFile } from '../job-rows.ts';
 import { sendJson } from '../page.ts';
 import { jobParameters } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
@@ -39,7 +38,6 @@ const ndjsonExample =
 const show = route({
   at: 'GET /v1/background_jobs/:job_id/plan',
   operationId: 'showPlan',
-  tag: 'jobs',
   summary: 'Show the plan of a load',
   description:
     'Returns what a load with `plan=true`, or with a guard, would do, once all of its records have been read. `format` selects the summary or all rows: CSV has one line for each value that differs, NDJSON each profile before and after.',
@@ -60,25 +58,22 @@ const show = route({
     },
   },
   refuses: ['job_expired'],
-  handle: (system) => {
-    const inTurn = pLimit(piecesAtATime);
-    const file: Parameters<typeof sendFile>[0] = {
+  prepare: (system) =>
+    rowsFile({
       name: 'plan',
       requireJob: (environment, job) => requirePlannedRows(system.reader, environment, job),
       export: (_environment, job, format) => exportPlan(system, job, format),
-    };
-    return async ({ query: { format = 'json' }, ...call }) => {
-      if (format !== 'json') return sendFile(file, { ...call, query: {} }, format, inTurn);
-      const found = await showPlan(system.reader, call.environment, call.params.job_id.toLowerCase());
-      return sendJson(call.reply, planJson(found, call.base()));
-    };
+    }),
+  handle: async ({ own: sendFile, query: { format = 'json' }, ...call }) => {
+    if (format !== 'json') return sendFile({ ...call, query: {} }, format);
+    const found = await showPlan(call.system.reader, call.environment, call.params.job_id);
+    return sendJson(call.reply, planJson(found, call.base()));
   },
 });
 
 const apply = route({
   at: 'POST /v1/background_jobs/:job_id/apply',
   operationId: 'applyPlan',
-  tag: 'jobs',
   summary: 'Apply a plan',
   description:
     'Queues a completed plan to be loaded: the same job, with the same file and mapping. Its counts start anew; its plan stays. A plan that failed because of drift can be applied again.',
@@ -93,17 +88,15 @@ const apply = route({
     },
   },
   answer: { status: 202, description: 'The job is queued.', schema: jobRecord.ref },
-  refuses: ['job_not_appliable', 'plan_already_applied', 'job_expired', 'idempotency_conflict'],
-  handle:
-    (system) =>
-    async ({ request, params, environment, base, body }) => {
-      const jobId = params.job_id.toLowerCase();
-      await requireLoad(system, environment, jobId);
-      await applyPlan(system, environment, jobId, body.on_drift ?? 'refuse', idempotencyKeyOf(request));
-      const load = await requireLoad(system, environment, jobId);
-      // The answer shows what this request did; a worker may have begun, and even ended.
-      return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
-    },
+  refuses: ['job_not_appliable', 'plan_already_applied', 'job_expired'],
+  handle: async ({ system, request, params, environment, base, body }) => {
+    const jobId = params.job_id;
+    await requireLoad(system, environment, jobId);
+    await applyPlan(system, environment, jobId, body.on_drift ?? 'refuse', idempotencyKeyOf(request));
+    const load = await requireLoad(system, environment, jobId);
+    // The answer shows what this request did; a worker may have begun, and even ended.
+    return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
+  },
 });
 
 export const planRoutes: readonly Route[] = [show, apply];

@@ -105,30 +105,28 @@ const list = (entity: Entity): Route =>
   route({
     at: `GET /v1/${entity}`,
     operationId: texts[entity].operations.list,
-    tag: 'reading',
     summary: `List ${entity}`,
     description: `Lists the ${entity} of the environment, sorted by ID. Filters are combined with AND. Properties are not indexed: a page searches for about one second, so it may be short or empty and still have a next one. A cursor stays valid when profiles are added or removed; walking to the last page returns every profile once that matched all along. Unknown parameters are refused.`,
     access: 'read',
     config: pageBytes,
     query: texts[entity].query,
     answer: { description: 'A page.', headers: ['Link'], schema: texts[entity].page.ref },
-    refuses: entity === 'users' ? ['invalid_cursor', 'unknown_segment'] : ['invalid_cursor'],
-    handle:
-      ({ reader }) =>
-      async (call) => {
-        const { limit = DEFAULT_PAGE_SIZE, cursor = '', property = [], ...others } = call.query;
-        const { company_id: companyId = null, segment_id, id_prefix: idPrefix = null } = others;
-        const segment =
-          segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
-        const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, segment };
-        const after = readKeyCursor(cursor);
-        const page = await listProfiles(reader, entity, call.environment, filter, { limit, after });
-        return sendEnvelope(call, {
-          items: page.profiles.map(({ json }) => json),
-          next: page.next === null ? null : writeKeyCursor(page.next),
-          limit,
-        });
-      },
+    refuses: entity === 'users' ? ['unknown_segment'] : ['invalid_cursor'],
+    handle: async (call) => {
+      const { reader } = call.system;
+      const { limit = DEFAULT_PAGE_SIZE, cursor = '', property = [], ...others } = call.query;
+      const { company_id: companyId = null, segment_id, id_prefix: idPrefix = null } = others;
+      const segment =
+        segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
+      const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, segment };
+      const after = readKeyCursor(cursor);
+      const page = await listProfiles(reader, entity, call.environment, filter, { limit, after });
+      return sendEnvelope(call, {
+        items: page.profiles.map(({ json }) => json),
+        next: page.next === null ? null : writeKeyCursor(page.next),
+        limit,
+      });
+    },
   });
 
 const idOf = (entity: Entity, params: object): string =>
@@ -138,7 +136,6 @@ const show = (entity: Entity): Route =>
   route({
     at: `GET /v1/${entity}/:${idColumn[entity]}`,
     operationId: texts[entity].operations.show,
-    tag: 'reading',
     summary: `Show a ${texts[entity].one}`,
     description: `Returns the ${texts[entity].one} as stored now, including everything that was answered with 202 before. Returns 405 if the path takes POST and no ${texts[entity].one} has that ID.`,
     access: 'read',
@@ -146,18 +143,16 @@ const show = (entity: Entity): Route =>
     params: texts[entity].params,
     answer: { description: `The ${texts[entity].one}.`, schema: texts[entity].schema.ref },
     refuses: ['method_not_allowed'],
-    handle:
-      ({ reader }) =>
-      async ({ request, reply, params, environment }) => {
-        const id = idOf(entity, params);
-        // PostgreSQL wrote the JSON.
-        const json = await readProfile(reader, entity, environment, id);
-        if (json !== null) return sendJson(reply, json);
-        const postPaths: readonly string[] = texts[entity].postPaths;
-        if (!postPaths.includes(id)) throw noSuchProfile(entity, id);
-        reply.header('allow', 'POST');
-        throw inputError('method_not_allowed', `${request.method} is not allowed here`, 'allowed: POST');
-      },
+    handle: async ({ system: { reader }, request, reply, params, environment }) => {
+      const id = idOf(entity, params);
+      // PostgreSQL wrote the JSON.
+      const json = await readProfile(reader, entity, environment, id);
+      if (json !== null) return sendJson(reply, json);
+      const postPaths: readonly string[] = texts[entity].postPaths;
+      if (!postPaths.includes(id)) throw noSuchProfile(entity, id);
+      reply.header('allow', 'POST');
+      throw inputError('method_not_allowed', `${request.method} is not allowed here`, 'allowed: POST');
+    },
   });
 
 const notATimeZone = 'time_zone is a name such as Europe/Berlin';
@@ -193,35 +188,32 @@ const showActivity = (entity: Entity): Route =>
   route({
     at: `GET /v1/${entity}/:${idColumn[entity]}/activity`,
     operationId: texts[entity].operations.activity,
-    tag: 'reading',
     summary: `Summarize the activity of a ${texts[entity].one}`,
     description: `Counts the stored events of the ${texts[entity].one} by day and by name. Unknown parameters are refused.`,
     access: 'read',
     params: texts[entity].params,
     query: activityQuery,
     answer: { description: 'The summary.', schema: activity.ref },
-    handle:
-      ({ reader }) =>
-      async ({ params, query, environment }) => {
-        const id = idOf(entity, params);
-        const { days = 30, time_zone: timeZone = 'UTC' } = query;
-        if (!(await isKnown(reader, entity, environment, id))) throw noSuchProfile(entity, id);
-        const [found, users, archived_until] = await Promise.all([
-          reader.inTurn(() => readActivity(reader.db, entity, environment, { id, days, timeZone })),
-          entity === 'companies' ? countUsersOf(reader.db, environment, id) : null,
-          findArchivedUntil(reader.db, environment),
-        ]);
-        return {
-          events: found.events,
-          is_complete: found.isComplete,
-          first_event_at: found.firstAt,
-          last_event_at: found.lastAt,
-          days: found.days,
-          event_names: found.names,
-          users,
-          archived_until,
-        };
-      },
+    handle: async ({ system: { reader }, params, query, environment }) => {
+      const id = idOf(entity, params);
+      const { days = 30, time_zone: timeZone = 'UTC' } = query;
+      if (!(await isKnown(reader, entity, environment, id))) throw noSuchProfile(entity, id);
+      const [found, users, archived_until] = await Promise.all([
+        reader.inTurn(() => readActivity(reader.db, entity, environment, { id, days, timeZone })),
+        entity === 'companies' ? countUsersOf(reader.db, environment, id) : null,
+        findArchivedUntil(reader.db, environment),
+      ]);
+      return {
+        events: found.events,
+        is_complete: found.isComplete,
+        first_event_at: found.firstAt,
+        last_event_at: found.lastAt,
+        days: found.days,
+        event_names: found.names,
+        users,
+        archived_until,
+      };
+    },
   });
 
 /** Events may come before the profile of a user does, but not before that of a company. */

@@ -40,30 +40,21 @@ interface RecordRoute<T> {
 /** A route that takes a single record: 202, without a body, once it is committed. */
 function recordRoute<T>(options: RecordRoute<T>): Route {
   const { path, operationId, summary, description, body, examples, refuses = [] } = options;
-  return directRoute({
-    at: `POST ${path}` as 'POST /',
-    operationId,
-    tag: 'ingestion',
-    summary,
-    description,
-    access: 'ingest',
-    bodyKind: 'json',
-    headers: bodyHeaders,
-    content: { 'application/json': withExamples(body, examples) },
-    answer: { status: 202, description: 'The record is committed in the database. The body is empty.' },
-    refuses: [
-      'invalid_json',
-      'missing_field',
-      'invalid_field',
-      'invalid_metadata_value',
-      ...refuses,
-      'upload_too_slow',
-      'idempotency_conflict',
-      'payload_too_large',
-      'unsupported_media_type',
-    ],
-    handle: (system) => (request, reply) => commitRecord(system, options, request, reply),
-  });
+  return directRoute(
+    {
+      at: `POST ${path}` as 'POST /',
+      operationId,
+      summary,
+      description,
+      access: 'ingest',
+      bodyKind: 'json',
+      headers: bodyHeaders,
+      content: { 'application/json': withExamples(body, examples) },
+      answer: { status: 202, description: 'The record is committed in the database. The body is empty.' },
+      refuses: ['invalid_metadata_value', ...refuses],
+    },
+    (system) => (request, reply) => commitRecord(system, options, request, reply),
+  );
 }
 
 function commitRecord<T>(
@@ -207,7 +198,6 @@ const batchOfItems = Type.Object(
 const batch = route({
   at: 'POST /v1/batch',
   operationId: 'sendBatch',
-  tag: 'ingestion',
   summary: 'Send a batch of records',
   description: `Identifies users and companies and tracks events: at most ${MAX_BATCH_ITEMS} records in ${MAX_BATCH_BYTES / 1024 / 1024} MiB. Items are checked one by one. All accepted items are committed in one transaction, in order, before the answer is sent.`,
   access: 'ingest',
@@ -235,39 +225,27 @@ const batch = route({
     description: 'The accepted items are committed in the database; the refused ones are listed.',
     schema: batchResult.ref,
   },
-  refuses: [
-    'invalid_json',
-    'missing_field',
-    'invalid_field',
-    'invalid_metadata_value',
-    'upload_too_slow',
-    'idempotency_conflict',
-    'payload_too_large',
-    'too_many_records',
-    'unsupported_media_type',
-  ],
-  handle:
-    ({ ingest, metrics, records, rates }) =>
-    async ({ request, environment }) => {
-      try {
-        const body = bodyBytes(request);
-        const format = isNdjsonBody(request) ? 'ndjson' : 'json';
-        const texts: Buffer[] | null = records.isWatched ? [] : null;
-        const read = () => readBatch(body, format, environment, texts);
-        const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
-        metrics.recordsEnded('batches', 'accepted', answer.accepted);
-        metrics.recordsEnded('batches', 'refused', answer.rejected.length);
-        rates.add(environment, 'records', answer.accepted);
-        rates.add(environment, 'refused', answer.rejected.length);
-        if (texts !== null) showItems(records, request, texts, answer);
-        return answer;
-      } catch (error) {
-        if (records.isWatched) showRecord(records, 'batch', request, error);
-        metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
-        rates.add(environment, 'refused', 1);
-        throw error;
-      }
-    },
+  refuses: ['invalid_metadata_value', 'too_many_records'],
+  handle: async ({ system: { ingest, metrics, records, rates }, request, environment }) => {
+    try {
+      const body = bodyBytes(request);
+      const format = isNdjsonBody(request) ? 'ndjson' : 'json';
+      const texts: Buffer[] | null = records.isWatched ? [] : null;
+      const read = () => readBatch(body, format, environment, texts);
+      const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
+      metrics.recordsEnded('batches', 'accepted', answer.accepted);
+      metrics.recordsEnded('batches', 'refused', answer.rejected.length);
+      rates.add(environment, 'records', answer.accepted);
+      rates.add(environment, 'refused', answer.rejected.length);
+      if (texts !== null) showItems(records, request, texts, answer);
+      return answer;
+    } catch (error) {
+      if (records.isWatched) showRecord(records, 'batch', request, error);
+      metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
+      rates.add(environment, 'refused', 1);
+      throw error;
+    }
+  },
 });
 
 function showItems(

@@ -63,7 +63,6 @@ function causeOf({ cause }: { readonly cause?: string }): number | null {
 const listRejectsRoute = route({
   at: 'GET /v1/background_jobs/:job_id/rejects',
   operationId: 'listRejects',
-  tag: 'jobs',
   summary: 'List the refused records of a job',
   description:
     'Returns a page of them as JSON, or all of them as CSV or NDJSON, depending on `Accept`; JSON is the default. The files have the shape of the source with the reasons added, to be mended and sent again. With `group_by=cause`, returns the causes as JSON.',
@@ -86,8 +85,7 @@ const listRejectsRoute = route({
       ),
     },
   },
-  refuses: ['invalid_cursor'],
-  handle: (system) =>
+  prepare: (system) =>
     answerRows({
       name: 'rejects',
       lastPosition: Number.MAX_SAFE_INTEGER,
@@ -106,6 +104,7 @@ const listRejectsRoute = route({
         return renderCauses(await listCauses(where, environmentId, jobId));
       },
     }),
+  handle: (call) => call.own(call),
 });
 
 export const rejectRoutes: readonly Route[] = [listRejectsRoute];

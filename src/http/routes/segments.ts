@@ -1,98 +1,19 @@
 import { Type } from 'typebox';
 import { object } from '../../api/schema.ts';
-import {
-  definitionPreview,
-  segmentDetail,
-  segmentPage,
-  segmentPreview,
-  userSegments,
-} from '../../api/segment.ts';
+import { definitionPreview, segmentDetail, segmentPreview, userSegments } from '../../api/segment.ts';
 import { inputError } from '../../domain/errors.ts';
-import {
-  DEFAULT_PAGE_SIZE,
-  MAX_LOOKUP_PAGE_SIZE,
-  READ_TIMEOUT_MS,
-  SEGMENT_PREVIEW_USERS,
-} from '../../domain/limits.ts';
+import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import { findSegmentItem, listSegments } from '../../postgres/stores/segments.ts';
+import { findSegmentItem } from '../../postgres/stores/segments.ts';
 import { findSegment, findSegmentsOf } from '../../profiles/find-segments.ts';
 import { describeSegment } from '../../segments/describe-segment.ts';
 import { previewSegment } from '../../segments/preview-segment.ts';
 import { readSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
 import { throwProblems, worded } from '../../validation.ts';
-import { cursorParameter, limitParameter, pageBytes } from '../page.ts';
 import { pathParameter } from '../parameters.ts';
-import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { noSuchProfile, userParameters } from './profiles.ts';
-
-const cursor = (name: string, description: string) =>
-  cursorParameter(readSegmentCursor, `${name} is taken, unchanged, from metadata.cursor`, description);
-
-const list = route({
-  at: 'GET /api/v1/analytics/exports/lookups/segments',
-  operationId: 'listSegments',
-  tag: 'lookups',
-  summary: 'List segments',
-  description:
-    'Lists the segments that the operator defined, sorted by ID. A cursor stays valid when segments are added or removed. A request body is ignored; unknown parameters are refused.',
-  access: 'read',
-  config: pageBytes,
-  query: listQuery({
-    limit: limitParameter(MAX_LOOKUP_PAGE_SIZE, 'Maximum number of segments on a page.'),
-    after_cursor: cursor(
-      'after_cursor',
-      'Returns the next page: `metadata.cursor.after` of the previous answer, unchanged.',
-    ),
-    before_cursor: cursor(
-      'before_cursor',
-      'Returns the previous page: `metadata.cursor.before`, unchanged. Not together with `after_cursor`.',
-    ),
-  }),
-  answer: { description: 'A page of segments.', schema: segmentPage.ref },
-  refuses: ['invalid_cursor'],
-  handle:
-    ({ reader }) =>
-    async ({ query, environment }) => {
-      const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '' } = query;
-      if (after_cursor !== '' && before_cursor !== '') {
-        const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
-        throw inputError('invalid_field', message, 'before_cursor');
-      }
-      const [after, before] = [readSegmentCursor(after_cursor), readSegmentCursor(before_cursor)];
-      const found = await listSegments(reader.db, environment, { limit, after, before });
-      const { segments, total, hasBefore, hasAfter } = found;
-      const [first, last] = [segments[0], segments.at(-1)];
-      return {
-        data: segments,
-        metadata: {
-          cursor: {
-            // The interface has a string here; an empty one ends the loop of a caller as null would.
-            after: hasAfter && last !== undefined ? writeSegmentCursor(last.id) : '',
-            before: hasBefore && first !== undefined ? writeSegmentCursor(first.id) : null,
-          },
-          limit,
-          total_count: total,
-        },
-      };
-    },
-});
-
-/** The largest integer in PostgreSQL. */
-const highestId = 2 ** 31 - 1;
-
-/** A cursor is opaque to callers. It holds the segment at which a page began or ended. */
-function writeSegmentCursor(id: number): string {
-  return Buffer.from(`segment:${id}`).toString('base64url');
-}
-
-function readSegmentCursor(cursor: string): number | null {
-  const digits = /^segment:(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
-  const id = Number(digits);
-  return digits !== undefined && id <= highestId && writeSegmentCursor(id) === cursor ? id : null;
-}
 
 const noSuchSegment = 'there is no such segment';
 
@@ -109,49 +30,43 @@ const params = pathParameter(
 const show = route({
   at: 'GET /v1/segments/:segment_id',
   operationId: 'showSegment',
-  tag: 'reading',
   summary: 'Show a segment',
   description: 'Returns the segment with its definition, as JSON and in words.',
   access: 'read',
   params,
   answer: { description: 'The segment.', schema: segmentDetail.ref },
-  handle:
-    ({ reader }) =>
-    async ({ params: { segment_id }, environment }) => {
-      const found = await findSegmentItem(reader.db, environment, Number(segment_id));
-      if (found === null) throw inputError('not_found', noSuchSegment, `segment_id: ${segment_id}`);
-      const { segment } = readSegment(found.definition);
-      const { id, key, title, usage, category, is_hidden, is_protected, status } = found;
-      return {
-        ...{ id, title, usage, category, is_hidden, is_protected, status, key },
-        definition: found.definition as Record<string, unknown>,
-        // A definition that a newer version of this program has written is shown as it is.
-        words: segment === null ? [] : describeSegment(segment),
-      };
-    },
+  handle: async ({ system: { reader }, params: { segment_id }, environment }) => {
+    const found = await findSegmentItem(reader.db, environment, Number(segment_id));
+    if (found === null) throw inputError('not_found', noSuchSegment, `segment_id: ${segment_id}`);
+    const { segment } = readSegment(found.definition);
+    const { id, key, title, usage, category, is_hidden, is_protected, status } = found;
+    return {
+      ...{ id, title, usage, category, is_hidden, is_protected, status, key },
+      definition: found.definition as Record<string, unknown>,
+      // A definition that a newer version of this program has written is shown as it is.
+      words: segment === null ? [] : describeSegment(segment),
+    };
+  },
 });
 
 const preview = route({
   at: 'GET /v1/segments/:segment_id/preview',
   operationId: 'previewSegment',
-  tag: 'reading',
   summary: 'Preview a segment',
   description: `Returns the number of users in the segment now, and some of them, all of one moment. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds; \`sluice segments preview\` waits longer, and an export has no such limit.`,
   access: 'read',
   params,
   answer: { description: 'The preview.', schema: segmentPreview.ref },
   refuses: ['unknown_segment'],
-  handle:
-    ({ reader }) =>
-    async ({ params: { segment_id }, environment }) => {
-      const id = Number(segment_id);
-      const segment = await findSegment(reader.db, environment, id);
-      if (segment === null) throw inputError('not_found', noSuchSegment, `segment_id: ${id}`);
-      const { users, sample } = await reader.inTurn(() =>
-        previewSegment(reader.db, environment, segment, previewLimits),
-      );
-      return { id, count: users, user_ids: sample };
-    },
+  handle: async ({ system: { reader }, params: { segment_id }, environment }) => {
+    const id = Number(segment_id);
+    const segment = await findSegment(reader.db, environment, id);
+    if (segment === null) throw inputError('not_found', noSuchSegment, `segment_id: ${id}`);
+    const { users, sample } = await reader.inTurn(() =>
+      previewSegment(reader.db, environment, segment, previewLimits),
+    );
+    return { id, count: users, user_ids: sample };
+  },
 });
 
 const previewLimits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS };
@@ -175,7 +90,6 @@ const definitionBody = worded(
 const previewDefinition = route({
   at: 'POST /v1/segments/preview',
   operationId: 'previewDefinition',
-  tag: 'reading',
   summary: 'Preview a definition',
   description: `Returns the number of users whom a definition matches now, and some of them, all of one moment. Nothing is stored: segments are defined in the definitions file. Returns 503 if counting takes more than ${READ_TIMEOUT_MS / 1_000} seconds.`,
   access: 'read',
@@ -189,15 +103,13 @@ const previewDefinition = route({
     },
   },
   answer: { description: 'The preview.', schema: definitionPreview.ref },
-  handle:
-    ({ reader }) =>
-    async ({ environment, body }) => {
-      const segment = readDefinition(body.definition);
-      const { users, sample } = await reader.inTurn(() =>
-        previewSegment(reader.db, environment, segment, previewLimits),
-      );
-      return { count: users, user_ids: sample, words: describeSegment(segment) };
-    },
+  handle: async ({ system: { reader }, environment, body }) => {
+    const segment = readDefinition(body.definition);
+    const { users, sample } = await reader.inTurn(() =>
+      previewSegment(reader.db, environment, segment, previewLimits),
+    );
+    return { count: users, user_ids: sample, words: describeSegment(segment) };
+  },
 });
 
 /** @throws InputError with every problem of the definition and its place. */
@@ -217,22 +129,19 @@ function readDefinition(definition: unknown): Segment {
 const listOfUser = route({
   at: 'GET /v1/users/:user_id/segments',
   operationId: 'listUserSegments',
-  tag: 'reading',
   summary: 'List the segments of a user',
   description:
     'Returns the current segments of the user. Segments are checked in the order of their IDs, for about one second; `asked` says how many of `total` were checked.',
   access: 'read',
   params: userParameters,
   answer: { description: 'The segments.', schema: userSegments.ref },
-  handle:
-    ({ reader }) =>
-    async ({ params: { user_id: userId }, environment }) => {
-      if ((await readProfile(reader, 'users', environment, userId)) === null) {
-        throw noSuchProfile('users', userId);
-      }
-      const { ids, asked, total } = await findSegmentsOf(reader, environment, userId);
-      return { segment_ids: ids, asked, total };
-    },
+  handle: async ({ system: { reader }, params: { user_id: userId }, environment }) => {
+    if ((await readProfile(reader, 'users', environment, userId)) === null) {
+      throw noSuchProfile('users', userId);
+    }
+    const { ids, asked, total } = await findSegmentsOf(reader, environment, userId);
+    return { segment_ids: ids, asked, total };
+  },
 });
 
-export const segmentRoutes: readonly Route[] = [list, show, preview, previewDefinition, listOfUser];
+export const segmentRoutes: readonly Route[] = [show, preview, previewDefinition, listOfUser];

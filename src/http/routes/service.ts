@@ -8,9 +8,8 @@ import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
 import { errorAnswers, named, responseName } from '../answers.ts';
-import { baseUrl } from '../page.ts';
 import { conditionHeaders, namesTag } from '../request-headers.ts';
-import { directRoute, type Route, route } from '../route.ts';
+import { type Route, route } from '../route.ts';
 
 /** The places that the page at the root leads to. */
 const places = {
@@ -25,10 +24,9 @@ type Place = keyof typeof places;
 const mapPlaces = <T>(make: (place: (typeof places)[Place]) => T): Record<Place, T> =>
   Object.fromEntries(Object.entries(places).map(([name, place]) => [name, make(place)])) as Record<Place, T>;
 
-const showService = directRoute({
+const showService = route({
   at: 'GET /',
   operationId: 'showService',
-  tag: 'documentation',
   summary: 'Show the service',
   description: 'Returns a page (`text/html`) or JSON, depending on `Accept`.',
   access: 'open',
@@ -52,18 +50,18 @@ const showService = directRoute({
     },
   },
   refuses: ['internal_error', 'unavailable'],
-  handle: ({ config }) => {
+  prepare: () => {
     const { version } = readPackage();
-    const page = renderPage(version);
-    return (request, reply) => {
-      reply.header('vary', 'accept');
-      if (request.type(['json', 'html']) === 'html') {
-        reply.type('text/html; charset=utf-8').header('content-security-policy', pagePolicy).send(page);
-        return;
-      }
-      const base = baseUrl(request, config.publicUrl);
-      reply.send({ service: 'sluice', version, links: mapPlaces(({ path }) => base + path) });
-    };
+    return { version, page: renderPage(version) };
+  },
+  handle: async ({ own: { version, page }, request, reply, base }) => {
+    reply.header('vary', 'accept');
+    if (request.type(['json', 'html']) === 'html') {
+      reply.type('text/html; charset=utf-8').header('content-security-policy', pagePolicy);
+      return reply.send(page);
+    }
+    const root = base();
+    return reply.send({ service: 'sluice', version, links: mapPlaces(({ path }) => root + path) });
   },
 });
 
@@ -135,10 +133,9 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
 const alwaysServed = { alwaysServed: true } as const;
 
 /** Asks nobody: a database that is away is no reason to restart this process. */
-const showLiveness = directRoute({
+const showLiveness = route({
   at: 'GET /health/live',
   operationId: 'showLiveness',
-  tag: 'operations',
   summary: 'Check liveness',
   description: 'Answers as long as the process runs, even if everything else is away. No key is required.',
   access: 'open',
@@ -147,9 +144,7 @@ const showLiveness = directRoute({
     description: 'The process runs.',
     schema: object({ status: Type.Literal('live', { description: 'Always `live`.' }) }),
   },
-  handle: () => (_request, reply) => {
-    reply.header('cache-control', 'no-store').send({ status: 'live' });
-  },
+  handle: async ({ reply }) => reply.header('cache-control', 'no-store').send({ status: 'live' }),
 });
 
 const part = (description: string) => choice(['ok', 'away'], description);
@@ -169,10 +164,9 @@ const readiness = (...statuses: readonly string[]): TSchema =>
 const retryAfterSeconds = '5';
 
 /** Says which part is away and not why: that is in the log. */
-const showReadiness = directRoute({
+const showReadiness = route({
   at: 'GET /health/ready',
   operationId: 'showReadiness',
-  tag: 'operations',
   summary: 'Check readiness',
   description:
     'Checks every part that the service depends on, and answers within two seconds even if some of them hang. If only the queue is away, the status is `degraded`: uploads are accepted, and loaded once the queue is back. No key is required.',
@@ -187,24 +181,21 @@ const showReadiness = directRoute({
     },
   },
   refuses: ['internal_error'],
-  handle:
-    ({ health }, { state }) =>
-    async (_request, reply) => {
-      const { status: found, parts } = await health.check();
-      const status = state.closing ? 'not_ready' : found;
-      reply.header('cache-control', 'no-store');
-      if (status === 'not_ready') reply.code(503).header('retry-after', retryAfterSeconds);
-      return reply.send({ status, parts });
-    },
+  handle: async ({ system: { health }, server: { state }, reply }) => {
+    const { status: found, parts } = await health.check();
+    const status = state.closing ? 'not_ready' : found;
+    reply.header('cache-control', 'no-store');
+    if (status === 'not_ready') reply.code(503).header('retry-after', retryAfterSeconds);
+    return reply.send({ status, parts });
+  },
 });
 
 const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
 
 /** Open, unless METRICS_TOKEN is set: the metrics show no data of any tenant. */
-const showMetrics = directRoute({
+const showMetrics = route({
   at: 'GET /metrics',
   operationId: 'showMetrics',
-  tag: 'operations',
   summary: 'Show metrics',
   description:
     'Returns metrics in the text format of Prometheus. They hold no data of tenants. If METRICS_TOKEN is set, send `Authorization: Bearer <METRICS_TOKEN>`.',
@@ -222,24 +213,21 @@ const showMetrics = directRoute({
   refuses: ['internal_error'],
   // Another scheme is expected here than everywhere else.
   answers: { 401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined } },
-  handle: ({ metrics, config }) => {
-    const mayRead = createTokenCheck(config.metricsToken);
-    return async (request, reply) => {
-      if (!mayRead(request.headers.authorization)) {
-        reply.header('www-authenticate', 'Bearer');
-        const details = 'the header Authorization: Bearer <METRICS_TOKEN>';
-        throw inputError('invalid_api_key', 'Unauthorized - Invalid token', details);
-      }
-      const { contentType, text } = await metrics.render();
-      return reply.type(contentType).send(text);
-    };
+  prepare: ({ config }) => createTokenCheck(config.metricsToken),
+  handle: async ({ system: { metrics }, own: mayRead, request, reply }) => {
+    if (!mayRead(request.headers.authorization)) {
+      reply.header('www-authenticate', 'Bearer');
+      const details = 'the header Authorization: Bearer <METRICS_TOKEN>';
+      throw inputError('invalid_api_key', 'Unauthorized - Invalid token', details);
+    }
+    const { contentType, text } = await metrics.render();
+    return reply.type(contentType).send(text);
   },
 });
 
 const showDocument = route({
   at: 'GET /openapi.json',
   operationId: 'showDocument',
-  tag: 'documentation',
   summary: 'Show this document',
   description: 'Returns the description of this API in OpenAPI 3.1. `/docs` shows it as a page.',
   access: 'open',
@@ -262,13 +250,9 @@ const showDocument = route({
     304: { type: 'null', description: 'The caller has the document already.', headers: named('ETag') },
   },
   refuses: ['rate_limited', 'internal_error', 'unavailable'],
-  handle:
-    (_system, { document }) =>
-    async ({ request, reply, base }) =>
-      document.send(request, reply, 'json', base()),
+  handle: async ({ server, request, reply, base }) => server.document.send(request, reply, 'json', base()),
 });
 
-export const serviceRoutes: readonly Route[] = [
-  ...[showService, showLiveness, showReadiness],
-  ...[showMetrics, showDocument],
-];
+export const serviceRoutes: readonly Route[] = [showLiveness, showReadiness, showMetrics];
+
+export const documentationRoutes: readonly Route[] = [showService, showDocument];

@@ -12,8 +12,7 @@ import { endSession, listSessions, moveSession, type SessionOwner } from '../../
 import { findEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { pathParameter } from '../parameters.ts';
 import { callerOf } from '../plugins/auth.ts';
-import { bodyHeaders } from '../request-headers.ts';
-import { forAdmins, type Route, route } from '../route.ts';
+import { type Route, route } from '../route.ts';
 import { clearSessionCookie, crossOriginProblem, setSessionCookie } from '../session-cookie.ts';
 
 async function renderCaller(
@@ -43,92 +42,77 @@ function ownerOf(request: FastifyRequest): SessionOwner | undefined {
 const show = route({
   at: 'GET /v1/console/session',
   operationId: 'showCaller',
-  tag: 'keys',
   summary: 'Show the caller',
   description: 'Returns the environment and the scopes of the key, or of the session that the cookie names.',
   access: 'any',
   answer: { description: 'The caller.', schema: callerRecord.ref },
-  handle:
-    (system) =>
-    async ({ request }) =>
-      renderCaller(system, callerOf(request)),
+  handle: async ({ system, request }) => renderCaller(system, callerOf(request)),
 });
 
 const move = route({
   at: 'PUT /v1/console/session',
   operationId: 'chooseEnvironment',
-  tag: 'keys',
   summary: 'Switch to another environment',
-  description: `Switches the session to another environment. ${forAdmins}`,
+  description: `Switches the session to another environment.`,
   access: 'admin',
-  headers: bodyHeaders,
   json: {
     schema: object({ environment: environmentName('Name of the environment.') }, 'The environment.'),
     examples: { staging: { summary: 'The environment staging', value: { environment: 'staging' } } },
   },
   answer: { description: 'The caller, in the new environment.', schema: callerRecord.ref },
   refuses: ['not_found'],
-  handle:
-    (system) =>
-    async ({ request, body }) => {
-      const caller = callerOf(request);
-      const environment = await findEnvironment(system.db, body.environment);
-      if (environment === null) throw inputError('not_found', 'there is no such environment', 'environment');
-      if (caller.session !== undefined) {
-        await moveSession(system.db, caller.session.sessionId, environment.environmentId);
-      }
-      return renderCaller(system, { ...caller, environment });
-    },
+  handle: async ({ system, request, body }) => {
+    const caller = callerOf(request);
+    const environment = await findEnvironment(system.db, body.environment);
+    if (environment === null) throw inputError('not_found', 'there is no such environment', 'environment');
+    if (caller.session !== undefined) {
+      await moveSession(system.db, caller.session.sessionId, environment.environmentId);
+    }
+    return renderCaller(system, { ...caller, environment });
+  },
 });
 
 const signOut = route({
   at: 'DELETE /v1/console/session',
   operationId: 'signOut',
-  tag: 'keys',
   summary: 'Sign out of the console',
   description: 'Ends the session that the cookie names. A request with a key changes nothing.',
   access: 'any',
   answer: { status: 204, description: 'The session is ended.' },
-  handle:
-    ({ db, config }) =>
-    async ({ request, reply, environment }) => {
-      const { session } = callerOf(request);
-      if (session !== undefined) await endSession(db, environment, session.sessionId);
-      clearSessionCookie(request, reply, config.publicUrl);
-      return reply.send();
-    },
+  handle: async ({ system: { db, config }, request, reply, environment }) => {
+    const { session } = callerOf(request);
+    if (session !== undefined) await endSession(db, environment, session.sessionId);
+    clearSessionCookie(request, reply, config.publicUrl);
+    return reply.send();
+  },
 });
 
 const list = route({
   at: 'GET /v1/console/sessions',
   operationId: 'listSessions',
-  tag: 'keys',
   summary: 'List sessions of the console',
   description:
     'Lists the open sessions of the environment that began with the same key. Administrators see all sessions.',
   access: 'any',
   answer: { description: 'The sessions, newest first.', schema: Type.Array(sessionItem.ref) },
-  handle:
-    ({ db }) =>
-    async ({ request, environment }) => {
-      const own = callerOf(request).session?.sessionId;
-      const found = await listSessions(db, environment, ownerOf(request));
-      return found.map(({ sessionId, holder, keyId, client, createdAt, expiresAt }) => ({
-        session_id: sessionId,
-        holder,
-        key_id: keyId,
-        client,
-        created_at: createdAt.toISOString(),
-        expires_at: expiresAt.toISOString(),
-        is_own: sessionId === own,
-      }));
-    },
+  handle: async ({ system: { db }, request, environment }) => {
+    const own = callerOf(request).session?.sessionId;
+    const found = await listSessions(db, environment, ownerOf(request));
+    return found.map(({ sessionId, holder, keyId, client, createdAt, expiresAt }) => ({
+      session_id: sessionId,
+      holder,
+      key_id: keyId,
+      client,
+      created_at: createdAt.toISOString(),
+      expires_at: expiresAt.toISOString(),
+      is_own: sessionId === own,
+    }));
+  },
 });
 
 const end = route({
   at: 'DELETE /v1/console/sessions/:session_id',
   operationId: 'endSession',
-  tag: 'keys',
   summary: 'End a session of the console',
   description: 'Ends one of the sessions that the list shows. Its cookie is refused at once.',
   access: 'any',
@@ -142,12 +126,10 @@ const end = route({
     'there is no such session',
   ),
   answer: { status: 204, description: 'The session is ended.' },
-  handle:
-    ({ db }) =>
-    async ({ request, reply, params: { session_id }, environment }) => {
-      await endSession(db, environment, session_id, ownerOf(request));
-      return reply.send();
-    },
+  handle: async ({ system: { db }, request, reply, params: { session_id }, environment }) => {
+    await endSession(db, environment, session_id, ownerOf(request));
+    return reply.send();
+  },
 });
 
 const signInBody = object(
@@ -164,13 +146,11 @@ const signInBody = object(
 const signInRoute = route({
   at: 'POST /v1/console/sign_in',
   operationId: 'signIn',
-  tag: 'keys',
   summary: 'Sign in to the console',
   description:
     'Exchanges a key, or a one-time link from the command line, for the cookie of a session. A request with the cookie and without a key may do what the key may, if it comes from the console itself: changes require `Sec-Fetch-Site: same-origin`.',
   access: 'open',
   security: [],
-  headers: bodyHeaders,
   json: { schema: signInBody, examples: { key: { summary: 'With a key', value: { key: 'slk_…' } } } },
   answer: { description: 'The session has begun. The cookie is in `Set-Cookie`.', schema: callerRecord.ref },
   refuses: [
@@ -181,38 +161,36 @@ const signInRoute = route({
     'internal_error',
     'unavailable',
   ],
-  handle: (system) => {
+  // Failures are counted by address, as those of every login.
+  prepare: () => new FailedLogins(),
+  handle: async ({ system, own: failures, request, reply, body: { key, link, environment } }) => {
     const { db, config } = system;
-    // Failures are counted by address, as those of every login.
-    const failures = new FailedLogins();
-    return async ({ request, reply, body: { key, link, environment } }) => {
-      const problem = crossOriginProblem(request);
-      if (problem !== null) throw problem;
-      const seconds = failures.wait(request.ip);
-      if (seconds > 0) {
-        reply.header('retry-after', String(seconds));
-        throw inputError('rate_limited', 'Too many sign-ins failed; try again later', `${seconds} s`);
-      }
-      if (key === undefined && link === undefined) {
-        throw inputError('missing_field', 'A key or a link is needed', 'key');
-      }
-      const client = request.headers['user-agent'] ?? '';
-      const signedIn =
-        key === undefined
-          ? await signInByLink(db, link ?? '', client)
-          : await signIn(db, config, { key: key.trim(), environment, client });
-      if (signedIn === null) {
-        failures.failed(request.ip);
-        reply.header('www-authenticate', 'Token');
-        const details = key === undefined ? 'link: used or expired' : 'key: unknown, revoked or expired';
-        throw inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);
-      }
-      failures.succeeded(request.ip);
-      const caller = await verifySession(db, config, signedIn.cookie);
-      if (isRefusal(caller)) throw new TransientError('the session ended as it began');
-      setSessionCookie(request, reply, signedIn.cookie, config.publicUrl);
-      return renderCaller(system, caller);
-    };
+    const problem = crossOriginProblem(request);
+    if (problem !== null) throw problem;
+    const seconds = failures.wait(request.ip);
+    if (seconds > 0) {
+      reply.header('retry-after', String(seconds));
+      throw inputError('rate_limited', 'Too many sign-ins failed; try again later', `${seconds} s`);
+    }
+    if (key === undefined && link === undefined) {
+      throw inputError('missing_field', 'A key or a link is needed', 'key');
+    }
+    const client = request.headers['user-agent'] ?? '';
+    const signedIn =
+      key === undefined
+        ? await signInByLink(db, link ?? '', client)
+        : await signIn(db, config, { key: key.trim(), environment, client });
+    if (signedIn === null) {
+      failures.failed(request.ip);
+      reply.header('www-authenticate', 'Token');
+      const details = key === undefined ? 'link: used or expired' : 'key: unknown, revoked or expired';
+      throw inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);
+    }
+    failures.succeeded(request.ip);
+    const caller = await verifySession(db, config, signedIn.cookie);
+    if (isRefusal(caller)) throw new TransientError('the session ended as it began');
+    setSessionCookie(request, reply, signedIn.cookie, config.publicUrl);
+    return renderCaller(system, caller);
   },
 });
 

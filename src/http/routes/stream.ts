@@ -61,7 +61,6 @@ const heldBytes = 8 * 1024;
 const watch = route({
   at: 'GET /v1/stream',
   operationId: 'watch',
-  tag: 'jobs',
   summary: 'Watch changes',
   description,
   access: 'read',
@@ -85,25 +84,23 @@ const watch = route({
     },
   },
   refuses: ['missing_field'],
-  handle:
-    ({ live }) =>
-    async ({ request, reply, query, environment }) => {
-      const topics = readTopics(query.topics);
-      if (topics === null) throw inputError('invalid_field', wrongTopics, 'topics');
-      live.requireRoom(environment);
-      reply
-        .header('content-type', 'text/event-stream; charset=utf-8')
-        // nginx would collect the events.
-        .header('x-accel-buffering', 'no');
-      if (request.method === 'HEAD') return reply.send('');
-      // From here on the stream answers by itself.
-      const sink = hijack(reply);
-      const given = request.headers['last-event-id'];
-      const lastEventId = typeof given === 'string' ? given : null;
-      const watcher = { environmentId: environment, keyId: streamKey(request), topics, lastEventId };
-      onceClosed(reply, live.open(watcher, sink));
-      return reply;
-    },
+  handle: async ({ system: { live }, request, reply, query, environment }) => {
+    const topics = readTopics(query.topics);
+    if (topics === null) throw inputError('invalid_field', wrongTopics, 'topics');
+    live.requireRoom(environment);
+    reply
+      .header('content-type', 'text/event-stream; charset=utf-8')
+      // nginx would collect the events.
+      .header('x-accel-buffering', 'no');
+    if (request.method === 'HEAD') return reply.send('');
+    // From here on the stream answers by itself.
+    const sink = hijack(reply);
+    const given = request.headers['last-event-id'];
+    const lastEventId = typeof given === 'string' ? given : null;
+    const watcher = { environmentId: environment, keyId: streamKey(request), topics, lastEventId };
+    onceClosed(reply, live.open(watcher, sink));
+    return reply;
+  },
 });
 
 /** Returns the key or the session of the console with which the stream ends. */

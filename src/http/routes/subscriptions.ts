@@ -11,50 +11,44 @@ import { listSubscriptions } from '../../postgres/stores/notifications.ts';
 import { worded } from '../../validation.ts';
 import { idParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { forAdmins, type Route, route } from '../route.ts';
+import { type Route, route } from '../route.ts';
 
 const params = idParameter('subscription_id', 'subscription');
 
 const list = route({
   at: 'GET /v1/subscriptions',
   operationId: 'listSubscriptions',
-  tag: 'notifications',
   summary: 'List subscriptions',
   description:
     'Lists the subscriptions of the environment, oldest first, including disabled ones. Unknown parameters are refused.',
   access: 'read',
   query: listQuery({}),
   answer: { description: 'All subscriptions.', schema: Type.Array(subscription.ref) },
-  handle:
-    ({ reader }) =>
-    async ({ environment }) =>
-      (await listSubscriptions(reader.db, environment)).map(renderSubscription),
+  handle: async ({ system: { reader }, environment }) =>
+    (await listSubscriptions(reader.db, environment)).map(renderSubscription),
 });
 
 const test = route({
   at: 'POST /v1/subscriptions/:subscription_id/test',
   operationId: 'testSubscription',
-  tag: 'notifications',
   summary: 'Send a ping',
   description:
     'Sends an event of type `ping` once, and returns the result. The status is 200 even if the ping did not arrive.',
   access: 'import',
   params,
   answer: { description: 'The result.', schema: testDelivery.ref },
-  handle:
-    (system) =>
-    async ({ params: { subscription_id: id }, environment }) => {
-      const sender = openSendContext(system);
-      const sent = await sendTest(sender, environment, id).finally(() => sender.mail.close());
-      const { publicId, outcome, status, error, tookMs } = sent;
-      return {
-        delivery_id: publicId,
-        delivered: outcome === 'delivered',
-        status,
-        error,
-        took_ms: tookMs,
-      };
-    },
+  handle: async ({ system, params: { subscription_id: id }, environment }) => {
+    const sender = openSendContext(system);
+    const sent = await sendTest(sender, environment, id).finally(() => sender.mail.close());
+    const { publicId, outcome, status, error, tookMs } = sent;
+    return {
+      delivery_id: publicId,
+      delivered: outcome === 'delivered',
+      status,
+      error,
+      took_ms: tookMs,
+    };
+  },
 });
 
 function some<const T extends string>(
@@ -92,9 +86,8 @@ const newSubscription = object(
 const add = route({
   at: 'POST /v1/subscriptions',
   operationId: 'addSubscription',
-  tag: 'notifications',
   summary: 'Create a subscription',
-  description: `Notifies a webhook or an e-mail address when jobs of the environment end. ${forAdmins}`,
+  description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
   // Data of jobs goes where an administrator says, and nobody else.
   access: 'admin',
   json: {
@@ -105,14 +98,12 @@ const add = route({
     },
   },
   answer: { status: 201, description: 'The subscription.', schema: issuedSubscription.ref },
-  handle:
-    ({ db, config }) =>
-    async ({ environment, body }) => {
-      const { on = defaultOutcomes, types = defaultJobKinds, ...target } = body;
-      const wish = { ...targetOf(target), outcomes: on, kinds: types };
-      const made = await addSubscription(db, environment, wish, readDeliveryPolicy(config));
-      return { ...renderSubscription(made.subscription), secret: made.secret };
-    },
+  handle: async ({ system: { db, config }, environment, body }) => {
+    const { on = defaultOutcomes, types = defaultJobKinds, ...target } = body;
+    const wish = { ...targetOf(target), outcomes: on, kinds: types };
+    const made = await addSubscription(db, environment, wish, readDeliveryPolicy(config));
+    return { ...renderSubscription(made.subscription), secret: made.secret };
+  },
 });
 
 function targetOf({ url, email }: { readonly url?: string; readonly email?: string }) {
@@ -124,9 +115,8 @@ function targetOf({ url, email }: { readonly url?: string; readonly email?: stri
 const rotate = route({
   at: 'POST /v1/subscriptions/:subscription_id/rotate_secret',
   operationId: 'rotateSubscriptionSecret',
-  tag: 'notifications',
   summary: 'Rotate the secret of a webhook',
-  description: `Creates a new secret. Until the overlap ends, webhooks carry two signatures, one for each secret. ${forAdmins}`,
+  description: `Creates a new secret. Until the overlap ends, webhooks carry two signatures, one for each secret.`,
   access: 'admin',
   params,
   json: {
@@ -149,30 +139,25 @@ const rotate = route({
     examples: { days: { summary: 'Two days to change over', value: { overlap_hours: 48 } } },
   },
   answer: { description: 'The new secret.', schema: rotatedSecret.ref },
-  handle:
-    ({ db }) =>
-    async ({ params: { subscription_id }, environment, body }) => {
-      const id = subscription_id.toLowerCase();
-      const { secret, previousUntil } = await rotateSecret(db, environment, id, body.overlap_hours ?? 24);
-      return { id, secret, previous_secret_until: previousUntil.toISOString() };
-    },
+  handle: async ({ system: { db }, params: { subscription_id }, environment, body }) => {
+    const id = subscription_id;
+    const { secret, previousUntil } = await rotateSecret(db, environment, id, body.overlap_hours ?? 24);
+    return { id, secret, previous_secret_until: previousUntil.toISOString() };
+  },
 });
 
 const remove = route({
   at: 'DELETE /v1/subscriptions/:subscription_id',
   operationId: 'removeSubscription',
-  tag: 'notifications',
   summary: 'Remove a subscription',
-  description: `Gives up its pending deliveries. Deliveries stay listed for a while. ${forAdmins}`,
+  description: `Gives up its pending deliveries. Deliveries stay listed for a while.`,
   access: 'admin',
   params,
   answer: { status: 204, description: 'The subscription is removed.' },
-  handle:
-    ({ db }) =>
-    async ({ reply, params: { subscription_id }, environment }) => {
-      await removeSubscription(db, environment, subscription_id);
-      return reply.send();
-    },
+  handle: async ({ system: { db }, reply, params: { subscription_id }, environment }) => {
+    await removeSubscription(db, environment, subscription_id);
+    return reply.send();
+  },
 });
 
 export const subscriptionRoutes: readonly Route[] = [list, test, add, rotate, remove];

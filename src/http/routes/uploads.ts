@@ -1,14 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { exampleUploadId, type Upload as UploadRecord, uploadRecord } from '../../api/upload.ts';
+import {
+  exampleUploadId,
+  type Upload as UploadRecord,
+  uploadOfLoad,
+  uploadRecord,
+} from '../../api/upload.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_LISTED_UPLOADS } from '../../domain/limits.ts';
 import { appendToUpload, createUpload } from '../../load/append-upload.ts';
+import { keepFileOfLoad } from '../../load/retry-load.ts';
 import { listKeptUploads, removeUpload, requireUpload } from '../../load/uploads.ts';
 import type { Upload } from '../../postgres/stores/uploads.ts';
 import { worded } from '../../validation.ts';
 import { watchClient } from '../gone-client.ts';
-import { idParameter } from '../parameters.ts';
+import { idParameter, jobParameters } from '../parameters.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { mediaTypeOf } from '../request-headers.ts';
@@ -50,7 +56,7 @@ function bytesOf(request: FastifyRequest, name: 'upload-length' | 'upload-offset
   return Number(request.headers[name]);
 }
 
-export function renderUpload(upload: Upload): UploadRecord {
+function renderUpload(upload: Upload): UploadRecord {
   return {
     upload_id: upload.uploadId,
     filename: upload.filename,
@@ -80,7 +86,6 @@ const maxMediaTypeChars = 255;
 const create = route({
   at: 'POST /v1/uploads',
   operationId: 'createUpload',
-  tag: 'loads',
   summary: 'Create an upload that can be sent in several requests',
   description:
     'Reserves room for a file, by the creation extension of the tus protocol 1.0. Send the bytes to the URL in `Location`; after a broken connection, continue where the previous request stopped. The upload is kept for one day after the last bytes came.',
@@ -104,20 +109,18 @@ const create = route({
     schema: uploadRecord.ref,
   },
   refuses: ['missing_field', 'invalid_field', 'empty_file', 'unsupported_version', 'payload_too_large'],
-  handle:
-    (system) =>
-    async ({ request, reply, environment, base }) => {
-      const metadata = readMetadata(request.headers['upload-metadata']);
-      const said = {
-        filename: cleanFilename(metadata.get('filename') ?? '') ?? null,
-        contentType: metadata.get('filetype')?.slice(0, maxMediaTypeChars) ?? null,
-        isGzip: false,
-      };
-      const bytes = bytesOf(request, 'upload-length');
-      const upload = await createUpload(system, environment, bytes, said, uploadLimits(system.config));
-      setUploadHeaders(reply, upload).header('location', `${base()}/v1/uploads/${upload.uploadId}`);
-      return renderUpload(upload);
-    },
+  handle: async ({ system, request, reply, environment, base }) => {
+    const metadata = readMetadata(request.headers['upload-metadata']);
+    const said = {
+      filename: cleanFilename(metadata.get('filename') ?? '') ?? null,
+      contentType: metadata.get('filetype')?.slice(0, maxMediaTypeChars) ?? null,
+      isGzip: false,
+    };
+    const bytes = bytesOf(request, 'upload-length');
+    const upload = await createUpload(system, environment, bytes, said, uploadLimits(system.config));
+    setUploadHeaders(reply, upload).header('location', `${base()}/v1/uploads/${upload.uploadId}`);
+    return renderUpload(upload);
+  },
 });
 
 const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -145,7 +148,6 @@ const mediaType = 'application/offset+octet-stream';
 const append = route({
   at: 'PATCH /v1/uploads/:upload_id',
   operationId: 'appendUpload',
-  tag: 'loads',
   summary: 'Append to an upload',
   description:
     'Appends the bytes of the body. If the connection is lost, the bytes that came are kept: ask for the offset with `HEAD`, and continue there. The upload is complete once it has the size it was created with.',
@@ -158,44 +160,34 @@ const append = route({
   },
   content: { [mediaType]: { schema: Type.String({ format: 'binary', description: 'The bytes.' }) } },
   answer: { status: 204, description: 'The bytes are stored.', headers: uploadHeaders },
-  refuses: [
-    'missing_field',
-    'upload_too_slow',
-    'offset_conflict',
-    'unsupported_version',
-    'payload_too_large',
-    'unsupported_media_type',
-  ],
-  handle:
-    (system) =>
-    async ({ request, reply, params: { upload_id }, environment }) => {
-      const { raw, headers } = request;
-      const given = mediaTypeOf(headers['content-type']);
-      if (given !== mediaType) {
-        throw inputError('unsupported_media_type', `Send ${mediaType}`, `Content-Type: ${given}`);
-      }
-      const length = headers['content-length'];
-      const appended = {
-        offset: bytesOf(request, 'upload-offset'),
-        announcedBytes: length === undefined ? null : Number(length),
-        open: () => {
-          askForBody(raw);
-          return bodyOf(raw);
-        },
-      };
-      const limits = uploadLimits(system.config);
-      const [id, gone] = [upload_id.toLowerCase(), watchClient(raw)];
-      return setUploadHeaders(
-        reply,
-        await appendToUpload(system, environment, id, appended, limits, gone),
-      ).send();
-    },
+  refuses: ['missing_field', 'offset_conflict', 'unsupported_version'],
+  handle: async ({ system, request, reply, params: { upload_id }, environment }) => {
+    const { raw, headers } = request;
+    const given = mediaTypeOf(headers['content-type']);
+    if (given !== mediaType) {
+      throw inputError('unsupported_media_type', `Send ${mediaType}`, `Content-Type: ${given}`);
+    }
+    const length = headers['content-length'];
+    const appended = {
+      offset: bytesOf(request, 'upload-offset'),
+      announcedBytes: length === undefined ? null : Number(length),
+      open: () => {
+        askForBody(raw);
+        return bodyOf(raw);
+      },
+    };
+    const limits = uploadLimits(system.config);
+    const [id, gone] = [upload_id, watchClient(raw)];
+    return setUploadHeaders(
+      reply,
+      await appendToUpload(system, environment, id, appended, limits, gone),
+    ).send();
+  },
 });
 
 const list = route({
   at: 'GET /v1/uploads',
   operationId: 'listUploads',
-  tag: 'loads',
   summary: 'List uploads',
   description: `Lists the kept uploads of the environment, incomplete ones included: the latest ${MAX_LISTED_UPLOADS}, latest first. The body is a bare array.`,
   access: 'import',
@@ -208,17 +200,13 @@ const list = route({
     schema: Type.Array(uploadRecord.ref, { maxItems: MAX_LISTED_UPLOADS }),
   },
   refuses: ['unsupported_version'],
-  handle:
-    (system) =>
-    async ({ environment }) =>
-      (await listKeptUploads(system, environment)).map(renderUpload),
+  handle: async ({ system, environment }) => (await listKeptUploads(system, environment)).map(renderUpload),
 });
 
 /** Reads from the primary: callers ask for what was stored a moment ago. */
 const show = route({
   at: 'GET /v1/uploads/:upload_id',
   operationId: 'showUpload',
-  tag: 'loads',
   summary: 'Show an upload',
   description: 'Returns how much of the file has come. Clients of the tus protocol ask with `HEAD`.',
   access: 'import',
@@ -231,19 +219,16 @@ const show = route({
     schema: uploadRecord.ref,
   },
   refuses: ['unsupported_version'],
-  handle:
-    (system) =>
-    async ({ reply, params: { upload_id }, environment }) => {
-      const upload = await requireUpload(system, environment, upload_id.toLowerCase());
-      setUploadHeaders(reply, upload);
-      return renderUpload(upload);
-    },
+  handle: async ({ system, reply, params: { upload_id }, environment }) => {
+    const upload = await requireUpload(system, environment, upload_id);
+    setUploadHeaders(reply, upload);
+    return renderUpload(upload);
+  },
 });
 
 const remove = route({
   at: 'DELETE /v1/uploads/:upload_id',
   operationId: 'removeUpload',
-  tag: 'loads',
   summary: 'Remove an upload',
   description: 'Removes the upload before it expires. Loads made from it keep their own files.',
   access: 'import',
@@ -252,12 +237,26 @@ const remove = route({
   headers: tusHeaders,
   answer: { status: 204, description: 'The upload is removed.', headers: ['Tus-Resumable'] },
   refuses: ['unsupported_version'],
-  handle:
-    (system) =>
-    async ({ reply, params: { upload_id }, environment }) => {
-      await removeUpload(system, environment, upload_id.toLowerCase());
-      return reply.send();
-    },
+  handle: async ({ system, reply, params: { upload_id }, environment }) => {
+    await removeUpload(system, environment, upload_id);
+    return reply.send();
+  },
 });
 
-export const uploadRoutes: readonly Route[] = [create, append, list, show, remove];
+const ofLoad = route({
+  at: 'POST /v1/background_jobs/:job_id/upload',
+  operationId: 'loadAgain',
+  summary: 'Create an upload from the file of a load',
+  description:
+    'Creates an upload from the stored file of a load, to inspect and load it with other options, such as another `map`. Nothing is sent or copied. The upload expires after a day, or with the stored file.',
+  access: 'import',
+  params: jobParameters,
+  answer: { status: 201, description: 'The upload, and how the job read it.', schema: uploadOfLoad.ref },
+  refuses: ['job_expired', 'job_not_retryable'],
+  handle: async ({ system, params, environment }) => {
+    const { upload, options } = await keepFileOfLoad(system, environment, params.job_id);
+    return { ...renderUpload(upload), options };
+  },
+});
+
+export const uploadRoutes: readonly Route[] = [create, append, list, show, remove, ofLoad];
