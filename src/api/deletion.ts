@@ -60,16 +60,16 @@ export const idOutcome = component(
   'IdOutcome',
   object(
     {
-      id: text('The ID as given. A number is shown as its digits.'),
+      id: text('The ID as given. A number is shown as its digits.', 'u1'),
       outcome: choice(
         deletionOutcomes,
         'Outcome. `not_found`: no profile had the ID and nothing referred to it.',
+        'deleted',
       ),
       events: count('Events of the user that were removed, or events that no longer name the company.'),
       users: count('Users that were taken out of the company.'),
     },
     'The outcome of one ID.',
-    { id: 'u1', outcome: 'deleted', events: 3, users: 0 },
   ),
 );
 
@@ -99,15 +99,6 @@ export const deletionPreview = component(
       ),
     },
     'Data that a deletion would remove if it ran now.',
-    {
-      requested: 2,
-      profiles: 1,
-      not_found: 1,
-      events: 4120,
-      users: 0,
-      is_complete: true,
-      archived_until: null,
-    },
   ),
 );
 export type DeletionPreview = Static<typeof deletionPreview.schema>;

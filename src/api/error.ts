@@ -1,13 +1,17 @@
 import { Type } from 'typebox';
-import { errorCodes } from '../domain/errors.ts';
+import { type ErrorCode, errorCodes } from '../domain/errors.ts';
 import { choice, component, object, text } from './schema.ts';
 
 const errorEntry = object(
   {
-    error: text('The HTTP status phrase.'),
-    error_code: choice(Object.keys(errorCodes), 'Error code: stable, for programs.'),
-    message: text('A sentence for a person.'),
-    details: text('The field, column or position at fault. May be empty.'),
+    error: text('The HTTP status phrase.', 'Bad Request'),
+    error_code: choice(
+      Object.keys(errorCodes) as ErrorCode[],
+      'Error code: stable, for programs.',
+      'missing_field',
+    ),
+    message: text('A sentence for a person.', 'The form has no part named file'),
+    details: text('The field, column or position at fault. May be empty.', 'file'),
   },
   'One problem.',
 );
@@ -17,15 +21,5 @@ export const errorRecord = component(
   object(
     { errors: Type.Array(errorEntry, { minItems: 1, description: 'The problems found, one entry each.' }) },
     'The body of every refusal.',
-    {
-      errors: [
-        {
-          error: 'Bad Request',
-          error_code: 'missing_field',
-          message: 'The form has no part named file',
-          details: 'file',
-        },
-      ],
-    },
   ),
 );

@@ -8,29 +8,23 @@ export const storedEvent = component(
   'StoredEvent',
   object(
     {
-      event_id: text('ID that the sender gave the event; otherwise one that the service made.'),
+      event_id: text('ID that the sender gave the event; otherwise one that the service made.', '5f0c6a4e'),
       event_type: text('`track` or `page_view`.', 'track'),
       event_name: text('Name of the event.', 'report_shared'),
-      user_id: text('The user.'),
-      company_id: orNull(text('The company that the event is stored with. Null if there is none.')),
+      user_id: text('The user.', 'u1'),
+      company_id: orNull(text('The company that the event is stored with. Null if there is none.', 'acme')),
       source: text('How the event came in.', 'backend-http'),
-      inserted_at: time('When the event happened.'),
+      inserted_at: time('When the event happened.', exampleTime),
       metadata: Type.Object(
         {},
-        { additionalProperties: true, description: 'Properties, with every digit as stored.' },
+        {
+          additionalProperties: true,
+          description: 'Properties, with every digit as stored.',
+          examples: [{ report: 'Q3', pages: 12 }],
+        },
       ),
     },
     'A stored event.',
-    {
-      event_id: '01a1f8d2fdea7c7da3a45f3b5d7e9c01',
-      event_type: 'track',
-      event_name: 'report_shared',
-      user_id: 'u1',
-      company_id: 'acme',
-      source: 'backend-http',
-      inserted_at: exampleTime,
-      metadata: { report: 'Q3', pages: 12 },
-    },
   ),
 );
 export type StoredEvent = Static<typeof storedEvent.schema>;
@@ -43,7 +37,7 @@ export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, n
   ),
 });
 
-const events = count('Number of events.');
+const events = count('Number of events.', 3);
 
 export const activity = component(
   'Activity',
@@ -59,7 +53,11 @@ export const activity = component(
         description: 'The requested days that have events, oldest first.',
       }),
       event_names: Type.Array(
-        object({ event_name: text('Name of the event.'), events, last_at: time('When it last happened.') }),
+        object({
+          event_name: text('Name of the event.', 'report_shared'),
+          events,
+          last_at: time('When it last happened.', exampleTime),
+        }),
         { description: `Names of events, most frequent first, at most ${MAX_ACTIVITY_NAMES}.` },
       ),
       users: orNull(
@@ -74,16 +72,6 @@ export const activity = component(
       ),
     },
     'Summary of what a user or company did.',
-    {
-      events: 42,
-      is_complete: true,
-      first_event_at: '2026-11-01T08:00:00.000000Z',
-      last_event_at: exampleTime,
-      days: [{ day: '2026-11-20', events: 3 }],
-      event_names: [{ event_name: 'report_shared', events: 42, last_at: exampleTime }],
-      users: null,
-      archived_until: null,
-    },
   ),
 );
 export type Activity = Static<typeof activity.schema>;

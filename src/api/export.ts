@@ -106,13 +106,13 @@ export const exportJobDetail = component(
   ),
 );
 
-const rows = count('Number of rows at this moment.');
+const rows = count('Number of rows at this moment.', 2);
 
 const isExact = flag(
   'True if the rows were counted. False if they are estimated, because counting takes too long, or if some are in archives.',
 );
 
-const bytes = count(`Estimated size of the stored files, from the first ${MEASURED_ROWS} rows.`);
+const bytes = count(`Estimated size of the stored files, from the first ${MEASURED_ROWS} rows.`, 312);
 
 const previewedFile = object(
   {
@@ -120,11 +120,12 @@ const previewedFile = object(
     rows,
     is_exact: isExact,
     bytes,
-    header: orNull(text('For CSV, the header line; otherwise null.'), null),
+    header: orNull(text('For CSV, the header line; otherwise null.', 'user_id,company_id,plan')),
     first_rows: Type.Array(Type.String(), {
       maxItems: PREVIEWED_ROWS,
       description:
         'The first rows as the file will hold them; rows of Parquet and Avro are shown as NDJSON. Long rows are cut and end with an ellipsis. Archived events are left out.',
+      examples: [['u1,acme,pro', 'u2,,free']],
     }),
   },
   'A file of the export.',
@@ -148,27 +149,6 @@ export const exportPreview = component(
       warnings,
     },
     'Size and first rows of an export.',
-    {
-      rows: 2,
-      is_exact: true,
-      bytes: 312,
-      from: '2026-11-16T00:00:00.000000Z',
-      to: '2026-11-23T00:00:00.000000Z',
-      files: [
-        {
-          dataset: 'users',
-          rows: 2,
-          is_exact: true,
-          bytes: 312,
-          header: 'user_id,company_id,plan,first_seen_at,last_seen_at',
-          first_rows: [
-            'u1,acme,pro,2026-11-01T08:00:00.000000Z,2026-11-20T12:34:56.123456Z',
-            'u2,,free,2026-11-02T09:00:00.000000Z,2026-11-20T12:34:56.123456Z',
-          ],
-        },
-      ],
-      warnings: [],
-    },
   ),
 );
 export type ExportPreview = Static<typeof exportPreview.schema>;

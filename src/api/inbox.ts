@@ -4,8 +4,8 @@ import { choice, component, count, flag, object, orNull, reasonFields, text, tim
 const exampleTime = '2026-11-20T12:00:41.120Z';
 
 const file_id = uuid('ID of the file in the ledger of the inbox.');
-const name = text('Path below the folder of the environment, as the file was dropped.');
-const size = count('Size in bytes.');
+const name = text('Path below the folder of the environment, as the file was dropped.', 'users.csv');
+const size = count('Size in bytes.', 85);
 const job_id = orNull(uuid('The job of the file. Null if there is none.'));
 
 export const takenAgain = object({ file_id, name }, 'The file.');
@@ -29,12 +29,16 @@ const concluded = object({
   name,
   size,
   outcome: choice(['done', 'failed'], 'The folder that the file lies in now.'),
-  path: text('Path below the folder of the environment. The receipt lies beside the file.'),
+  path: text(
+    'Path below the folder of the environment. The receipt lies beside the file.',
+    'done/2026-11-20/users.csv',
+  ),
   job_id,
   is_duplicate: flag('True if the job loaded the same bytes before.'),
   rejected: count('Refused records of the job that have not been mended.'),
   reasons: Type.Array(object({ ...reasonFields, details: text('The place at fault. May be empty.') }), {
     description: 'Why the file was not loaded, or not completely.',
+    examples: [[]],
   }),
   concluded_at: time('When the file was moved there.', exampleTime),
 });
@@ -59,28 +63,6 @@ export const inboxRecord = component(
       recent: Type.Array(concluded, { description: 'Outcomes of the last files, newest first.' }),
     },
     'The folder of the environment that is watched for files.',
-    {
-      is_watched: true,
-      waiting: 1,
-      files: [{ name: 'users.csv', size: 85, modified_at: exampleTime }],
-      taken: [],
-      ignored: [],
-      held: [],
-      recent: [
-        {
-          file_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-          name: 'users-1.csv',
-          size: 85,
-          outcome: 'done',
-          path: 'done/2026-11-20/users-1.csv',
-          job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-          is_duplicate: false,
-          rejected: 0,
-          reasons: [],
-          concluded_at: exampleTime,
-        },
-      ],
-    },
   ),
 );
 export type Inbox = Static<typeof inboxRecord.schema>;

@@ -60,84 +60,21 @@ const column = object(
   'A column of the file, or a key of its records.',
 );
 
-const example = {
-  upload_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c02',
-  expires_at: '2026-11-21T11:58:59.562Z',
-  filename: 'customers.csv',
-  file_size: 30,
-  sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
-  read_as: {
-    format: 'csv',
-    encoding: 'utf-8',
-    csv: {
-      delimiter: ';',
-      quote: '"',
-      escape: '"',
-      comment: '',
-      nulls: [],
-      ragged: 'refuse',
-      header_line: 1,
-      columns: ['Customer No', 'Name'],
-      column_count: 2,
-    },
-    sheet: null,
-    member: null,
-    notes: [],
-  },
-  head: 'Customer No;Name\n17;Ada\n',
-  entity: 'users',
-  records: 1,
-  whole_file: true,
-  columns: [
-    {
-      name: 'Customer No',
-      becomes: 'user_id',
-      reason: 'its name looks like that of a user_id',
-      type: 'string',
-      filled: 1,
-      distinct: 1,
-      samples: ['17'],
-      frequent: [{ value: '17', count: 1 }],
-    },
-    {
-      name: 'Name',
-      becomes: 'metadata.Name',
-      reason: 'every other column is a property',
-      type: 'string',
-      filled: 1,
-      distinct: 1,
-      samples: ['Ada'],
-      frequent: [{ value: 'Ada', count: 1 }],
-    },
-  ],
-  column_names: ['Customer No', 'Name'],
-  map: { 'Customer No': 'user_id' },
-  preset: null,
-  mapping: null,
-  saved_mappings: [],
-  problem: {
-    error_code: 'unrecognised_columns',
-    message: 'the header names no user_id or company_id column',
-    details: 'columns seen: Customer No, Name',
-  },
-  rejects: { count: 0, by_code: {}, items: [] },
-  rows: [{ row: 1, event_type: 'identify_user', user_id: '17', metadata: { Name: 'Ada' } }],
-};
-
 export const inspection = component(
   'Inspection',
   object(
     {
       upload_id: uuid('ID that names the file in `POST /v1/imports` and in further inspections.'),
       expires_at: time('Until when the file is kept.'),
-      filename: orNull(text('Name of the file as sent. Null if it has none.')),
+      filename: orNull(text('Name of the file as sent. Null if it has none.', 'customers.csv')),
       file_size: count('Size in bytes as received.'),
-      sha256: sha256('SHA-256 of the received bytes.'),
+      sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
       read_as: Type.Union([readAs, Type.Null()], {
         description: 'How the file is read. Null if it cannot be read.',
       }),
       head: text(
         `The beginning of the decoded text, at most ${SNIFF_BYTES} bytes of UTF-8. A workbook is shown as the CSV of its sheet; JSON other than NDJSON as its records.`,
+        'Customer No;Name\n17;Ada\n',
       ),
       entity: choiceOrNull(
         ['users', 'companies', 'auto'],
@@ -150,16 +87,19 @@ export const inspection = component(
         Type.Array(Type.String(), {
           description:
             'Names of the columns, if a record of the file names them. They are the `column_names` of a mapping for such files.',
+          examples: [['Customer No', 'Name']],
         }),
       ),
       map: record<string>({
         additionalProperties: Type.String(),
         description:
           'A value for `map`: the one that was given, or a proposal if an ID column is missing or a mapping is saved for files with this header.',
+        examples: [{ 'Customer No': 'user_id' }],
       }),
       preset: choiceOrNull(
         presets,
         'The preset that was given, or one that is proposed because the file is an export of another product.',
+        null,
       ),
       mapping: orNull(text('The saved mapping that was named or is proposed.', 'customers')),
       saved_mappings: Type.Array(Type.String(), {
@@ -168,7 +108,10 @@ export const inspection = component(
       }),
       problem: Type.Union(
         [object({ ...reasonFields, details: text('The place at fault.') }, 'The problem.'), Type.Null()],
-        { description: 'Why the file cannot be loaded with these options. Null if it can.' },
+        {
+          description: 'Why the file cannot be loaded with these options. Null if it can.',
+          examples: [null],
+        },
       ),
       rejects: object(
         {
@@ -188,13 +131,13 @@ export const inspection = component(
           {
             additionalProperties: true,
             description: 'A record with its IDs; an event also has its name and time.',
+            examples: [{ row: 1, event_type: 'identify_user', user_id: '17', metadata: { Name: 'Ada' } }],
           },
         ),
         { maxItems: SHOWN_RECORDS, description: 'The first records as they would be stored.' },
       ),
     },
     'Content of a file, and the result of loading it with these options.',
-    example,
   ),
 );
 export type Inspection = Static<typeof inspection.schema>;

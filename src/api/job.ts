@@ -44,20 +44,7 @@ export const jobFields = {
   links: url('Absolute URL of the job.', exampleJobUrl),
 };
 
-export const jobRecord = component(
-  'JobRecord',
-  object(jobFields, 'A background job.', {
-    job_id: exampleJobId,
-    type: 'bulk_identify_users',
-    status: 'queued',
-    filename: 'users.csv',
-    file_size: 85,
-    total_rows: 4,
-    start_time: '2026-11-20T11:58:59.562Z',
-    end_time: null,
-    links: exampleJobUrl,
-  }),
-);
+export const jobRecord = component('JobRecord', object(jobFields, 'A background job.'));
 export type JobRecord = Static<typeof jobRecord.schema>;
 
 export const listItemFields = {
@@ -160,7 +147,6 @@ export const bulkResult = component(
       ),
     },
     'The result of cancelling or retrying jobs by a filter.',
-    { count: 12, done: 12, refused: [] },
   ),
 );
 export type BulkResult = Static<typeof bulkResult.schema>;

@@ -5,7 +5,6 @@ import { loadTypes, onDriftChoices } from '../domain/load.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import { sourceFormats } from '../domain/source.ts';
 import {
-  exampleJobId,
   exampleJobUrl,
   failure,
   jobFields,
@@ -265,16 +264,5 @@ export const importRecord = component(
       }),
     },
     'The background job of an import.',
-    {
-      job_id: exampleJobId,
-      type: 'import',
-      status: 'queued',
-      filename: 'users.csv',
-      file_size: '116',
-      total_rows: '4',
-      start_time: '2026-11-20T11:58:59.562Z',
-      end_time: null,
-      links: exampleJobUrl,
-    },
   ),
 );

@@ -36,6 +36,7 @@ export const savedMapping = component(
         {
           additionalProperties: Type.String(),
           description: 'Names of columns or keys in the file, each with the name of the field it becomes.',
+          examples: [{ 'Customer No': 'user_id' }],
         },
       ),
       format: choiceOrNull(sourceFormats, 'Format of the files. Null if it is detected.'),
@@ -43,21 +44,12 @@ export const savedMapping = component(
       column_names: orNull(
         Type.Array(Type.String(), {
           description: 'Columns of the files for which it is offered. Null if it is never offered.',
+          examples: [['Customer No', 'Name']],
         }),
       ),
       ...mappingTimes,
     },
     'Saved instructions for loading files.',
-    {
-      name: 'customers',
-      entity: 'users',
-      map: { 'Customer No': 'user_id' },
-      format: null,
-      delimiter: 'semicolon',
-      column_names: ['Customer No', 'Name'],
-      saved_at: exampleTime,
-      last_used_at: null,
-    },
   ),
 );
 

@@ -85,21 +85,17 @@ export const batchResult = component(
   'BatchResult',
   object(
     {
-      accepted: count('Number of committed items.'),
+      accepted: count('Number of committed items.', 2),
       rejected: Type.Array(
         object({
           index: count('Position of the item, from 0.'),
-          error_code: choice(Object.keys(errorCodes), 'Error code: stable, for programs.'),
-          message: text('A sentence for a person.'),
+          error_code: choice(Object.keys(errorCodes), 'Error code: stable, for programs.', 'missing_field'),
+          message: text('A sentence for a person.', 'event_name is missing (event_name)'),
         }),
         { description: 'The refused items, in order.' },
       ),
     },
     'The result of a batch.',
-    {
-      accepted: 2,
-      rejected: [{ index: 1, error_code: 'missing_field', message: 'event_name is missing (event_name)' }],
-    },
   ),
 );
 export type BatchResult = Static<typeof batchResult.schema>;

@@ -22,10 +22,10 @@ import {
   text,
 } from './schema.ts';
 
-const row = ordinal('Position among the data records of the file.');
-const line = ordinal('Line on which the record starts.');
+const row = ordinal('Position among the data records of the file.', 3);
+const line = ordinal('Line on which the record starts.', 4);
 const error_code = choice(rejectCodes, 'Error code: stable, for programs.');
-const column = orNull(text('The column or property at fault. Null if it is the whole record.'));
+const column = orNull(text('The column or property at fault. Null if it is the whole record.', 'user_id'));
 
 export const reject = component(
   'Reject',
@@ -39,31 +39,23 @@ export const reject = component(
       message: reasonFields.message,
       raw: text(
         `The record as it stands in the file. A record of more than ${MAX_SHOWN_RAW_BYTES} bytes is cut and ends with an ellipsis; the CSV and NDJSON downloads have it whole. Bytes that are not UTF-8 show as U+FFFD.`,
+        ',Nobody,free,',
       ),
       raw_base64: orNull(
         text(
           'The bytes of `raw` in Base64, if they are not UTF-8; otherwise null. They are the bytes of the stored file, which is in UTF-8 unless the original was damaged.',
         ),
+        null,
       ),
       cells: orNull(
         Type.Array(Type.String(), {
           description:
             'The cells of a CSV record, even if there are more or fewer than columns. Null if they cannot be told apart, and for other formats.',
+          examples: [['', 'Nobody', 'free', '']],
         }),
       ),
     },
     'A refused record.',
-    {
-      row: 3,
-      line: 4,
-      byte_offset: 83,
-      column: 'user_id',
-      error_code: 'missing_id',
-      message: 'user_id is empty',
-      raw: ',Nobody,free,',
-      raw_base64: null,
-      cells: ['', 'Nobody', 'free', ''],
-    },
   ),
 );
 export type Reject = Static<typeof reject.schema>;
@@ -79,13 +71,14 @@ export const rejectPage = envelope('RejectPage', reject.ref, 'Refused records, i
 });
 export type RejectPage = Static<typeof rejectPage.schema>;
 
-const excerpt = (description: string) => Type.String({ maxLength: MAX_SAMPLE_CHARS, description });
+const excerpt = (description: string, example: string) =>
+  Type.String({ maxLength: MAX_SAMPLE_CHARS, description, examples: [example] });
 
 const mendSample = object(
   {
     row,
-    before: excerpt('The value at fault, or the whole record. Cut if it is long.'),
-    after: excerpt('The mended value. Empty if there is none.'),
+    before: excerpt('The value at fault, or the whole record. Cut if it is long.', '31/12/2025'),
+    after: excerpt('The mended value. Empty if there is none.', '2025-12-31'),
   },
   'A record before and after a mend.',
 );
@@ -94,8 +87,12 @@ const proposal = component(
   'MendProposal',
   object(
     {
-      id: Type.String({ pattern: '^[0-9a-f]{13}-[a-z0-9-]+$', description: 'ID of the proposal.' }),
-      sentence: text('The effect of the mend, as a sentence.'),
+      id: Type.String({
+        pattern: '^[0-9a-f]{13}-[a-z0-9-]+$',
+        description: 'ID of the proposal.',
+        examples: ['0b54d3f0c7a19-day-first'],
+      }),
+      sentence: text('The effect of the mend, as a sentence.', '39 981 × 99/99/9999: read as day first'),
       tried: Type.Integer({
         minimum: 1,
         maximum: TRIED_RECORDS,
@@ -106,14 +103,6 @@ const proposal = component(
       samples: Type.Array(mendSample, { maxItems: CAUSE_SAMPLES, description: 'Records before and after.' }),
     },
     'A mend that would make records of a cause acceptable.',
-    {
-      id: '0b54d3f0c7a19-day-first',
-      sentence: '39 981 × 99/99/9999: read as day first',
-      tried: 200,
-      accepted: 200,
-      ambiguous: false,
-      samples: [{ row: 7, before: '31/12/2025', after: '2025-12-31' }],
-    },
   ),
 );
 export type MendProposal = Static<typeof proposal.schema>;
@@ -122,8 +111,13 @@ const causeSample = object(
   {
     row,
     line,
-    value: orNull(excerpt('Value of the column. Null if there is none, or if the whole record is at fault.')),
-    raw: excerpt('The record. Cut if it is long.'),
+    value: orNull(
+      excerpt(
+        'Value of the column. Null if there is none, or if the whole record is at fault.',
+        '31/12/2025',
+      ),
+    ),
+    raw: excerpt('The record. Cut if it is long.', 'track,u1,signed_up,31/12/2025'),
   },
   'A record with this cause.',
 );
@@ -132,7 +126,11 @@ export const cause = component(
   'RejectCause',
   object(
     {
-      id: Type.String({ pattern: '^[0-9a-f]{13}$', description: 'ID of the cause; the same in every job.' }),
+      id: Type.String({
+        pattern: '^[0-9a-f]{13}$',
+        description: 'ID of the cause; the same in every job.',
+        examples: ['0b54d3f0c7a19'],
+      }),
       error_code,
       column,
       shape: orNull(
@@ -141,6 +139,7 @@ export const cause = component(
           maxLength: MAX_SHAPE_CHARS,
           description:
             'Shape of the value, with digits as 9 and words as `a`; for a whole record, what is wrong with it. Null if the code says everything.',
+          examples: ['99/99/9999'],
         }),
       ),
       count: ordinal('Number of refused records with this cause.'),
@@ -149,16 +148,6 @@ export const cause = component(
       proposals: Type.Array(proposal.ref, { description: 'Proposed mends, most likely first.' }),
     },
     'Refused records that share a reason.',
-    {
-      id: '0b54d3f0c7a19',
-      error_code: 'invalid_date',
-      column: 'inserted_at',
-      shape: '99/99/9999',
-      count: 39981,
-      first_row: 7,
-      samples: [{ row: 7, line: 8, value: '31/12/2025', raw: 'track,u1,signed_up,31/12/2025' }],
-      proposals: [],
-    },
   ),
 );
 export type RejectCause = Static<typeof cause.schema>;
@@ -189,7 +178,7 @@ export const replacementPreview = component(
   'ReplacementPreview',
   object(
     {
-      id: text('ID to send as `apply` to `/amend`.'),
+      id: text('ID to send as `apply` to `/amend`.', '05c8a1f0c2d3e-day-first'),
       records: count('Refused records that it changes and that a load would then accept.'),
       is_complete: flag(
         `True if all were counted. False if ${REPLACEMENT_COUNT_MS / 1_000} seconds were not enough; \`records\` is then the least number.`,
@@ -200,12 +189,6 @@ export const replacementPreview = component(
       }),
     },
     'The effect of a replacement.',
-    {
-      id: 'all-replace-WyJ1c2VyX2lkIiwiIiwidXtyb3d9Il0',
-      records: 5000,
-      is_complete: true,
-      samples: [{ row: 59, before: ',Anna,59.5', after: 'u59,Anna,59.5' }],
-    },
   ),
 );
 export type ReplacementPreview = Static<typeof replacementPreview.schema>;

@@ -9,7 +9,7 @@ const at = (description: string) => time(description, exampleTime);
 
 const runFields = {
   due_at: at('The due time of the run.'),
-  status: choice(runStatuses, 'Status: queued → running → waiting for its jobs → ended.'),
+  status: choice(runStatuses, 'Status: queued → running → waiting for its jobs → ended.', 'completed'),
   cause: choice(
     ['due', 'made_up', 'asked'],
     '`due`: the clock. `made_up`: a due time that was missed. `asked`: a person.',
@@ -22,29 +22,17 @@ const runFields = {
   last_error: orNull(text('Error of the last attempt, if another follows.'), null),
 };
 
-const runExample = {
-  due_at: exampleTime,
-  status: 'completed',
-  cause: 'due',
-  missed: 0,
-  started_at: exampleTime,
-  ended_at: '2026-11-20T02:00:41.120Z',
-  error_code: null,
-  message: null,
-  last_error: null,
-};
-
 export const scheduleItem = component(
   'Schedule',
   object(
     {
       schedule: text('Name of the schedule in the file.', 'nightly-users'),
       kind: choice(['load', 'export'], 'Kind of job that a run starts.'),
-      what: text('Source of a load or content of an export, without secrets.'),
+      what: text('Source of a load or content of an export, without secrets.', 'files /data/users-*.csv'),
       cron: text('Cron expression.', '0 2 * * *'),
       time_zone: text('Time zone of the cron expression.', 'Europe/Berlin'),
       enabled: flag('True if the file enables the schedule.'),
-      paused_at: orNull(at('When it was paused. Null if it is not paused.')),
+      paused_at: orNull(at('When it was paused. Null if it is not paused.'), null),
       missed: choice(['run_once', 'run_all', 'skip'], 'Treatment of due times that were missed.'),
       overlap: choice(['skip', 'wait'], 'Treatment of a run that is due before the previous one has ended.'),
       next_due: orNull(at('Next due time. Null if the schedule is disabled or paused.')),
@@ -59,21 +47,6 @@ export const scheduleItem = component(
       }),
     },
     'A schedule, with its due times and latest runs.',
-    {
-      schedule: 'nightly-users',
-      kind: 'load',
-      what: 'files /data/users-*.csv',
-      cron: '0 2 * * *',
-      time_zone: 'UTC',
-      enabled: true,
-      paused_at: null,
-      missed: 'run_once',
-      overlap: 'skip',
-      next_due: '2026-11-21T02:00:00.000Z',
-      due_times: ['2026-11-21T02:00:00.000Z'],
-      due_times_are_all: true,
-      runs: [runExample],
-    },
   ),
 );
 export type Schedule = Static<typeof scheduleItem.schema>;
@@ -98,16 +71,16 @@ export const scheduleRun = component(
   'ScheduleRun',
   object(
     {
-      schedule: text('Name of the schedule.'),
-      environment: text('Name of the environment.'),
+      schedule: text('Name of the schedule.', 'nightly-users'),
+      environment: text('Name of the environment.', 'default'),
       ...runFields,
       attempts: count('Number of attempts begun.'),
-      range_from: orNull(at('Start of the range, for an export that has one.')),
-      range_to: orNull(at('End of the range, for an export that has one.')),
+      range_from: orNull(at('Start of the range, for an export that has one.'), null),
+      range_to: orNull(at('End of the range, for an export that has one.'), null),
       delivered_to: orNull(text('Folder that the files were copied to.'), null),
       items: Type.Array(
         object({
-          item: text('A file, an object or an address; or `export`.'),
+          item: text('A file, an object or an address; or `export`.', '/data/users-1.csv'),
           job_id: orNull(uuid('The job. Null if the item was refused.')),
           is_new: flag('False if this job had already loaded the same bytes.'),
           error_code: orNull(text('Why the item was refused.'), null),
@@ -118,25 +91,6 @@ export const scheduleRun = component(
       item_count: count('Number of items, including those that are not shown.'),
     },
     'A run of a schedule.',
-    {
-      schedule: 'nightly-users',
-      environment: 'default',
-      ...runExample,
-      attempts: 1,
-      range_from: null,
-      range_to: null,
-      delivered_to: null,
-      items: [
-        {
-          item: '/data/users-1.csv',
-          job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01',
-          is_new: true,
-          error_code: null,
-          message: null,
-        },
-      ],
-      item_count: 1,
-    },
   ),
 );
 export type ScheduleRun = Static<typeof scheduleRun.schema>;

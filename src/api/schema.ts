@@ -84,8 +84,8 @@ export function orNull<T extends TSchema & { readonly type: string }>(schema: T,
 
 /** Why a record, a file or a job was refused. */
 export const reasonFields = {
-  error_code: text('Error code: stable, for programs.'),
-  message: text('A sentence for a person.'),
+  error_code: text('Error code: stable, for programs.', 'missing_id'),
+  message: text('A sentence for a person.', 'user_id is empty'),
 };
 
 /** An example of a body, as the document has it. */

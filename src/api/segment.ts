@@ -2,29 +2,19 @@ import { type Static, Type } from 'typebox';
 import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../domain/limits.ts';
 import { component, count, flag, object, ordinal, orNull, text } from './schema.ts';
 
-const exampleSegment = {
-  id: 3,
-  title: 'Power users',
-  usage: 'analytics',
-  category: 'Engagement',
-  is_hidden: false,
-  is_protected: true,
-  status: 'active',
-};
-
 const segmentFields = {
-  id: ordinal('ID of the segment: the `segment_id` of exports.'),
-  title: text('Display name.'),
-  usage: text('Purpose, as the operator named it.'),
-  category: text('Category, as the operator named it.'),
+  id: ordinal('ID of the segment: the `segment_id` of exports.', 3),
+  title: text('Display name.', 'Power users'),
+  usage: text('Purpose, as the operator named it.', 'analytics'),
+  category: text('Category, as the operator named it.', 'Engagement'),
   is_hidden: flag('True if clients should not offer the segment. It can be used all the same.'),
   is_protected: flag('True if the segment is protected from accidental removal.'),
-  status: text('Status, as the operator named it. The service ignores it.'),
+  status: text('Status, as the operator named it. The service ignores it.', 'active'),
 };
 
 export const segmentItem = component(
   'Segment',
-  object(segmentFields, 'A group of users that exports can be narrowed to.', exampleSegment),
+  object(segmentFields, 'A group of users that exports can be narrowed to.'),
 );
 export type Segment = Static<typeof segmentItem.schema>;
 
@@ -61,7 +51,7 @@ export type SegmentPage = Static<typeof segmentPage.schema>;
 const definitionWords = Type.Array(
   object({
     depth: count('Number of groups that the line is nested in.'),
-    text: text('A group or a condition.'),
+    text: text('A group or a condition.', 'did at least 3 times "report_exported"'),
   }),
   { description: 'The definition in words: one line for each group and condition, in order.' },
 );
@@ -71,20 +61,18 @@ export const segmentDetail = component(
   object(
     {
       ...segmentFields,
-      key: text('Name in the definitions file.'),
+      key: text('Name in the definitions file.', 'power-users'),
       definition: Type.Object(
         {},
-        { additionalProperties: true, description: 'The definition, in the language of docs/segments.md.' },
+        {
+          additionalProperties: true,
+          description: 'The definition, in the language of docs/segments.md.',
+          examples: [{ event: 'report_exported', at_least: 3 }],
+        },
       ),
       words: definitionWords,
     },
     'A segment with its definition.',
-    {
-      ...exampleSegment,
-      key: 'power-users',
-      definition: { event: 'report_exported', at_least: 3 },
-      words: [{ depth: 0, text: 'did at least 3 times "report_exported"' }],
-    },
   ),
 );
 export type SegmentDetail = Static<typeof segmentDetail.schema>;
@@ -93,6 +81,7 @@ const sample = (more: string) =>
   Type.Array(Type.String(), {
     maxItems: SEGMENT_PREVIEW_USERS,
     description: `The first of them by ID, at most ${SEGMENT_PREVIEW_USERS}${more}.`,
+    examples: [['u1', 'u17', 'u4']],
   });
 
 export const segmentPreview = component(
@@ -100,11 +89,10 @@ export const segmentPreview = component(
   object(
     {
       id: ordinal('ID of the segment.'),
-      count: count('Number of users in the segment now.'),
+      count: count('Number of users in the segment now.', 3120),
       user_ids: sample('; `/v1/users?segment_id=` lists all'),
     },
     'Users of a segment.',
-    { id: 3, count: 3120, user_ids: ['u1', 'u17', 'u4'] },
   ),
 );
 export type SegmentPreview = Static<typeof segmentPreview.schema>;
@@ -113,12 +101,11 @@ export const definitionPreview = component(
   'DefinitionPreview',
   object(
     {
-      count: count('Number of users whom the definition matches now.'),
+      count: count('Number of users whom the definition matches now.', 3120),
       user_ids: sample(''),
       words: definitionWords,
     },
     'Users whom a definition matches.',
-    { count: 3120, user_ids: ['u1', 'u17', 'u4'], words: [{ depth: 0, text: 'plan is "pro"' }] },
   ),
 );
 export type DefinitionPreview = Static<typeof definitionPreview.schema>;
@@ -134,7 +121,6 @@ export const userSegments = component(
       total: count('Number of segments in the environment.'),
     },
     'Current segments of a user.',
-    { segment_ids: [3], asked: 2, total: 2 },
   ),
 );
 export type UserSegments = Static<typeof userSegments.schema>;

@@ -1,8 +1,8 @@
+import { STATUS_CODES } from 'node:http';
 import { type TSchema, Type } from 'typebox';
 import { errorRecord } from '../api/error.ts';
 import { withExamples } from '../api/schema.ts';
 import { type ErrorCode, errorCodes } from '../domain/errors.ts';
-import { errorExample } from './example.ts';
 
 const header = (type: 'string' | 'integer', description: string, rule: object = {}, required = true) => ({
   required,
@@ -111,12 +111,18 @@ export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, obj
 
 function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
   const list = codes.map((code) => `\`${code}\``).join(', ');
-  const [first, ...others] = codes;
+  const [code = 'internal_error', ...others] = codes;
+  const { [status]: message = 'Refused.' } = meanings;
+  const error = { error: STATUS_CODES[status], error_code: code, message, details: '' };
   return {
-    [responseName]: first !== undefined && others.length === 0 ? sharedNames[first] : undefined,
-    description: `${meanings[status] ?? 'Refused.'} error_code: ${list}.`,
+    [responseName]: others.length === 0 ? sharedNames[code] : undefined,
+    description: `${message} error_code: ${list}.`,
     headers: named(...(headers[status] ?? [])),
-    content: { 'application/json': withExamples(withCodes(codes), errorExample(first)) },
+    content: {
+      'application/json': withExamples(withCodes(codes), {
+        [code]: { summary: code, value: { errors: [error] } },
+      }),
+    },
   };
 }
 
