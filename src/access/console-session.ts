@@ -1,6 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { inputError } from '../domain/errors.ts';
-import { MAX_CLIENT_NAME } from '../domain/limits.ts';
 import { type Holder, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
 import {
@@ -14,6 +13,8 @@ import {
 } from '../postgres/stores/api-keys.ts';
 import { defaultEnvironmentName, findEnvironment } from '../postgres/stores/environments.ts';
 import { type Caller, isRefusal, type KeyRefusal, staticKeyId, verifyKey } from './verify-key.ts';
+
+const maxClientName = 200;
 
 /* The console's way in. A key, or a one-time link of the command line, is changed for a secret that the browser keeps. */
 
@@ -89,7 +90,7 @@ async function open(db: Database, opening: Opening, client: string): Promise<Sig
     holder,
     keyId,
     mark: secret === undefined ? null : markOf(cookie, secret),
-    client: client.replace(/[^\x20-\x7e]/g, '?').slice(0, MAX_CLIENT_NAME),
+    client: client.replace(/[^\x20-\x7e]/g, '?').slice(0, maxClientName),
   });
   return { session, cookie };
 }

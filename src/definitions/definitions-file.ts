@@ -5,16 +5,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { stringify } from 'yaml';
 import { type Definitions, embedTypes, kinds } from '../domain/definitions.ts';
-import {
-  MAX_EVENT_NAME_BYTES,
-  MAX_EVENT_RETENTION_DAYS,
-  MAX_ITEM_KEY_CHARS,
-  MAX_ITEM_LABEL_CHARS,
-  MAX_ITEM_TITLE_CHARS,
-  MAX_OPERATOR_FILE_ITEMS,
-  MAX_QUESTION_CHARS,
-  MAX_SURVEY_MODULES,
-} from '../domain/limits.ts';
+import { MAX_EVENT_NAME_BYTES, MAX_EVENT_RETENTION_DAYS, MAX_OPERATOR_FILE_ITEMS } from '../domain/limits.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -36,6 +27,12 @@ import {
 import { holdsRefused } from '../operator-file/source.ts';
 import { readSegment } from '../segments/read-segment.ts';
 
+const maxSurveyModules = 200;
+const maxItemKeyChars = 100;
+const maxItemTitleChars = 200;
+const maxItemLabelChars = 100;
+const maxQuestionChars = 2_000;
+
 const keyPattern = [
   '^[A-Za-z0-9][A-Za-z0-9_.-]*$',
   'must be letters, digits, `_`, `.` and `-`, the first a letter or a digit',
@@ -48,21 +45,21 @@ const linesPattern = [
 /** Unique among the items of its kind; the item's id is bound to it. */
 const key = (of: string) =>
   text({
-    maxChars: MAX_ITEM_KEY_CHARS,
+    maxChars: maxItemKeyChars,
     pattern: keyPattern,
     description: `What this file calls the ${of}. Its id stays as long as its key does; all else may change.`,
   });
 const filterKey = (of: string) =>
   text({
-    maxChars: MAX_ITEM_KEY_CHARS,
+    maxChars: maxItemKeyChars,
     pattern: keyPattern,
     description: `The key of the ${of}, as exports are filtered by it.`,
   });
 /** It may be the name of an event, whatever that is. */
 const eventKey = (description: string) =>
   text({ maxChars: MAX_EVENT_NAME_BYTES, problem: atMostBytes(MAX_EVENT_NAME_BYTES), description });
-const title = text({ maxChars: MAX_ITEM_TITLE_CHARS, description: 'What people call it.' });
-const label = (description: string) => text({ maxChars: MAX_ITEM_LABEL_CHARS, description });
+const title = text({ maxChars: maxItemTitleChars, description: 'What people call it.' });
+const label = (description: string) => text({ maxChars: maxItemLabelChars, description });
 
 const segment = objectOf('a segment', 'A group of users that exports can be narrowed to.', {
   key: key('segment'),
@@ -85,7 +82,7 @@ const segment = objectOf('a segment', 'A group of users that exports can be narr
 const surveyModule = objectOf('a module', 'A question of the survey.', {
   key: key('module'),
   type: label('How it is answered: nps, text, choice, …'),
-  question: text({ maxChars: MAX_QUESTION_CHARS, pattern: linesPattern, description: 'What is asked.' }),
+  question: text({ maxChars: maxQuestionChars, pattern: linesPattern, description: 'What is asked.' }),
 });
 
 const survey = objectOf('a survey', 'A survey and what it asks.', {
@@ -93,7 +90,7 @@ const survey = objectOf('a survey', 'A survey and what it asks.', {
   title,
   platform: withDefault(label('Where it is shown.'), 'web'),
   modules: withDefault(
-    listOf(surveyModule, 'The questions, in the order in which they are asked.', MAX_SURVEY_MODULES),
+    listOf(surveyModule, 'The questions, in the order in which they are asked.', maxSurveyModules),
     [],
   ),
 });

@@ -81,7 +81,6 @@ function splitPairs(text: string): Pair[] | null {
 
 const twoNames = (column: string) => `map gives ${JSON.stringify(column)} two names`;
 
-/** Tells whether Postgres can store the text. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
@@ -123,19 +122,15 @@ export function isMappingName(text: string): boolean {
   return new RegExp(mappingNamePattern).test(text);
 }
 
-/** The rules of a mapping. */
 export interface MappingRules {
   readonly entity: LoadEntity;
   readonly map: ColumnMap;
-  /** The options of the files' format, as they were given. */
   readonly source: GivenSource;
-  /** `null`: told by the content. */
   readonly format: SourceFormat | null;
   /** The columns of the files that it is offered for; null: of none. */
   readonly columnNames: readonly string[] | null;
 }
 
-/** Mapping rules under a name. */
 export interface SavedMapping extends MappingRules {
   readonly name: string;
   readonly savedAt: Date;
@@ -143,7 +138,6 @@ export interface SavedMapping extends MappingRules {
   readonly lastUsedAt: Date | null;
 }
 
-/** The part of a load's options that a mapping sets. */
 export interface Mapped extends Pick<LoadOptions, 'entity' | 'map' | 'source'> {
   readonly format: SourceFormat | null;
 }

@@ -16,7 +16,6 @@ export function dataTypeOf(value: unknown): DataType | null {
   }
 }
 
-/** The type of a property that has values of both. */
 export function widen(one: DataType, other: DataType): DataType {
   return one === other ? one : 'string';
 }
@@ -50,7 +49,6 @@ export function resemblesIsoDate(text: string): boolean {
   );
 }
 
-/** Checks the text in bytes [start, end). */
 export function resemblesIsoDateBytes(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   return (

@@ -16,11 +16,9 @@ export const kinds = [
 ] as const;
 export type Kind = (typeof kinds)[number];
 
-/** The kinds that have nothing but a key, a name and a type. */
 const keyedKinds = ['resource_center_modules', 'checklists', 'features'] as const satisfies Kind[];
 export type KeyedKind = (typeof keyedKinds)[number];
 
-/** The kinds that have nothing but a key, a title and a type, and an id. */
 const titledKinds = ['embeds', 'flows', 'banners', 'spotlights'] as const satisfies Kind[];
 export type TitledKind = (typeof titledKinds)[number];
 
@@ -36,7 +34,6 @@ export interface SegmentItem {
   readonly is_hidden: boolean;
   readonly is_protected: boolean;
   readonly status: string;
-  /** JSON that `readSegment` reads. */
   readonly definition: object;
 }
 
@@ -44,7 +41,6 @@ export interface SurveyItem {
   readonly key: string;
   readonly title: string;
   readonly platform: string;
-  /** The questions, in the order in which they are asked. */
   readonly modules: readonly SurveyModule[];
 }
 
@@ -70,7 +66,6 @@ export interface KeyedItem {
   readonly data_type: string;
 }
 
-/** The retention of events in the database. */
 export interface RetentionItem {
   /** The name of an event; `*` stands for every one whose name is not a key itself. */
   readonly key: string;
@@ -93,7 +88,6 @@ export interface Definitions {
 
 export type ItemOf<K extends Kind> = Definitions[K][number];
 
-/** An item as it is stored. */
 export interface Stored {
   readonly id: number;
 }

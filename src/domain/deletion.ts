@@ -21,7 +21,6 @@ export interface Deletion {
   readonly acceptedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** The number of times that it was begun. */
   readonly attempts: number;
   /** Ids: requested, and of those that are done. */
   readonly counts: { readonly requested: number; readonly deleted: number; readonly not_found: number };
@@ -33,20 +32,16 @@ export interface Deletion {
     readonly exports: number;
   };
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
   /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
 }
 
-/** The outcome of one id. */
 export interface IdOutcome {
-  /** The place in the request, from 1. */
   readonly position: number;
   readonly id: string;
   readonly outcome: DeletionOutcome;
   /** Events of the user that were removed, or events from which the company was taken. */
   readonly events: number;
-  /** Users that were taken out of the company; 0 for a user. */
   readonly users: number;
 }

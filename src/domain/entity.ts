@@ -2,7 +2,6 @@
 export const entities = ['users', 'companies'] as const;
 export type Entity = (typeof entities)[number];
 
-/** Profiles and events have properties. */
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
 
@@ -26,11 +25,9 @@ export function isAutomaticProperty(name: string): boolean {
   return names.has(name);
 }
 
-/** The values of `event_type` in a record of a file. */
 export const recordKinds = ['identify_user', 'identify_company', 'track', 'page_view'] as const;
 export type RecordKind = (typeof recordKinds)[number];
 
-/** The kinds that are events; the others are profiles. */
 export const eventKinds = ['track', 'page_view'] as const satisfies readonly RecordKind[];
 export type EventKind = (typeof eventKinds)[number];
 
@@ -44,7 +41,6 @@ export function isEventKind(kind: RecordKind): kind is EventKind {
   return kind === 'track' || kind === 'page_view';
 }
 
-/** `source` of an event that names none, by the way it came in. */
 export const IMPORT_SOURCE = 'import';
 
 /** The name of a page view that has none of its own. */

@@ -49,9 +49,7 @@ export type ErrorCode = keyof typeof errorCodes;
 
 export interface Problem {
   readonly code: ErrorCode;
-  /** A sentence for a person. */
   readonly message: string;
-  /** The place: a field, a column, a position. */
   readonly details: string;
 }
 
@@ -80,12 +78,10 @@ export function keepableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
-/** Creates an error with a single problem, the usual case. */
 export function inputError(code: ErrorCode, message: string, details = ''): InputError {
   return new InputError({ code, message, details });
 }
 
-/** The caller's Idempotency-Key stands for another request. */
 export function idempotencyConflict(): InputError {
   const message = 'this Idempotency-Key was used for another request in the last 24 hours';
   return inputError('idempotency_conflict', message, 'Idempotency-Key');

@@ -1,6 +1,5 @@
 import type { LoadStatus } from './load.ts';
 
-/** The files of an export. */
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
@@ -8,13 +7,11 @@ export type Dataset = (typeof datasets)[number];
 export const exportLayouts = ['datasets', 'stream'] as const;
 export type ExportLayout = (typeof exportLayouts)[number];
 
-/** The content of one file. */
 export type FileDataset = Dataset | 'stream';
 
 export const compressions = ['gzip', 'none'] as const;
 export type Compression = (typeof compressions)[number];
 
-/** queued → processing → completed | failed | cancelled, as loads. */
 export type ExportStatus = LoadStatus;
 
 /**
@@ -36,7 +33,6 @@ export interface ExportRequest {
   readonly exclusions: readonly Exclusion[];
   readonly format: ExportFormat;
   readonly compression: Compression;
-  /** Cells that a spreadsheet would run as a formula are defused (CSV). */
   readonly escapeFormulas: boolean;
 }
 
@@ -51,11 +47,9 @@ export interface Exclusion {
 export interface ExportFile {
   readonly filename: string;
   readonly dataset: FileDataset | 'manifest';
-  /** The reference in `FileStore`. */
   readonly ref: string;
   readonly rows: number;
   readonly bytes: number;
-  /** Hex, of the file as it is stored. */
   readonly sha256: string;
 }
 
@@ -67,27 +61,22 @@ export interface Export {
   readonly status: ExportStatus;
   readonly format: ExportFormat;
   readonly emails: readonly string[];
-  /** The ignored parts of the request. */
   readonly warnings: readonly ExportWarning[];
   readonly requestedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** The number of times that it was begun. */
   readonly attempts: number;
-  /** 0 to 1. */
   readonly progress: number;
   readonly rowsWritten: number;
   readonly bytesWritten: number;
   readonly snapshotAt: Date | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
   /** Empty until the export is completed, and once the files have expired. */
   readonly files: readonly ExportFile[];
   readonly filesExpired: boolean;
 }
 
-/** Something in a request that was ignored, and where. */
 export interface ExportWarning {
   readonly message: string;
   readonly details: string;
@@ -145,7 +134,6 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
   return Object.fromEntries(Object.entries(all).filter(([, value]) => !saysNothing(value)));
 }
 
-/** Writes a selection as `selectEvents` reads it. */
 function givenEvents({
   datasets: chosen,
   eventKinds: kinds,
@@ -156,7 +144,6 @@ function givenEvents({
   return chosen.flatMap((dataset) => (dataset === 'events' && some.length > 0 ? some : [dataset]));
 }
 
-/** Returns the values that must be names or keys of events. */
 export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !eventKinds.includes(type));
 }
@@ -167,9 +154,7 @@ export function namesAmong(eventTypes: readonly string[]): string[] {
  */
 
 interface FormatFacts {
-  /** The name as people write it. */
   readonly label: string;
-  /** The files are compressed inside and need no gzip. */
   readonly isPackedInside: boolean;
   /** A load restores every value, as `export --everything` requires. */
   readonly isLossless: boolean;

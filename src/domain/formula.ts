@@ -18,7 +18,6 @@ export const apostrophe = "'";
 const starts: ReadonlySet<number> = new Set(formulaStarts);
 const isNumeral = new RegExp(numeral);
 
-/** Tells whether the cell is a formula, perhaps behind apostrophes. */
 function needsDefusing(cell: string): boolean {
   let start = 0;
   while (cell[start] === apostrophe) start++;
@@ -30,7 +29,6 @@ export function defuse(cell: string): string {
   return needsDefusing(cell) ? apostrophe + cell : cell;
 }
 
-/** The cell that `defuse` was given. */
 export function undoDefuse(cell: string): string {
   return isDefused(cell) ? cell.slice(1) : cell;
 }

@@ -1,4 +1,3 @@
-/** A character of a pattern, or a test of a character. */
 type Unit = string | ((character: string) => boolean);
 
 const STAR = '*';
@@ -17,7 +16,6 @@ function matches(units: readonly Unit[], text: readonly string[]): boolean {
   let unit = 0;
   let at = 0;
   let star = -1;
-  /** The end of the text that the last star matches. */
   let starEnd = 0;
   while (at < text.length) {
     if (units[unit] === STAR) {

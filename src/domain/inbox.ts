@@ -7,17 +7,14 @@ export type InboxFolder = (typeof inboxFolders)[number];
 
 /** The load options of a folder, with the defaults for what its mapping.yaml leaves out. */
 export interface InboxOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
-  /** `null`: told by the content and the name. */
   readonly format: SourceFormat | null;
   /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
   readonly mapping: string | null;
 }
 
-/** Tells whether it is still the same file, with the same content. */
 export interface FileIdentity {
   readonly inode: bigint;
   readonly size: bigint;
-  /** Nanoseconds since 1970. */
   readonly modifiedNs: bigint;
 }
 
@@ -39,23 +36,19 @@ export interface InboxReason {
   readonly details: string;
 }
 
-/** A file that was taken from the inbox, as the ledger has it. */
 export interface InboxFile extends FileIdentity {
   readonly fileId: string;
   readonly environmentId: number;
   readonly environment: string;
   readonly folder: InboxFolder;
-  /** The name in the inbox. */
   readonly name: string;
   readonly hasMarker: boolean;
   readonly options: InboxOptions;
   readonly state: InboxState;
   readonly failures: number;
   readonly claimedAt: Date;
-  /** Hex; null until it has been read. */
   readonly sha256: string | null;
   readonly jobId: string | null;
-  /** The job loaded the same bytes before. */
   readonly isDuplicate: boolean;
   readonly reasons: readonly InboxReason[];
   readonly outcome: InboxOutcome | null;

@@ -2,7 +2,6 @@
 export interface Instant {
   /** ISO 8601 with microseconds: `2026-11-20T12:34:56.123456Z`. */
   readonly text: string;
-  /** Milliseconds since 1970. */
   readonly ms: number;
 }
 
@@ -40,10 +39,8 @@ export function readInstant(text: string): Instant | null {
 }
 
 const DAY_SECONDS = 24 * 60 * 60;
-/** The units in which data counts time, as the number of units in a second. */
 export type PerSecond = 1_000 | 1_000_000 | 1_000_000_000;
 
-/** Returns the instant that many microseconds after 1970, with six digits of a second. */
 export function instantOfMicros(micros: number | bigint): string {
   return instantText(micros, 1_000_000);
 }
@@ -163,7 +160,6 @@ export function readEpoch(text: string): Instant | null {
   };
 }
 
-/** Tells whether this is a time zone, such as `Europe/Berlin`. */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return false;
   try {

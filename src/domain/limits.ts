@@ -11,9 +11,7 @@ export const MAX_INTEGER = 2 ** 31 - 1;
 
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */
 export const MAX_RECORD_BYTES = MiB;
-/** The size of a property value as UTF-8 text, of a nested value as JSON. */
 export const MAX_VALUE_BYTES = 64 * KiB;
-/** user_id and company_id. */
 export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Listed properties of an environment and entity, and event names of an environment. */
@@ -22,67 +20,47 @@ export const MAX_LISTED_NAMES = 10_000;
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;
 export const MAX_OPERATOR_FILE_ITEMS = 5_000;
-export const MAX_SURVEY_MODULES = 200;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
-/** The problems that are reported of a file, and those that are searched for. */
 export const MAX_OPERATOR_FILE_PROBLEMS = 100;
 export const MAX_SCHEMA_ERRORS = 50_000;
-export const MAX_ITEM_KEY_CHARS = 100;
-export const MAX_ITEM_TITLE_CHARS = 200;
-/** usage, category, status, platform, data_type and the like. */
-export const MAX_ITEM_LABEL_CHARS = 100;
-export const MAX_QUESTION_CHARS = 2_000;
-/** Names, of whatever environment, that one process remembers to be listed: some 100 bytes each. */
-export const MAX_REMEMBERED_NAMES = 200_000;
 /** Objects and arrays inside one another, the record itself being level 1. */
 export const MAX_DEPTH = 32;
 /** The nesting before parsing, which counts the `company` and the `metadata` around a value. */
 export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
-/** Properties of one record beside its documented keys, and as many in its `metadata` and in its `company`. */
 export const MAX_RECORD_PROPERTIES = 10_000;
 /** Nesting a JSON array body may reach before it is refused as a whole; bounds the parser's stack. */
 export const MAX_BODY_DEPTH = 100_000;
 export const MAX_COLUMNS = 10_000;
-/** Columns that `map` renames. */
 export const MAX_MAPPED_COLUMNS = MAX_COLUMNS;
 /** Rows at the head of each chunk of a CSV that tell which columns are dates; in NDJSON, values looked at closely for it. */
 export const SAMPLED_ROWS = 64;
-/** The header line of a CSV, and the blank lines before it. */
 export const MAX_HEADER_BYTES = MiB;
 export const MAX_BLANK_BYTES = 64 * KiB;
 /** Quotes of a line that are tried as the one too many. */
 export const MAX_STRAY_QUOTES = 16;
-/** Problems that are reported of a header, and columns that a message names. */
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;
 export const MAX_SHEET_NAME_CHARS = 255;
 export const MAX_READ_AS_COLUMNS = 100;
-/** Notes of a job record about columns that were given a name. */
 export const MAX_HEADER_NOTES = 20;
-/** The sample from which a CSV's dialect and header are found. */
 export const DIALECT_SAMPLE_BYTES = MiB;
 /** The longest beginning that is sniffed outside of a sandbox: a wide file takes tenths of a second. */
 export const SNIFFED_HERE_BYTES = 64 * KiB;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
-/** The length of a number written out, with its power of ten. */
 export const MAX_NUMBER_CHARS = 20_000;
-/** A longer refused record is cut, and the message says so. */
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
 /** Target length of a chunk: the unit of work, retry and parallelism. */
 export const CHUNK_BYTES = 2 * MiB;
-/** The most records of a chunk. Only records of less than 42 bytes on average reach it before `CHUNK_BYTES`. */
 export const CHUNK_RECORDS = 50_000;
 /** Records that a worker reads before it checks whether anything else is due: its lease, its signals, other chunks. */
 export const RECORDS_AT_A_TIME = 1_000;
 /** A load fails early once the ledger counts this many of its records and all of them are refused. */
 export const MAX_REFUSED_AT_FIRST = 100_000;
-/** Read buffer while receiving. */
 export const READ_BYTES = 256 * KiB;
 /** Bytes that are scanned for records in one step: well under a millisecond, whatever they hold. */
 export const SCAN_BYTES = 32 * KiB;
-/** Bytes written to a file between two syncs in the background. */
 export const FILE_SYNC_BYTES = 16 * MiB;
 /** Temporary files that nobody touched for so long belong to a killed process, as do received files that nobody loaded. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
@@ -105,7 +83,6 @@ export const S3_STALL_MS = 20_000;
 export const S3_CHECK_MS = 5_000;
 /** Connections to S3 of one process; downloads that callers take slowly hold one each. */
 export const MAX_S3_CONNECTIONS = 500;
-/** Objects removed at a time. */
 export const S3_REMOVALS_AT_A_TIME = 8;
 /** A multipart upload to S3 that was begun this long ago is abandoned. */
 export const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
@@ -117,9 +94,7 @@ export const ENCODING_SNIFF_BYTES = MiB;
 /** The beginning of a file from which the layout of JSON is told, and the lines that are parsed for it. */
 export const JSON_SNIFF_BYTES = MiB;
 export const MAX_SNIFFED_LINES = 100;
-/** Keys inside one another that lead to the records of a JSON document. */
 export const MAX_RECORDS_PATH = 16;
-/** Layers of gzip inside gzip. */
 export const MAX_GZIP_LAYERS = 2;
 /** Bytes of NDJSON per byte of a Parquet or Avro file, which writes a repeated value only once. */
 export const MAX_COLUMNAR_RATIO = 2_000;
@@ -141,9 +116,7 @@ export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 export const MAX_PARQUET_PAGE_VALUES = 2 * 1024 * 1024;
 export const MAX_PARQUET_HELD_BYTES = 128 * MiB;
 export const PARQUET_READ_AHEAD_BYTES = 32 * MiB;
-/** Members of a ZIP archive. */
 export const MAX_ZIP_MEMBERS = 10_000;
-/** Members, or sheets, that a message or a note names. */
 export const MAX_NAMED_PARTS = 10;
 /** Bounds of a workbook: sheets, relations and styles; shared text held in memory; rows and columns as in Excel. */
 export const MAX_SHEETS = 1_000;
@@ -153,9 +126,7 @@ export const MAX_SHEET_ROWS = 1_048_576;
 export const MAX_SHEET_COLUMNS = 16_384;
 /** A cell; Excel itself takes 32 767 characters. */
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
-/** The beginning of a sheet that is searched for data. */
 export const SHEET_SNIFF_BYTES = 256 * KiB;
-/** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 
 /**
@@ -180,11 +151,9 @@ export const MAX_LISTED_UPLOADS = 100;
 /** Parts of a resumable upload, which bound what a killed process loses, and parts of a file that comes in one request. */
 export const UPLOAD_PART_BYTES = 16 * MiB;
 export const MAX_UPLOAD_PARTS_OF_ONE = 1_000;
-/** Requests that one upload may come in. */
 export const MAX_UPLOAD_APPENDS = 10_000;
 
 export const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
-/** Decompressed size of one upload. */
 export const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;
 /** Decompressed bytes per compressed byte, looked at after the first 16 MiB; gzip's own limit is about 1032. */
 export const MAX_INFLATE_RATIO = 200;
@@ -201,18 +170,14 @@ export const REJECTS_AT_A_TIME = 1_000;
 export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 /** Refused records of a chunk that are not UTF-8 and for which an encoding is suggested. */
 export const MAX_EXPLAINED_RECORDS = 100;
-/** The shape of a value, and the beginning of the value that it is made of. */
 export const MAX_SHAPE_CHARS = 48;
-export const MAX_SHAPED_CHARS = 256;
 /** Causes of a job that are listed, the most frequent first; the others are counted. */
 export const MAX_SHOWN_CAUSES = 50;
 /** The time, in milliseconds, that a list of causes spends on trying mends. */
 export const CAUSES_MS = 10_000;
-/** Sample records of a cause, and the characters of each of their values. */
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
 export const MAX_REPLACEMENT_CHARS = 256;
-/** Records of a cause on which mends are tried, and their bytes. */
 export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
 /** Properties that the summary of a plan names, those with the most changes; and rows of it that are shown. */
@@ -223,31 +188,19 @@ export const MAX_SAMPLE_PROPERTIES = 50;
 /** Rows of a plan, and bytes of them, that a download holds at a time. */
 export const PLANNED_ROWS_AT_A_TIME = 1_000;
 export const PLANNED_BYTES_AT_A_TIME = MiB;
-/** Refused records of a job that are counted by code. */
 export const MAX_COUNTED_REJECTS = 100_000;
-/** Records of one file of mended records. */
 export const MAX_AMENDED_ROWS = 2_000_000;
-/** The most refused records that one request edits. */
 export const MAX_EDITED_RECORDS = 1_000;
-/** Jobs that mend refused records of another, shown with it. */
 export const MAX_SHOWN_AMENDMENTS = 100;
-/** Unfinished jobs before one that waits that are counted. */
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
-export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;
-export const MAX_HELD_BYTES_PER_ENVIRONMENT = 16 * MiB;
 export const MAX_HELD_BYTES = 128 * MiB;
 /** The share of these bytes that answers without a key may take. */
-export const MAX_HELD_BYTES_WITHOUT_KEY = 32 * MiB;
 /** An answer is cut if no such piece of it is taken for so long, that is at less than 2 KiB a second. */
 export const ANSWER_PIECE_BYTES = 64 * KiB;
-export const ANSWER_STALL_MS = 30_000;
-/** The timeout of statements of the API that only read. */
 export const READ_TIMEOUT_MS = 5_000;
-/** Segments on a page of their lookup. */
 export const MAX_LOOKUP_PAGE_SIZE = 200;
 
-/** Problems that one refusal names. */
 export const MAX_REQUEST_PROBLEMS = 100;
 
 /** A worker owns a chunk so long without a sign of life, on the database's clock. */
@@ -299,44 +252,30 @@ export const UNKNOWN_LOOKUPS_AT_A_TIME = 2;
 export const MAX_WAITING_LOOKUPS = 1_000;
 /** A window's statement is sent again this often after it lost a deadlock. */
 export const MAX_WINDOW_RETRIES = 5;
-/** event_name, as UTF-8. */
 export const MAX_EVENT_NAME_BYTES = 256;
-/** source of an event in a file. */
 export const MAX_EVENT_SOURCE_BYTES = 256;
 /** The time of an event may be so far ahead of our clock: the sender's clock may be wrong, or on local time. */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** The earliest instant an event may have: bounds the number of partitions. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
 
-/** A segment's definition: groups inside one another, and conditions in all (those under `where` too). */
 export const MAX_SEGMENT_DEPTH = 10;
 export const MAX_SEGMENT_CONDITIONS = 100;
-/** Values of one `in` or `not_in`. */
 export const MAX_SEGMENT_VALUES = 1_000;
-/** A value in a definition, in characters. */
-export const MAX_SEGMENT_STRING_CHARS = 1_024;
-export const MAX_SEGMENT_DAYS = 36_500;
-/** `at_least` and `at_most`. */
-export const MAX_SEGMENT_EVENT_COUNT = 1_000_000;
-export const MAX_SEGMENT_PROBLEMS = 100;
 /** A longer string is neither a number nor a date to a segment; bounds what Postgres is asked to read as one. */
 export const MAX_COMPARED_CHARS = 100;
-/** User ids that a preview shows at most, and how long each of its two statements may take. */
 export const MAX_SEGMENT_SAMPLE = 100;
 export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
 
 /** A task that failed waits so long before it is tried again. */
 export const TASK_PAUSE_MS = 5_000;
 
-/** Attempts at an export whose worker vanished, and at one that met an error; then it fails. */
 export const MAX_EXPORT_LOSSES = 5;
 export const MAX_EXPORT_FAILURES = 5;
-/** Ids, or event keys, that one filter of an export may list; and terms to leave out. */
 export const MAX_EXPORT_VALUES = 10_000;
 export const MAX_EXCLUSIONS = 1_000;
 /** Exclusions with a wildcard: each is compared with every row and name, at the cost of the product of the two lengths. */
 export const MAX_EXCLUSION_PATTERNS = 100;
-/** Addresses that are notified of the end of one export. */
 export const MAX_EXPORT_EMAILS = 20;
 /** A file of an export that grows beyond it continues in the next part. Bytes as stored. */
 export const EXPORT_PART_BYTES = GiB;
@@ -356,7 +295,6 @@ export const COPY_LOCK_MS = 30_000;
 export const BACKUP_PART_BYTES = 4 * MiB;
 /** The largest entry is the description of a database with very many months of events. */
 export const MAX_ARCHIVE_ENTRY_BYTES = 64 * MiB;
-/** Names of stored files that a backup, or a restore, reads from the ledger at a time. */
 export const STORED_FILES_AT_A_TIME = 1_000;
 /** An incomplete backup without a new byte for so long is abandoned. */
 export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
@@ -382,16 +320,13 @@ export const DELETION_BATCH_ROWS = 5_000;
 export const MAX_DELETION_LOSSES = 10;
 export const MAX_DELETION_FAILURES = 5;
 
-/** Addresses that one job names to be notified of its end. */
 export const MAX_NOTIFY_EMAILS = 20;
-/** Items that are notified of the end of a schedule's run. */
 export const MAX_TOLD_ITEMS = 100;
 export const MAX_SUBSCRIPTIONS = 100;
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
 /** Notifications that one worker sends at a time, and that are under way to one receiver. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;
-/** The part of a webhook's answer that is read, and the part that is kept. */
 export const MAX_ANSWER_BYTES = KiB;
 export const MAX_NOTIFICATION_ERROR_CHARS = 500;
 /** Deliveries are kept so many days, or JOB_RETENTION_DAYS if that is less. */
@@ -403,54 +338,29 @@ export const MAX_INBOX_FAILURES = 8;
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;
 
-/** The host and process id of a worker in the ledger. */
 export const MAX_WORKER_NAME_CHARS = 100;
 
-/** The ledger is read this often for all live views together. */
-export const LIVE_TICK_MS = 1_000;
-/** A stream without events says this often that it is still there. */
-export const LIVE_HEARTBEAT_MS = 15_000;
-/** Topics of one stream, and streams of one environment and of a process. */
-export const MAX_LIVE_TOPICS = 20;
-export const MAX_LIVE_STREAMS_PER_ENVIRONMENT = 500;
-export const MAX_LIVE_STREAMS = 1_000;
 /** A stream with more unread bytes misses what comes next. Messages are shared by their streams. */
 export const MAX_LIVE_UNREAD_BYTES = 256 * KiB;
-/** The past events of a topic that are kept for streams that come back, and how long after the last has left. */
-export const MAX_LIVE_PAST_EVENTS = 200;
-export const MAX_LIVE_PAST_BYTES = 512 * KiB;
-export const LIVE_LINGER_MS = 30_000;
 /** A live list of jobs shows the newest jobs of each kind, and the unfinished ones. */
 export const LIVE_RECENT_JOBS = 100;
 export const MAX_LIVE_UNFINISHED_JOBS = 500;
-/** Records that a live view shows of a quarter of a second, half of them refused ones; those that it begins with; bytes of one. */
-export const LIVE_RECORDS_TICK_MS = 250;
-export const MAX_LIVE_RECORDS_AT_ONCE = 50;
-export const MAX_LIVE_RECORDS = 50;
-export const MAX_LIVE_RECORD_BYTES = KiB;
 /** Chunks of a job that are shown live; of the others it is said how many they are. */
 export const MAX_LIVE_CHUNKS = 5_000;
 
 /** Due times of the days to come that are shown of a schedule, and the days. */
 export const MAX_SHOWN_DUE_TIMES = 400;
 export const SHOWN_DUE_DAYS = 7;
-/** Latest runs that a list shows of each schedule. */
 export const SHOWN_RUNS = 14;
-/** A text that a list is filtered by. */
-export const MAX_FILTER_BYTES = 512;
 /** A process adds its counts to the rates this often; so many minutes are kept. */
 export const RATES_FLUSH_MS = 5_000;
 export const KEPT_RATE_MINUTES = 60;
-/** Tasks that fail, and jobs of a lane, that the overview shows; and newest loads whose chunks it counts again. */
 export const SHOWN_FAILING_TASKS = 20;
 export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
-/** Jobs that one request cancels or retries by a filter. */
 export const MAX_BULK_JOBS = 500;
-/** Items of a list among the parameters that a job shows. */
 export const MAX_SHOWN_PARAMETERS = 100;
 
-/** Schedules of a file. */
 export const MAX_SCHEDULES = 500;
 /** Due times that nobody was there for and that are made up at once. */
 export const MAX_MADE_UP_RUNS = 100;
@@ -461,7 +371,6 @@ export const MAX_RUN_LOSSES = 5;
 export const MAX_RUN_FAILURES = 8;
 /** Runs that one worker process has under way. */
 export const MAX_RUNS_AT_ONCE = 2;
-/** Files or objects that one run takes; the next run goes on. */
 export const MAX_RUN_ITEMS = 1_000;
 /** An answer of a web server may redirect this often. */
 export const MAX_REDIRECTS = 5;
@@ -474,35 +383,19 @@ export const MAX_LOAD_WAIT_MS = 60 * 60 * 1000;
 /** The time after its acceptance that an unfinished load holds back exports with the range `since_last_success`. */
 export const MAX_LOAD_HOLD_MS = 24 * 60 * 60 * 1000;
 
-/** Properties that a list of profiles is filtered by, and the value of one, in characters. */
-export const MAX_PROPERTY_FILTERS = 10;
-export const MAX_COMPARED_VALUE_CHARS = 1_024;
-/**
- * Profiles that one statement of a search without an index goes through: at first, and at most. In between as many as take about
- * SEARCH_STATEMENT_MS; a page whose search took SEARCH_BUDGET_MS ends with what it has.
- */
-export const FIRST_SEARCHED_ROWS = 2_000;
-export const MAX_SEARCHED_ROWS = 100_000;
-export const SEARCH_STATEMENT_MS = 100;
+/** A page of profiles whose search without an index takes longer ends with what it has. */
 export const SEARCH_BUDGET_MS = 1_000;
-/** Members of a segment that its preview over HTTP shows. */
 export const SEGMENT_PREVIEW_USERS = 50;
 /** Events of one user or company that its activity counts, days it shows, and names of events. */
 export const MAX_COUNTED_EVENTS = 100_000;
-export const MAX_ACTIVITY_DAYS = 366;
 export const MAX_ACTIVITY_NAMES = 50;
-/** Users of a company that are counted. */
 export const MAX_COUNTED_USERS = 100_000;
-/** Segments that one statement asks whether a user is in. */
-export const SEGMENTS_PER_STATEMENT = 20;
-/** Events that the preview of a deletion counts, and users of companies. */
 export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
 export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;
 /** The rows of a file of an export are counted for so long, and then estimated. */
 export const EXPORT_COUNT_MS = 2_000;
-/** The refused records that a replacement would mend are counted for so long; the result is a lower bound then. */
 export const REPLACEMENT_COUNT_MS = 10_000;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;
@@ -511,23 +404,16 @@ export const CONSOLE_SESSION_MS = 12 * 3_600_000;
 export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
 export const MAX_SESSIONS_PER_KEY = 100;
-/** Characters of what a browser calls itself that are kept. */
-export const MAX_CLIENT_NAME = 200;
 
-/** Files that a move copies at a time. */
 export const MOVE_FILES_AT_A_TIME = 4;
 
 /** A process that stops waits so long for its last spans to be sent. */
 export const TRACE_FLUSH_MS = 2_000;
-/** Records of a commit window whose requests its span names; the first is its parent. */
 export const MAX_WINDOW_LINKS = 32;
 /** The trace of a job is kept for so long. */
 export const JOB_TRACE_DAYS = 30;
 
-/** Records that an inspection reads, at most; fewer in a wide file. */
 export const INSPECTED_RECORDS = 10_000;
-/** Records and rejects that an inspection shows. */
 export const SHOWN_RECORDS = 20;
-/** Values of a column that an inspection shows: the first ones, and the most frequent. */
 export const SHOWN_SAMPLES = 3;
 export const SHOWN_FREQUENT = 5;

@@ -28,7 +28,6 @@ export const ALL_RECORDS_REFUSED = 'all_records_refused';
 const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
 
-/** Tells whether the chunks keep what they find. */
 export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
@@ -43,10 +42,8 @@ export type StoredFormat = 'csv' | 'ndjson';
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog'] as const;
 export type Preset = (typeof presets)[number];
 
-/** The options of a load. */
 export interface LoadOptions {
   readonly entity: LoadEntity;
-  /** Maps their header (or NDJSON key) to our name. */
   readonly map: Readonly<Record<string, string>>;
   /** The product whose records they are; null: they are ours. Not together with a map. */
   readonly preset: Preset | null;
@@ -91,14 +88,11 @@ export interface Load {
   readonly entity: LoadEntity;
   readonly status: LoadStatus;
   readonly filename: string;
-  /** Bytes as received. */
   readonly fileSize: number;
-  /** Data records in the file. */
   readonly totalRows: number;
   readonly acceptedAt: Date;
   /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the load waits. */
   readonly workStartedAt: Date | null;
-  /** Records that were read before `workStartedAt`. */
   readonly workRowsBefore: number;
   readonly endedAt: Date | null;
   readonly tally: Tally;
@@ -107,40 +101,31 @@ export interface Load {
   /** The caller asked for nothing to be written, or has not asked for more yet. */
   readonly dryRun: boolean;
   readonly pass: LoadPass;
-  /** The received file is still there. */
   readonly hasFile: boolean;
-  /** `null` unless there is a complete plan. */
   readonly plan: LoadPlan | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** The error of the last attempt, while the job is tried again. */
   readonly lastError: string | null;
   readonly attempts: number;
   /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
-  /** Hex, of the bytes as received. */
   readonly sha256: string;
   readonly duplicateOf: string | null;
   /** The job whose refused records this one mends. Null in lists too. */
   readonly amends: string | null;
   /** The jobs that mend refused records of this one, latest first. None in lists. */
   readonly amendments: readonly Amendment[];
-  /** `null` in lists. */
   readonly readAs: ReadAs | null;
 }
 
-/** A job that mends refused records of another. */
 export interface Amendment {
   readonly jobId: string;
   readonly status: LoadStatus;
-  /** Records in its file. */
   readonly totalRows: number;
 }
 
-/** The changes that a load would make, or was planned to make. */
 export interface LoadPlan {
   readonly summary: PlanSummary;
   readonly plannedAt: Date;
-  /** The time at which it was last asked to be applied. */
   readonly appliedAt: Date | null;
   readonly onDrift: OnDrift | null;
 }
@@ -149,7 +134,6 @@ export interface LoadPlan {
 export const onDriftChoices = ['refuse', 'proceed'] as const;
 export type OnDrift = (typeof onDriftChoices)[number];
 
-/** The summary of a plan, as the ledger keeps it. */
 export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
@@ -172,7 +156,6 @@ export interface ValueChanges {
 export interface PlannedProperty extends ValueChanges {
   readonly entity: Entity;
   readonly name: string;
-  /** The environment has no property of this name yet. */
   readonly isNew: boolean;
 }
 
@@ -183,10 +166,8 @@ export interface Yields {
   readonly later: readonly Yield[];
 }
 
-/** The parts of a row that later records of files have set. */
 export interface Yield {
   readonly key: string;
-  /** Properties that a later record sets or removes. */
   readonly names: readonly string[];
   /** A later record says which company the user belongs to. */
   readonly company: boolean;
@@ -194,15 +175,12 @@ export interface Yield {
 
 /** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */
 export interface ChunkRange {
-  /** First byte in the stored file. */
   readonly byteStart: number;
-  /** The end, exclusive. */
   readonly byteEnd: number;
   /** Number of the first record among the data records of the file, from 1. */
   readonly firstRow: number;
   /** Line of the file on which the first record starts, from 1. */
   readonly firstLine: number;
-  /** Records in the range, counted while receiving. */
   readonly rowCount: number;
   /** The range is a single record longer than MAX_RECORD_BYTES: it is reported, never read whole. */
   readonly oversized: boolean;
@@ -222,7 +200,6 @@ export interface Tally {
   readonly amended: number;
 }
 
-/** read = inserted + updated + unchanged + superseded + rejected + amended. */
 export function balances(tally: Tally): boolean {
   const { inserted, updated, unchanged, superseded, rejected, amended } = tally;
   return tally.read === inserted + updated + unchanged + superseded + rejected + amended;
@@ -236,7 +213,6 @@ export const countedKinds = [...recordKinds, 'unknown'] as const satisfies reado
 export type CountedKind = (typeof countedKinds)[number];
 export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
 
-/** The counts of a chunk's records. */
 export type Outcomes = Omit<Tally, 'read' | 'amended'>;
 export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
@@ -266,7 +242,6 @@ export function toTally(outcomes: Outcomes, amended = 0): Tally {
   return { read, inserted, updated, unchanged, superseded, rejected, amended };
 }
 
-/** Adds up the tallies of several loads; `null` if none of them counts by kind. */
 export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind | null {
   const some = tallies.filter((tally) => tally !== null);
   if (some.length === 0) return null;

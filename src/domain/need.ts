@@ -16,24 +16,18 @@ export type NeedKind = keyof typeof needKinds;
 
 export interface Need {
   readonly kind: NeedKind;
-  /** The number of records, schedules, jobs, files, deliveries or runs. */
   readonly count: number;
   /** The job or schedule that it is about; `null` if there are several, or it has no name. */
   readonly subject: string | null;
-  /** The time at which it began, if known. */
   readonly since: Date | null;
-  /** A clause for a person, without a full stop. */
   readonly says: string;
 }
 
-/** The counts of one environment, from the ledger. */
 export interface NeedCounts {
   readonly failedJobs: number;
-  /** The job, if one failed. */
   readonly failedJob: string | null;
   readonly refusedRecords: number;
   readonly refusedJobs: number;
-  /** The load, if one has refused records. */
   readonly refusedJob: string | null;
   readonly refusedInboxFiles: number;
   readonly inboxFilesWithRejects: number;
@@ -41,15 +35,12 @@ export interface NeedCounts {
   readonly deadDeliveries: number;
 }
 
-/** A schedule whose runs have failed since its last success. */
 export interface FailingSchedule {
   readonly name: string;
   readonly since: Date;
-  /** The reason why the last run failed. */
   readonly reason: string;
 }
 
-/** The most characters of a reason that a sentence repeats. */
 const reasonCharacters = 120;
 const lately = 'in the last 24 hours';
 
@@ -112,7 +103,6 @@ export function describeNeeds(
   return needs.filter(({ count }) => count > 0);
 }
 
-/** Renders a need for the API and `--json`. */
 export function renderNeed({ kind, count, subject, since, says }: Need) {
   return { kind, status: needKinds[kind], count, subject, since: since?.toISOString() ?? null, says };
 }

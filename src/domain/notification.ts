@@ -1,4 +1,3 @@
-/** The ends of a job that subscriptions select. */
 export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
@@ -27,12 +26,10 @@ export interface Notify {
   readonly on: readonly Outcome[];
 }
 
-/** The outcome of a job that has ended. */
 export function outcomeOf(status: 'completed' | 'failed' | 'cancelled', rejected: number): Outcome {
   return status === 'completed' && rejected > 0 ? 'completed_with_rejects' : status;
 }
 
-/** The addresses of a job or run that ended so. */
 export function addressesFor(notify: Notify | null, outcome: Outcome): readonly string[] {
   return notify?.on.includes(outcome) === true ? notify.emails : [];
 }

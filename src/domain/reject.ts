@@ -1,6 +1,7 @@
-import { MAX_SHAPE_CHARS, MAX_SHAPED_CHARS } from './limits.ts';
+import { MAX_SHAPE_CHARS } from './limits.ts';
 
-/** The closed list of reasons why a record is refused, reported in `error_code` of the rejects. */
+const maxShapedChars = 256;
+
 export const rejectCodes = [
   'missing_id',
   'invalid_id',
@@ -32,7 +33,6 @@ export const rejectCodes = [
 
 export type RejectCode = (typeof rejectCodes)[number];
 
-/** The reason for a reject, before its place is known. */
 export interface Reason {
   readonly code: RejectCode;
   readonly message: string;
@@ -42,9 +42,7 @@ export interface Reason {
 
 /** A refused record: data, not an exception. */
 export interface Reject extends Reason {
-  /** Position among the data records of the file, from 1. */
   readonly row: number;
-  /** Line on which the record starts, from 1 (the header is line 1 of a CSV). */
   readonly line: number;
   /** Byte at which the record starts in the decoded (decompressed, UTF-8) file, from 0. */
   readonly byteOffset: number;
@@ -75,7 +73,6 @@ export const rejectKey = 'sluice_reject';
 
 const reserved: ReadonlySet<string> = new Set([...rejectColumns, rejectKey]);
 
-/** Tells whether a column or key belongs to a file of rejects and is no property. */
 export function isRejectColumn(name: string): boolean {
   return reserved.has(name);
 }
@@ -85,7 +82,6 @@ export function isRejectColumn(name: string): boolean {
  * mends one record of a cause mostly mends all of them.
  */
 
-/** The properties that make up a cause. */
 export interface CauseKey {
   readonly code: RejectCode;
   /** `null` for the record as a whole, or if the column makes no difference. */
@@ -94,7 +90,6 @@ export interface CauseKey {
   readonly shape: string;
 }
 
-/** The number of a refused record's cause, and its shape. */
 export interface RejectCause {
   readonly cause: number;
   readonly shape: string;
@@ -117,7 +112,6 @@ export function readCauseId(text: string): number | null {
   return text.length === causeDigits && /^[0-9a-f]+$/.test(text) ? Number.parseInt(text, 16) : null;
 }
 
-/** Words that programs and people write where there is no value. */
 const nullWords: ReadonlySet<string> = new Set([
   'n/a',
   '#n/a',
@@ -140,12 +134,10 @@ const nullWords: ReadonlySet<string> = new Set([
 ]);
 const longestNullWord = Math.max(...[...nullWords].map((word) => word.length));
 
-/** Tells whether a text says that there is no value. */
 export function isNullWord(text: string): boolean {
   return text.length <= 2 * longestNullWord && nullWords.has(text.trim().toLowerCase());
 }
 
-/** Shapes of what has no characters to show. */
 export const emptyShape = 'empty';
 const blankShape = 'blanks';
 
@@ -158,7 +150,7 @@ const part = /[\p{L}\p{M}\p{N}]+|\s+|[^\x21-\x7e]|(.)\1{3,}/gsu;
 export function shapeOf(value: string): string {
   if (value === '') return emptyShape;
   if (isNullWord(value)) return shorten(value.trim().toLowerCase());
-  const text = value.slice(0, MAX_SHAPED_CHARS);
+  const text = value.slice(0, maxShapedChars);
   if (text.trim() === '') return blankShape;
   const end = text.length;
   const shape = text.replace(part, (found: string, _repeated: string | undefined, at: number) => {
@@ -168,7 +160,7 @@ export function shapeOf(value: string): string {
     return first > 0x20 && first < 0x7f ? `${found[0]}…` : '¤';
   });
   const words = shape.replace(/\ba(?: a\b)+/g, 'a');
-  return shorten(value.length > MAX_SHAPED_CHARS ? `${words}…` : words);
+  return shorten(value.length > maxShapedChars ? `${words}…` : words);
 }
 
 /** The shape of consecutive letters and digits. The T and the Z of a time stay. */

@@ -5,5 +5,4 @@
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** The credential of a session of the console. */
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

@@ -2,14 +2,12 @@ import { inputError } from './errors.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 import { type SourceOptionName, sourceOptionNames, sourceOptions } from './source-options.ts';
 
-/** A problem with an option. */
 export interface SourceProblem {
   readonly name: SourceOptionName;
   /** Goes on from the name. */
   readonly what: string;
 }
 
-/** Options that contradict each other. */
 export function findContradictions(source: SourceOptions): SourceProblem[] {
   const { quote, comment = '', header, headerRows, strictHeader } = source;
   const delimiter = source.delimiter === 'blanks' ? ' ' : (source.delimiter ?? '');

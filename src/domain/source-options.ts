@@ -6,7 +6,6 @@ import { parseRecordsPath, type SourceOptions } from './source.ts';
  * the mapping.yaml of the inbox, in a schedule, and as flags of the command line. Each of these makes its own schema of this table.
  */
 
-/** The bounds of the options' values. */
 const maxDelimiterChars = 8;
 const maxCommentChars = 8;
 const maxNullTokens = 20;
@@ -20,9 +19,7 @@ const maxFooterRecords = 1_000;
 
 export interface SourceOption {
   readonly key: keyof SourceOptions;
-  /** The type in JSON. */
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
-  /** The range of a number. */
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
   /** The name of the value in the help. */
@@ -204,7 +201,6 @@ export const sourceOptions = {
 export type SourceOptionName = keyof typeof sourceOptions;
 export const sourceOptionNames = Object.keys(sourceOptions) as SourceOptionName[];
 
-/** The JSON Schema of its value. */
 export function schemaOfSourceOption(name: SourceOptionName) {
   const { type, range, choices, description, examples }: SourceOption = sourceOptions[name];
   return {
@@ -252,7 +248,6 @@ export function toSourceOptions(given: GivenSource): SourceOptions {
   return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
 }
 
-/** Writes options as `toSourceOptions` reads them. */
 export function toGivenSource(options: SourceOptions): GivenSource {
   const entries = sourceOptionNames.flatMap((name): [SourceOptionName, unknown][] => {
     const value = options[sourceOptions[name].key];
@@ -323,7 +318,6 @@ function readComment(given: string): string | undefined {
   return isLine(given, maxCommentChars) && !/^\s/.test(given) ? given : undefined;
 }
 
-/** A text that is not empty and has no control characters. */
 function isLine(given: string, maxChars: number): boolean {
   const length = Array.from(given).length;
   return length > 0 && length <= maxChars && given.isWellFormed() && !/\p{Cc}/u.test(given);

@@ -1,56 +1,35 @@
 import { inputError } from './errors.ts';
 import { MAX_RECORDS_PATH } from './limits.ts';
 
-/** The formats of uploaded files. */
 export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet', 'avro'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
-/** The options of a file's format. Those left out are detected from its first MiB. */
+/** The options of a file's format, as `sourceOptions` explains them. Those left out are detected from its first MiB. */
 export interface SourceOptions {
-  /** A label of the WHATWG Encoding Standard, such as `windows-1252`. */
   readonly encoding?: string;
-  /** The characters between the cells of a CSV; `blanks` for any number of blanks. */
   readonly delimiter?: string;
-  /** An ASCII character; empty: quotes mean nothing. */
   readonly quote?: string;
-  /** Escapes a quote: the quote itself (doubled) or a backslash; empty: nothing does. */
   readonly escape?: string;
-  /** The record that names the columns, counted from 1 behind what is skipped; `none`: no record does. */
   readonly header?: 'none' | number;
-  /** Records that the header is made of; 1 by default. */
   readonly headerRows?: number;
-  /** Lines to be passed over at the start. */
   readonly skipRows?: number;
-  /** Records to be passed over at the end. */
   readonly skipFooter?: number;
-  /** A line that starts with this is no record. */
   readonly comment?: string;
-  /** Cells without quotes that mean the same as an empty one. */
   readonly nulls?: readonly string[];
-  /** Treats records with fewer or more cells than the header; `refuse` by default. */
   readonly ragged?: 'refuse' | 'pad';
-  /** Treats records with a stray quote at the start of a cell; `refuse` by default. */
   readonly strayQuotes?: 'refuse' | 'keep';
-  /** Refuses a header with columns that have no name, or the same. */
   readonly strictHeader?: boolean;
-  /** Treats the apostrophe that exports put before a formula. */
   readonly apostrophes?: 'remove' | 'keep';
-  /** The sheet of a workbook; the first with data by default. */
   readonly sheet?: string;
-  /** The path to the records of a JSON document: keys with dots between. */
   readonly records?: string;
 }
 
 /** The format of a file as it was read, for the job record. */
 export interface ReadAs {
   readonly format: SourceFormat;
-  /** The lower-case name of the WHATWG Encoding Standard; `null` for a binary format. */
   readonly encoding: string | null;
-  /** `null` unless the file is a CSV. */
   readonly csv: CsvReadAs | null;
-  /** The sheet of a workbook. */
   readonly sheet: string | null;
-  /** The one file in a ZIP archive. */
   readonly member: string | null;
   /** Sentences for a person, about renamed columns, skipped lines and the like. */
   readonly notes: readonly string[];
@@ -116,7 +95,6 @@ export function parseRecordsPath(text: string): RecordsPath | null {
   return keys.includes('') || keys.length > MAX_RECORDS_PATH ? null : keys;
 }
 
-/** @throws InputError `invalid_field`. */
 export function readRecordsPath(text: string): RecordsPath {
   const path = parseRecordsPath(text);
   if (path !== null) return path;
@@ -124,7 +102,6 @@ export function readRecordsPath(text: string): RecordsPath {
   throw inputError('invalid_field', message, 'records');
 }
 
-/** Writes a path as `parseRecordsPath` reads it. */
 export function recordsPathText(path: RecordsPath): string {
   return path.map((key) => key.replace(/[.\\]/g, '\\$&')).join('.');
 }

@@ -32,17 +32,12 @@ export function kindsInTurn(queue: string): TaskKindName[] {
 /** The environment of tasks that belong to none. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 
-/** A unit of background work. */
 export interface Task {
   readonly taskId: number;
   readonly kind: TaskKindName;
-  /** The id of its load, deletion and so on. */
   readonly subjectId: number;
-  /** The number of a chunk; 0 where the subject has one task of the kind. */
   readonly part: number;
-  /** SYSTEM_ENVIRONMENT_ID: of none. */
   readonly environmentId: number;
-  /** `null`: the subject is no job. */
   readonly jobId: string | null;
   readonly requestId: string | null;
 }
@@ -54,14 +49,12 @@ export interface TaskClaim extends Task {
   readonly failures: number;
 }
 
-/** A task that the workers are to be notified of. */
 export interface DueTask {
   readonly taskId: number;
   readonly kind: TaskKindName;
   readonly attempt: number;
 }
 
-/** The reason why a task, and what it belongs to, fails for good. */
 export interface TaskFailure {
   readonly code: string;
   readonly message: string;
@@ -98,7 +91,6 @@ export interface QueueCounts {
   readonly failed: number;
 }
 
-/** Who or what starts jobs. */
 export const originKinds = ['api_key', 'schedule', 'inbox', 'command_line'] as const;
 
 export interface Origin {
@@ -107,7 +99,6 @@ export interface Origin {
   readonly name: string | null;
 }
 
-/** The columns of a job. */
 export function originColumns(origin: Origin | null): {
   readonly origin: string | null;
   readonly origin_name: string | null;

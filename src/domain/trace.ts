@@ -2,7 +2,6 @@
 export interface SpanIdentity {
   readonly traceId: string;
   readonly spanId: string;
-  /** The spans of its trace are kept. */
   readonly isSampled: boolean;
 }
 
@@ -13,7 +12,6 @@ export function writeTraceparent({ traceId, spanId, isSampled }: SpanIdentity): 
 
 const form = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 
-/** Returns `null` if the header is invalid. */
 export function readTraceparent(text: string | null | undefined): SpanIdentity | null {
   const found = form.exec(text ?? '');
   if (found === null) return null;

@@ -50,12 +50,10 @@ const eachHidden = new RegExp(`[${hiddenCharacters}]`, 'g');
 /** A word that is nothing but blanks and joiners. */
 const blank = /^[\s\u200c\u200d]*$/;
 
-/** Tells whether the text has 1 to `maxChars` characters, all of which show, on one line. */
 export function isShownText(text: string, maxChars: number): boolean {
   return text.length <= maxChars && !blank.test(text) && !hidden.test(text);
 }
 
-/** Returns the text without hidden characters. */
 export function withoutHidden(text: string): string {
   return text.replace(eachHidden, '');
 }

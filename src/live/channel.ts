@@ -1,5 +1,8 @@
-import { MAX_LIVE_PAST_BYTES, MAX_LIVE_PAST_EVENTS, MAX_LIVE_UNREAD_BYTES } from '../domain/limits.ts';
+import { MAX_LIVE_UNREAD_BYTES } from '../domain/limits.ts';
 import type { Topic, View } from './views.ts';
+
+const maxLivePastEvents = 200;
+const maxLivePastBytes = 512 * 1024;
 
 /** The receiver of a stream. */
 export interface Sink {
@@ -96,7 +99,7 @@ export class Channel {
   publish(sequence: number, message: Message): void {
     this.#past.push({ sequence, message });
     this.#pastBytes += message.bytes.length;
-    while (this.#past.length > MAX_LIVE_PAST_EVENTS || this.#pastBytes > MAX_LIVE_PAST_BYTES) {
+    while (this.#past.length > maxLivePastEvents || this.#pastBytes > maxLivePastBytes) {
       const oldest = this.#past.shift();
       if (oldest === undefined) break;
       this.#pastBytes -= oldest.message.bytes.length;

@@ -12,18 +12,18 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { staticKeyId } from '../access/verify-key.ts';
 import { inputError } from '../domain/errors.ts';
-import {
-  LIVE_HEARTBEAT_MS,
-  LIVE_LINGER_MS,
-  LIVE_RECORDS_TICK_MS,
-  LIVE_TICK_MS,
-  MAX_LIVE_STREAMS,
-  MAX_LIVE_STREAMS_PER_ENVIRONMENT,
-} from '../domain/limits.ts';
 import { type LiveAnswer, readLive } from '../postgres/stores/live.ts';
 import { Channel, Message, type Sink, Viewer } from './channel.ts';
 import { RecordsView, type RecordTap } from './record-tap.ts';
 import { channelName, createView, type Topic } from './views.ts';
+
+const liveTickMs = 1_000;
+const liveHeartbeatMs = 15_000;
+const maxLiveStreamsPerEnvironment = 500;
+const maxLiveStreams = 1_000;
+/** How long the past events of a topic are kept after its last stream has left. */
+const liveLingerMs = 30_000;
+const liveRecordsTickMs = 250;
 
 /** The name of this process in streams. */
 const serverName = `${hostname()} ${process.pid}`;
@@ -32,7 +32,7 @@ export interface LiveOptions {
   readonly pool: pg.Pool;
   readonly log: Logger;
   readonly records: RecordTap;
-  /** The pause between looks at the ledger; default LIVE_TICK_MS. */
+  /** The pause between looks at the ledger; default liveTickMs. */
   readonly tickMs?: number;
 }
 
@@ -65,7 +65,7 @@ export class Live {
 
   constructor(options: LiveOptions) {
     this.#options = options;
-    this.#tickMs = options.tickMs ?? LIVE_TICK_MS;
+    this.#tickMs = options.tickMs ?? liveTickMs;
   }
 
   /** The number of open streams. */
@@ -76,7 +76,7 @@ export class Live {
   /** Throws `InputError` `rate_limited` where there are too many. */
   requireRoom(environmentId: number): void {
     const own = [...this.#viewers.keys()].filter((viewer) => viewer.environmentId === environmentId).length;
-    if (own < MAX_LIVE_STREAMS_PER_ENVIRONMENT && this.#viewers.size < MAX_LIVE_STREAMS) return;
+    if (own < maxLiveStreamsPerEnvironment && this.#viewers.size < maxLiveStreams) return;
     throw inputError(
       'rate_limited',
       'There are too many streams; close some, or poll',
@@ -120,8 +120,7 @@ export class Live {
     const view = isRecords ? this.#options.records.open(environmentId) : createView(environmentId, topic);
     const channel = new Channel(environmentId, topic, view, this.#sequence);
     this.#channels.set(name, channel);
-    if (isRecords)
-      this.#recordsTimer ??= setInterval(() => this.#showRecords(), LIVE_RECORDS_TICK_MS).unref();
+    if (isRecords) this.#recordsTimer ??= setInterval(() => this.#showRecords(), liveRecordsTickMs).unref();
     return channel;
   }
 
@@ -172,7 +171,7 @@ export class Live {
     if (this.#isStopping || this.#isLooking) return;
     clearTimeout(this.#timer);
     if (this.#viewers.size === 0) {
-      if (this.#channels.size > 0) this.#timer = setTimeout(() => this.#forget(), LIVE_LINGER_MS).unref();
+      if (this.#channels.size > 0) this.#timer = setTimeout(() => this.#forget(), liveLingerMs).unref();
       return;
     }
     const waitMs = Math.max(0, this.#lookedAt + this.#tickMs - performance.now());
@@ -180,7 +179,7 @@ export class Live {
   }
 
   #forget(): void {
-    const before = performance.now() - LIVE_LINGER_MS;
+    const before = performance.now() - liveLingerMs;
     for (const [name, { leftAt, topic, environmentId }] of this.#channels) {
       if (leftAt === null || leftAt > before) continue;
       this.#channels.delete(name);
@@ -267,7 +266,7 @@ export class Live {
       for (const channel of this.#viewers.get(viewer) ?? []) channel.expect(viewer);
       this.#welcome(viewer);
     }
-    if (performance.now() - viewer.lastSentAt >= LIVE_HEARTBEAT_MS) {
+    if (performance.now() - viewer.lastSentAt >= liveHeartbeatMs) {
       viewer.sendBytes(Buffer.from(': still here\n\n'));
     }
   }

@@ -1,6 +1,11 @@
 import { hostname } from 'node:os';
-import { MAX_LIVE_RECORD_BYTES, MAX_LIVE_RECORDS, MAX_LIVE_RECORDS_AT_ONCE } from '../domain/limits.ts';
 import type { View } from './views.ts';
+
+/** Records that are shown of a quarter of a second, half of them refused ones. */
+const maxLiveRecordsAtOnce = 50;
+/** Records that a view begins with. */
+const maxLiveRecords = 50;
+const maxLiveRecordBytes = 1024;
 
 /** By which route a record came. */
 export type RecordRouteName = 'identify' | 'company' | 'track' | 'batch';
@@ -71,7 +76,7 @@ export class RecordsView implements View {
     this.#isNew = true;
     if (record.refusal !== null) this.#refused++;
     const kept = record.refusal === null ? this.#accepted : this.#refusedOnes;
-    if (kept.length < MAX_LIVE_RECORDS_AT_ONCE / 2) kept.push({ ...record, at: Date.now() });
+    if (kept.length < maxLiveRecordsAtOnce / 2) kept.push({ ...record, at: Date.now() });
   }
 
   snapshot(): object {
@@ -91,7 +96,7 @@ export class RecordsView implements View {
     this.#accepted = [];
     this.#refusedOnes = [];
     this.#shown += records.length;
-    this.#latest = [...this.#latest, ...records].slice(-MAX_LIVE_RECORDS);
+    this.#latest = [...this.#latest, ...records].slice(-maxLiveRecords);
     return { snapshot: false, ...this.#counts(), records };
   }
 
@@ -101,8 +106,8 @@ export class RecordsView implements View {
 }
 
 function renderRecord({ at, route, requestId, keyId, ms, body, refusal }: KeptRecord) {
-  const isCut = body.length > MAX_LIVE_RECORD_BYTES;
-  const text = body.subarray(0, MAX_LIVE_RECORD_BYTES).toString('utf8');
+  const isCut = body.length > maxLiveRecordBytes;
+  const text = body.subarray(0, maxLiveRecordBytes).toString('utf8');
   return {
     at: new Date(at).toISOString(),
     route,

@@ -1,5 +1,5 @@
 import { inputError } from '../domain/errors.ts';
-import { SEARCH_BUDGET_MS, SEGMENTS_PER_STATEMENT } from '../domain/limits.ts';
+import { SEARCH_BUDGET_MS } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { profileAlias } from '../postgres/stores/profiles.ts';
@@ -12,6 +12,8 @@ import {
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
+
+const segmentsPerStatement = 20;
 
 /** Returns null if there is none. @throws InputError `unknown_segment` if a newer version of this program has written it. */
 export async function findSegment(db: Database, environmentId: number, id: number): Promise<Segment | null> {
@@ -58,7 +60,7 @@ export async function findSegmentsOf(
   const until = performance.now() + SEARCH_BUDGET_MS;
   let asked = 0;
   while (asked < readable.length && performance.now() < until) {
-    const some = readable.slice(asked, asked + SEGMENTS_PER_STATEMENT);
+    const some = readable.slice(asked, asked + segmentsPerStatement);
     ids.push(...(await reader.inTurn(() => ask(reader, environmentId, userId, some, now))));
     asked += some.length;
   }

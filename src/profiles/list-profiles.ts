@@ -6,13 +6,7 @@
  */
 import type { Expression, SqlBool } from 'kysely';
 import type { Entity } from '../domain/entity.ts';
-import {
-  FIRST_SEARCHED_ROWS,
-  MAX_PAGE_BYTES,
-  MAX_SEARCHED_ROWS,
-  SEARCH_BUDGET_MS,
-  SEARCH_STATEMENT_MS,
-} from '../domain/limits.ts';
+import { MAX_PAGE_BYTES, SEARCH_BUDGET_MS } from '../domain/limits.ts';
 import type { Reader } from '../postgres/pool.ts';
 import {
   findRangeEnd,
@@ -26,6 +20,11 @@ import {
 import { compileSegment } from '../segments/compile-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import type { PropertyFilter } from './property-filter.ts';
+
+/** Profiles that the first statement of a search goes through. Later ones take as many as last about `searchStatementMs`. */
+const firstSearchedRows = 2_000;
+const maxSearchedRows = 100_000;
+const searchStatementMs = 100;
 
 /** Which profiles; what is null or empty asks for nothing. */
 export interface ProfileFilter {
@@ -97,7 +96,7 @@ async function searchPage(
 ): Promise<ProfilePage> {
   const { reader, entity, environmentId, prefix, conditions } = source;
   const found: ReadProfile[] = [];
-  let [from, rows, bytes] = [after, FIRST_SEARCHED_ROWS, 0];
+  let [from, rows, bytes] = [after, firstSearchedRows, 0];
   const until = performance.now() + budgetMs;
   for (;;) {
     const size = { rows: limit - found.length, bytes: MAX_PAGE_BYTES - bytes };
@@ -119,8 +118,8 @@ async function searchPage(
   }
 }
 
-/** Returns the rows that are likely to take SEARCH_STATEMENT_MS. */
+/** Returns the rows that are likely to take searchStatementMs. */
 function nextRows(rows: number, tookMs: number): number {
-  const factor = Math.min(4, SEARCH_STATEMENT_MS / Math.max(1, tookMs));
-  return Math.max(FIRST_SEARCHED_ROWS, Math.min(MAX_SEARCHED_ROWS, Math.round(rows * factor)));
+  const factor = Math.min(4, searchStatementMs / Math.max(1, tookMs));
+  return Math.max(firstSearchedRows, Math.min(maxSearchedRows, Math.round(rows * factor)));
 }

@@ -1,5 +1,7 @@
-import { MAX_COMPARED_VALUE_CHARS, MAX_NUMBER_EXPONENT, MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
+import { MAX_NUMBER_EXPONENT, MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
 import { textProblem } from '../validation.ts';
+
+const maxComparedValueChars = 1_024;
 
 /*
  * `plan:pro`: a property and the value that it must have. In a URL and on a command line all is text, while stored values have
@@ -25,7 +27,7 @@ export function propertyProblem(text: string): string | null {
   if (found.name.length > MAX_PROPERTY_NAME_CHARS) {
     return `The name in property is longer than ${MAX_PROPERTY_NAME_CHARS} characters`;
   }
-  const value = found.value === '' ? null : textProblem(found.value, MAX_COMPARED_VALUE_CHARS * bytesPerChar);
+  const value = found.value === '' ? null : textProblem(found.value, maxComparedValueChars * bytesPerChar);
   if (value !== null) return `The value in property ${value}`;
   return null;
 }

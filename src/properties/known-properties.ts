@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { DataType } from '../domain/data-type.ts';
 import type { PropertyEntity } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
-import { MAX_LISTED_NAMES, MAX_REMEMBERED_NAMES } from '../domain/limits.ts';
+import { MAX_LISTED_NAMES } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   eventNames,
@@ -16,6 +16,9 @@ import {
   propertiesOf,
   type WantedName,
 } from '../postgres/stores/properties.ts';
+
+/** Names, of whatever environment, that one process remembers: some 100 bytes each. */
+const maxRememberedNames = 200_000;
 
 /** Properties by what has them, and names of events. */
 type Kind = PropertyEntity | 'event_names';
@@ -42,7 +45,7 @@ export class KnownProperties {
   readonly #known = new Map<number, Readonly<Record<Kind, KnownNames>>>();
   readonly #reported = new Set<number>();
 
-  constructor(log: Logger, maxRemembered = MAX_REMEMBERED_NAMES) {
+  constructor(log: Logger, maxRemembered = maxRememberedNames) {
     this.#log = log;
     this.#maxRemembered = maxRemembered;
   }

@@ -1,10 +1,5 @@
 import type { Static } from 'typebox';
-import {
-  MAX_SEGMENT_CONDITIONS,
-  MAX_SEGMENT_DEPTH,
-  MAX_SEGMENT_PROBLEMS,
-  MAX_SEGMENT_VALUES,
-} from '../domain/limits.ts';
+import { MAX_SEGMENT_CONDITIONS, MAX_SEGMENT_DEPTH, MAX_SEGMENT_VALUES } from '../domain/limits.ts';
 import { findProblems, type Keys, pathText, rule } from '../operator-file/schema.ts';
 import {
   type Comparison,
@@ -18,6 +13,8 @@ import {
   type Scalar,
   type Segment,
 } from './segment.ts';
+
+const maxSegmentProblems = 100;
 
 export interface SegmentProblem {
   /** For a person: `definition.all[2].greater_than`. */
@@ -134,7 +131,7 @@ class Reader {
 
   /** Reading on would only cost time. */
   get #isFull(): boolean {
-    return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= MAX_SEGMENT_PROBLEMS;
+    return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= maxSegmentProblems;
   }
 
   #count(conditions: number): void {
@@ -145,7 +142,7 @@ class Reader {
   }
 
   #report(keys: Keys, message: string): null {
-    if (this.problems.length < MAX_SEGMENT_PROBLEMS) {
+    if (this.problems.length < maxSegmentProblems) {
       this.problems.push({ path: pathText(this.#root, keys), keys, message });
     }
     return null;

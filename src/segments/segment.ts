@@ -4,13 +4,14 @@ import {
   MAX_EVENT_NAME_BYTES,
   MAX_PROPERTY_NAME_CHARS,
   MAX_SEGMENT_CONDITIONS,
-  MAX_SEGMENT_DAYS,
   MAX_SEGMENT_DEPTH,
-  MAX_SEGMENT_EVENT_COUNT,
-  MAX_SEGMENT_STRING_CHARS,
   MAX_SEGMENT_VALUES,
 } from '../domain/limits.ts';
 import { describe, objectOf, published, rule, type Wording } from '../operator-file/schema.ts';
+
+const maxSegmentStringChars = 1_024;
+const maxSegmentDays = 36_500;
+const maxSegmentEventCount = 1_000_000;
 
 /**
  * A segment as it is worked with: what `readSegment` makes of a definition (docs/segments.md; its schema is in
@@ -100,7 +101,7 @@ const text = (minLength: number, maxLength: number) =>
   });
 
 /** JSON's 1e400 is Infinity to JavaScript, and would not be compared as what was written. */
-const scalar = Type.Union([text(0, MAX_SEGMENT_STRING_CHARS), Type.Number(), Type.Boolean()], {
+const scalar = Type.Union([text(0, maxSegmentStringChars), Type.Number(), Type.Boolean()], {
   problem(value: unknown) {
     if (typeof value === 'number') return 'must be a number within ±1.8e308';
     if (typeof value !== 'string') {
@@ -110,12 +111,12 @@ const scalar = Type.Union([text(0, MAX_SEGMENT_STRING_CHARS), Type.Number(), Typ
           : describe(value);
       return `must be a string, a number, true or false, not ${hint}`;
     }
-    return `must have at most ${MAX_SEGMENT_STRING_CHARS} characters, and neither U+0000 nor half a surrogate pair`;
+    return `must have at most ${maxSegmentStringChars} characters, and neither U+0000 nor half a surrogate pair`;
   },
 });
 const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
 /** Every string contains the empty one: such a condition would be a mistake. */
-const part = text(1, MAX_SEGMENT_STRING_CHARS);
+const part = text(1, maxSegmentStringChars);
 /** A date as in lookups, without those that PostgreSQL cannot read as an instant: the year 0000, and zones of 16 hours or more. */
 const date = Type.String({
   description: 'YYYY-MM-DD, or YYYY-MM-DDTHH:MM[:SS[.fraction]] and perhaps Z or ±HH:MM.',
@@ -128,8 +129,8 @@ const date = Type.String({
 const ordered = Type.Union([Type.Number(), date], {
   problem: rule('must be a number or a date such as "2026-11-20" or "2026-11-20T12:34:56Z"'),
 });
-const days = Type.Integer({ minimum: 1, maximum: MAX_SEGMENT_DAYS });
-const times = (minimum: number) => Type.Integer({ minimum, maximum: MAX_SEGMENT_EVENT_COUNT });
+const days = Type.Integer({ minimum: 1, maximum: maxSegmentDays });
+const times = (minimum: number) => Type.Integer({ minimum, maximum: maxSegmentEventCount });
 
 /** The operand of each operator. */
 const operands = {

@@ -2,15 +2,15 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type InputError, inputError } from '../../domain/errors.ts';
-import {
-  ANSWER_PIECE_BYTES,
-  ANSWER_STALL_MS,
-  MAX_HELD_BYTES,
-  MAX_HELD_BYTES_PER_CONNECTION,
-  MAX_HELD_BYTES_PER_ENVIRONMENT,
-  MAX_HELD_BYTES_WITHOUT_KEY,
-} from '../../domain/limits.ts';
+import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../domain/limits.ts';
 import { renderErrors, setRetryAfter } from './errors.ts';
+
+const maxHeldBytesPerConnection = 4 * 1024 * 1024;
+const maxHeldBytesPerEnvironment = 16 * 1024 * 1024;
+/** The share of all held bytes that answers without a key may take. */
+const maxHeldBytesWithoutKey = 32 * 1024 * 1024;
+/** An answer is cut if no piece of it is taken for so long, that is at less than 2 KiB a second. */
+const answerStallMs = 30_000;
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -26,7 +26,7 @@ declare module 'fastify' {
  * the process has too much reserved, everybody is (503). Answers are sent in pieces, and a connection on which no piece is
  * taken for a while is cut. Register it before the plugin that looks up the key.
  */
-export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL_MS): void {
+export function addSlowReaderLimits(app: FastifyInstance, stallMs = answerStallMs): void {
   const holds = new Holds(stallMs);
   const held = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): UnreadAnswer | null => {
@@ -123,7 +123,7 @@ class Holds {
 
   refusalOfConnection(request: FastifyRequest, bytes: number): InputError | null {
     const connection = this.#connection(request.raw.socket);
-    return isBeyond(connection, bytes, MAX_HELD_BYTES_PER_CONNECTION) ? tooMuch('this connection') : null;
+    return isBeyond(connection, bytes, maxHeldBytesPerConnection) ? tooMuch('this connection') : null;
   }
 
   /** Counts the answer against what callers share; if that is too much, releases it and returns why. */
@@ -132,10 +132,10 @@ class Holds {
     const environment = this.#environments.get(name) ?? { bytes: 0 };
     this.#environments.set(name, environment);
     const shared: [Owner, number][] = [
-      [environment, MAX_HELD_BYTES_PER_ENVIRONMENT],
+      [environment, maxHeldBytesPerEnvironment],
       [this.#all, MAX_HELD_BYTES],
     ];
-    if (caller === null) shared.push([this.#withoutKey, MAX_HELD_BYTES_WITHOUT_KEY]);
+    if (caller === null) shared.push([this.#withoutKey, maxHeldBytesWithoutKey]);
     const beyond = shared.find(([owner, most]) => isBeyond(owner, answer.bytes, most));
     if (beyond !== undefined) {
       this.release(answer);

@@ -10,7 +10,7 @@ import {
   renderJobListItem,
   requireJob,
 } from '../../background-jobs/jobs.ts';
-import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES, MAX_INTEGER } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
 import { type JobFilter, readChunks, readJobHistory } from '../../postgres/stores/background-jobs.ts';
 import { ruled, worded } from '../../validation.ts';
@@ -28,6 +28,8 @@ import {
 import { jobParameters, readSeveral, severalOf, statusParameter, textParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
+
+const maxFilterBytes = 512;
 
 function acceptedAt(name: string, description: string, example: string) {
   const message = `${name} is YYYY-MM-DD or an ISO 8601 instant`;
@@ -52,7 +54,7 @@ export const jobFilterFields = {
   until: acceptedAt('until', 'Only return jobs accepted before this time; as `since`.', '2026-11-21'),
   filename: textParameter(
     'filename',
-    MAX_FILTER_BYTES,
+    maxFilterBytes,
     'Only return loads whose file name contains this text, ignoring case.',
   ),
   sha256: Type.Optional(
@@ -65,10 +67,10 @@ export const jobFilterFields = {
       'sha256 has 64 hexadecimal digits',
     ),
   ),
-  key: textParameter('key', MAX_FILTER_BYTES, 'Only return jobs started with the API key of this ID.'),
+  key: textParameter('key', maxFilterBytes, 'Only return jobs started with the API key of this ID.'),
   request_id: textParameter(
     'request_id',
-    MAX_FILTER_BYTES,
+    maxFilterBytes,
     'Only return jobs of the request with this `x-request-id`.',
   ),
   has_rejects: Type.Optional(
@@ -81,7 +83,7 @@ export const jobFilterFields = {
   ),
   idempotency_key: textParameter(
     'idempotency_key',
-    MAX_FILTER_BYTES,
+    maxFilterBytes,
     'Only return the job of the request with this `Idempotency-Key`, in the last 24 hours.',
   ),
 };

@@ -5,12 +5,7 @@ import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone } from '../../domain/instant.ts';
-import {
-  DEFAULT_PAGE_SIZE,
-  MAX_ACTIVITY_DAYS,
-  MAX_ID_BYTES,
-  MAX_PROPERTY_FILTERS,
-} from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_ID_BYTES } from '../../domain/limits.ts';
 import { countUsersOf, findArchivedUntil, isUserKnown, readActivity } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { requireSegment } from '../../profiles/find-segments.ts';
@@ -22,15 +17,18 @@ import { pathParameter, textParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
+const maxPropertyFilters = 10;
+const maxActivityDays = 366;
+
 const filters = {
   property: Type.Optional(
     worded(
       Type.Array(worded(ruled(Type.String(), propertyProblem), 'property is name:value, such as plan:pro'), {
-        maxItems: MAX_PROPERTY_FILTERS,
-        description: `\`name:value\`: only return profiles that have this property with this value. May be given ${MAX_PROPERTY_FILTERS} times; all must match. \`size:120\` finds the number 120 and the string "120", \`size:"120"\` only the string. A name that contains a colon is quoted.`,
+        maxItems: maxPropertyFilters,
+        description: `\`name:value\`: only return profiles that have this property with this value. May be given ${maxPropertyFilters} times; all must match. \`size:120\` finds the number 120 and the string "120", \`size:"120"\` only the string. A name that contains a colon is quoted.`,
         examples: [['plan:pro', 'trial:false']],
       }),
-      `property may be given ${MAX_PROPERTY_FILTERS} times`,
+      `property may be given ${maxPropertyFilters} times`,
     ),
   ),
   id_prefix: textParameter(
@@ -162,11 +160,11 @@ const activityQuery = listQuery({
     worded(
       Type.Integer({
         minimum: 1,
-        maximum: MAX_ACTIVITY_DAYS,
+        maximum: maxActivityDays,
         default: 30,
         description: 'Number of days, up to today, whose events are counted by day.',
       }),
-      `days is a whole number from 1 to ${MAX_ACTIVITY_DAYS}`,
+      `days is a whole number from 1 to ${maxActivityDays}`,
     ),
   ),
   time_zone: Type.Optional(

@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { withExamples } from '../../api/schema.ts';
 import { inputError } from '../../domain/errors.ts';
-import { MAX_LIVE_TOPICS } from '../../domain/limits.ts';
 import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/views.ts';
 import { sessionPrefix } from '../../postgres/stores/api-keys.ts';
@@ -12,13 +11,15 @@ import { callerOf } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
-const wrongTopics = `topics has 1 to ${MAX_LIVE_TOPICS} of jobs, job:<job_id>, pulse and records, with commas between`;
+const maxLiveTopics = 20;
+
+const wrongTopics = `topics has 1 to ${maxLiveTopics} of jobs, job:<job_id>, pulse and records, with commas between`;
 
 const query = listQuery({
   topics: worded(
     ruled(
       Type.String({
-        description: `Topics of the stream, at most ${MAX_LIVE_TOPICS}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,
+        description: `Topics of the stream, at most ${maxLiveTopics}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,
         examples: ['jobs,pulse'],
       }),
       (text) => (readTopics(text) === null ? wrongTopics : null),
@@ -29,7 +30,7 @@ const query = listQuery({
 
 function readTopics(text: string): Topic[] | null {
   const topics = [...new Set(text.split(','))].map(readTopic);
-  if (topics.length > MAX_LIVE_TOPICS) return null;
+  if (topics.length > maxLiveTopics) return null;
   const known = topics.filter((topic) => topic !== null);
   return known.length === topics.length ? known : null;
 }
