@@ -18,7 +18,6 @@ const maxClientName = 200;
 
 /* The console's way in. A key, or a one-time link of the command line, is changed for a secret that the browser keeps. */
 
-/** The keys of the configuration. */
 export interface ConfiguredKeys {
   readonly apiKey: string | null;
   readonly adminKey: string | null;
@@ -29,13 +28,11 @@ export interface SignIn {
   readonly key: string;
   /** For ADMIN_KEY: the environment to look at; by default the first one. */
   readonly environment?: string | undefined;
-  /** The browser's name for itself. */
   readonly client: string;
 }
 
 export interface SignedIn {
   readonly session: ConsoleSession;
-  /** Known to the browser only. */
   readonly cookie: string;
 }
 

@@ -14,13 +14,11 @@ import {
   findEnvironment,
 } from '../postgres/stores/environments.ts';
 
-/** Who calls, and what they may do. */
 export interface Caller {
   readonly environment: Environment;
   readonly scopes: readonly Scope[];
   /** `staticKeyId` for the key of the configuration. */
   readonly keyId: string;
-  /** The session of a caller who is signed in to the console. */
   readonly session?: CallerSession;
 }
 
@@ -59,7 +57,6 @@ function keyIn(given: string): string | null {
   return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
 }
 
-/** The order of look-ups; see `LookupTurns`. */
 interface Turns {
   run(credential: string, lookUp: () => Promise<Caller | KeyRefusal>): Promise<Caller | KeyRefusal>;
 }
@@ -117,10 +114,8 @@ interface Lookup {
 }
 
 export interface KeyCacheOptions {
-  /** The time for which an answer is believed, from the start of its look-up. */
   readonly ttlMs?: number;
   readonly maxKeys?: number;
-  /** A clock that nobody sets. */
   readonly now?: () => number;
 }
 

@@ -17,7 +17,6 @@ import {
 export interface ApplyOptions {
   /** Find out what would change, and write nothing. */
   readonly dryRun: boolean;
-  /** Remove protected segments too. */
   readonly force: boolean;
 }
 
@@ -89,18 +88,15 @@ async function write<K extends Kind>(
 export interface Changes<Item> {
   readonly added: readonly Item[];
   readonly changed: readonly ChangedItem<Item>[];
-  /** Keys. */
   readonly removed: readonly string[];
   readonly unchanged: number;
 }
 
 export interface ChangedItem<Item> {
   readonly item: Item;
-  /** Which of its fields are not as they were. */
   readonly fields: readonly string[];
 }
 
-/** Both as a file has them; each in the order of its list. */
 function compareItems<Item extends { readonly key: string }>(
   stored: readonly Item[],
   wanted: readonly Item[],

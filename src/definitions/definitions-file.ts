@@ -55,7 +55,6 @@ const filterKey = (of: string) =>
     pattern: keyPattern,
     description: `The key of the ${of}, as exports are filtered by it.`,
   });
-/** It may be the name of an event, whatever that is. */
 const eventKey = (description: string) =>
   text({ maxChars: MAX_EVENT_NAME_BYTES, problem: atMostBytes(MAX_EVENT_NAME_BYTES), description });
 const title = text({ maxChars: maxItemTitleChars, description: 'What people call it.' });
@@ -131,7 +130,6 @@ const retention = objectOf(
 const list = <S extends TSchema>(item: S, description: string) =>
   withDefault(listOf(item, description, MAX_OPERATOR_FILE_ITEMS), [] as Static<S>[]);
 
-/** A whole definitions file. */
 const definitionsSchema = objectOf(
   'a definitions file',
   'What an operator of sluice defines for one environment. A kind of item that is left out has no items.',
@@ -174,12 +172,10 @@ function checkDefinition(place: Place): void {
   }
 }
 
-/** Reads a definitions file, YAML or JSON, and finds everything that is wrong with it at once. */
 export function readDefinitionsFile(bytes: Uint8Array): FileReading<Definitions> {
   return readOperatorFile(bytes, definitionsFile);
 }
 
-/** Its JSON Schema: docs/schemas/definitions.schema.json. */
 export function definitionsFileSchema(): object {
   return publishedSchema('definitions', 'Definitions of sluice', definitionsSchema);
 }
@@ -198,7 +194,6 @@ export function writeDefinitionsFile(items: Definitions, format: FileFormat): st
   return stringify(content, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });
 }
 
-/** Members that come first in a condition. */
 const leading = ['all', 'any', 'not', 'property', 'company_property', 'event'];
 
 /** jsonb keeps no order of names, so that one has to be given back. */

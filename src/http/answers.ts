@@ -54,7 +54,6 @@ export const answerHeaders = {
 
 export type AnswerHeader = keyof typeof answerHeaders;
 
-/** Names headers, as the schema of an answer does. */
 export function named(...names: readonly AnswerHeader[]): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, {}]));
 }
@@ -99,10 +98,8 @@ const sharedNames: Partial<Record<ErrorCode, string>> = {
   upload_too_slow: 'UploadTooSlow',
 };
 
-/** The name of an answer among the components of the document, if it has one. */
 export const responseName = Symbol('responseName');
 
-/** The refusals of a route, by status, from the codes it can give. */
 export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, object> {
   const statuses = [...new Set(codes.map((code) => errorCodes[code]))].sort((a, b) => a - b);
   const of = (status: number) => codes.filter((code) => errorCodes[code] === status);

@@ -97,7 +97,6 @@ const tags = [
   { name: 'documentation', description: 'This document.' },
 ] as const;
 
-/** The groups of operations in the document. */
 export type Tag = (typeof tags)[number]['name'];
 
 function documentFrame() {
@@ -124,7 +123,6 @@ function documentFrame() {
   } as const;
 }
 
-/** The names of answers that stand under components, by `responseKey`. */
 type ResponseNames = ReadonlyMap<string, string>;
 
 function responseKey(operationId: string, status: string): string {
@@ -224,12 +222,10 @@ export class DocumentText {
   readonly #app: FastifyInstance;
   readonly #rendered = new Map<keyof typeof formats, Rendered>();
 
-  /** The app must be ready when it is first sent. */
   constructor(app: FastifyInstance) {
     this.#app = app;
   }
 
-  /** Answers with the document, or with 304 to a caller who has it. */
   send(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -241,7 +237,6 @@ export class DocumentText {
     const etag = `"${hash}"`;
     reply.header('etag', etag).header('cache-control', 'no-cache');
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-    // A text in JSON is one in YAML too.
     return reply.type(formats[format].type).send(`${before}${JSON.stringify(address)}${after}`);
   }
 
@@ -307,7 +302,6 @@ const contentSecurityPolicy = {
   'frame-ancestors': "'none'",
 };
 
-/** The paths below `/docs` at which the page and others find the document. */
 const documentPaths: Readonly<Record<string, 'json' | 'yaml'>> = {
   '/docs/json': 'json',
   '/docs/yaml': 'yaml',

@@ -79,7 +79,6 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   documentation: documentationRoutes,
 };
 
-/** The longest time between two checks for overdue heads of requests. */
 const headsCheckMs = 5_000;
 /** Longer than the idle time of common load balancers, so that they are the ones who close. */
 const keepAliveTimeoutMs = 75_000;
@@ -129,7 +128,6 @@ export function createApp(system: System, state: ServerState = { closing: false 
   return app;
 }
 
-/** Prepares a scope for the bodies of its routes. */
 const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: number) => void>> = {
   raw: () => {},
   form: addForms,

@@ -1,4 +1,3 @@
-/** A schema, as far as an example depends on it. */
 interface Described {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -13,7 +12,6 @@ interface Described {
   readonly allOf?: readonly Described[];
 }
 
-/** Examples of texts, by format. */
 const texts: Readonly<Record<string, string>> = {
   date: '2026-11-20',
   'date-time': '2026-11-20T11:58:59.562Z',

@@ -37,7 +37,6 @@ export function onceClosed({ raw: response, request }: FastifyReply, fn: () => v
   socket.on('close', end);
 }
 
-/** Aborts when the client has its answer or is gone. */
 export function abortWhenClosed(reply: FastifyReply): AbortController {
   const gone = new AbortController();
   onceClosed(reply, () => gone.abort(wentAway()));

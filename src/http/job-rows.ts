@@ -10,7 +10,6 @@ import type { Call } from './route.ts';
 
 /* The records of a job, one by one: a page of them as JSON, or all of them as a file, by what the caller accepts. */
 
-/** Formats by the media types that name them. */
 const formats = {
   'application/json': 'json',
   'text/csv': 'csv',
@@ -29,7 +28,6 @@ const mediaTypes: Readonly<Record<RowsFormat, string>> = {
 
 export const rowQuery = listQuery(rowPage);
 
-/** The query of rows, with the parameters that only refused records have. */
 interface RowQuery extends Static<typeof rowQuery> {
   readonly cause?: string;
   readonly group_by?: 'cause';
@@ -38,9 +36,7 @@ interface RowQuery extends Static<typeof rowQuery> {
 
 type RowsCall = Omit<Call<{ readonly job_id: string }, RowQuery>, 'own'>;
 
-/** All rows of a job, as a file. */
 interface RowsFile {
-  /** The end of the path and of the file name. */
   readonly name: string;
   /** Returns the job with its ID as we write it. @throws InputError `not_found`, as the other functions do. */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
@@ -48,7 +44,6 @@ interface RowsFile {
 }
 
 interface RowsOfJob extends RowsFile {
-  /** The highest possible position. */
   readonly lastPosition: number;
   list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
   /** Returns the JSON that is answered instead of rows, or `null` if the query asks for rows. */
@@ -57,22 +52,18 @@ interface RowsOfJob extends RowsFile {
 
 interface RowsPage {
   readonly limit: number;
-  /** Position of the last row before the page, or 0. */
   readonly after: number;
 }
 
 interface ListedRows {
   readonly rows: readonly { readonly position: number; readonly row: object }[];
-  /** Other rows follow. */
   readonly more: boolean;
-  /** Further metadata of the page. */
   readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
 /** Number of files whose next piece is read at a time. The others wait, and leave the database to loads. */
 const piecesAtATime = 2;
 
-/** Returns a function that sends the rows of a job as a file. */
 export function rowsFile(file: RowsFile) {
   const inTurn = pLimit(piecesAtATime);
   return async (

@@ -11,7 +11,6 @@ interface OpenConnections {
   endWithAnswers(): void;
   /** Closes connections without a request, now and as they come. The others close with their answer, which says so. */
   closeIdle(): void;
-  /** Tells whether a connection exceeds the bound. Only the routes that are always served answer on it. */
   isBeyond(socket: Socket): boolean;
 }
 
@@ -29,7 +28,6 @@ function trackConnections(server: Server, most: number): OpenConnections {
   const open = new Map<Socket, Set<ServerResponse>>();
   /** Connections without a request, the longest without first. */
   const idle = new Set<Socket>();
-  /** All connections beyond the bound. */
   const beyond = new Set<Socket>();
   let leaving = false;
   let stopping = false;
@@ -65,7 +63,6 @@ function trackConnections(server: Server, most: number): OpenConnections {
     if (owed === undefined) return;
     owed.delete(this);
     if (owed.size > 0) return;
-    // The rest of the answer is sent first.
     if (stopping) socket.destroySoon();
     else if (!beyond.has(socket)) idle.add(socket);
   }
@@ -99,7 +96,6 @@ function boundConnections(wanted: number): number {
   return descriptors === null ? wanted : Math.max(1, Math.min(wanted, Math.floor(descriptors / 2) - reserve));
 }
 
-/** Returns `null` if the operating system sets no limit, or does not say. */
 function openFilesLimit(): number | null {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
@@ -121,7 +117,6 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** Listens on the host and port of the configuration. */
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
   // Routes and their schemas take a while to load: only commands that serve wait for it.

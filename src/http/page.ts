@@ -11,7 +11,6 @@ export function limitParameter(maximum: number, description: string) {
   return Type.Optional(worded(limit, `limit is a whole number from 1 to ${maximum}`));
 }
 
-/** A cursor that `read` understands. */
 export function cursorParameter(read: (text: string) => unknown, message: string, description: string) {
   const cursor = ruled(Type.String({ description }), (text) => (read(text) === null ? message : null));
   return Type.Optional(worded(cursor, { says: { code: 'invalid_cursor', message } }));
@@ -29,13 +28,9 @@ const parameters = (read: (text: string) => unknown, limit: string) => ({
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-/** Pages of jobs or deliveries. The cursor is the ID at which a page ended. */
 export const jobPage = parameters(readJobCursor, mostItems);
-/** Pages of rows. The cursor is the position at which a page ended. */
 export const rowPage = parameters(readRowCursor, asManyAsFit);
-/** Pages of profiles or mappings. The cursor is the ID up to which they have been searched. */
 export const keyPage = parameters(readKeyCursor, asManyAsFit);
-/** Pages of events. The cursor is the event at which a page ended. */
 export const eventPage = parameters(readEventCursor, asManyAsFit);
 
 /** The memory that a page may take until its caller has read it. */
@@ -105,12 +100,10 @@ export function baseUrl(request: FastifyRequest, publicUrl: string | null): stri
   return `http://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
 
-/** Tells whether a proxy in front of us says that the request reached it over TLS. */
 export function isForwardedTls({ headers }: FastifyRequest): boolean {
   return headers['x-forwarded-proto'] === 'https';
 }
 
-/** A request that is answered with a page. */
 interface PageCall {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;

@@ -39,7 +39,6 @@ export function pathParameter<const Name extends string, T extends TSchema>(
 
 export const jobParameters = idParameter('job_id', 'job');
 
-/** A parameter of lists: one of the choices, or several separated by commas. */
 export function severalOf(name: string, choices: readonly string[], description: string) {
   const one = `(?:${choices.join('|')})`;
   const text = Type.String({
@@ -52,7 +51,6 @@ export function severalOf(name: string, choices: readonly string[], description:
   );
 }
 
-/** Reads what `severalOf` let through. */
 export function readSeveral(text: string | undefined): readonly string[] | undefined {
   return text?.split(',');
 }
@@ -68,7 +66,6 @@ export function textParameter(name: string, maxBytes: number, description: strin
   return Type.Optional(worded(text, { says: (value) => ({ message: problem(value) }) }));
 }
 
-/** A day, or an instant of ISO 8601. */
 export function instantParameter(description: string, message: string, example: string) {
   const text = Type.String({ description, examples: [example] });
   return worded(
@@ -77,7 +74,6 @@ export function instantParameter(description: string, message: string, example: 
   );
 }
 
-/** Reads what `instantParameter` let through. */
 export function dateOf(text: string | undefined): Date | null {
   const instant = text === undefined ? null : readInstant(text);
   return instant === null ? null : new Date(instant.ms);

@@ -21,10 +21,8 @@ function idempotencyKey(what: string) {
   );
 }
 
-/** Headers of requests that do something to a job. */
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 
-/** Headers of requests for what the caller may have already. */
 export const conditionHeaders = {
   'If-None-Match': Type.Optional(
     Type.String({
@@ -42,7 +40,6 @@ export const bodyHeaders = {
   ),
 };
 
-/** Media types that mean JSON. */
 const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
 /** Media types of clients that set none: `curl -d`, `fetch` with a text, browsers that send as they leave. */
 const unsaidTypes: ReadonlySet<string> = new Set([
@@ -51,7 +48,6 @@ const unsaidTypes: ReadonlySet<string> = new Set([
   'text/plain',
 ]);
 
-/** Returns the media type in lower case, without parameters; empty if there is none. */
 export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
@@ -66,7 +62,6 @@ export function isUnsaid(mediaType: string): boolean {
   return unsaidTypes.has(mediaType);
 }
 
-/** Tells whether a body is gzipped. @throws InputError `unsupported_media_type`. */
 export function readEncoding(header: string | undefined): boolean {
   const encoding = header?.trim().toLowerCase() ?? '';
   if (encoding === 'gzip' || encoding === 'x-gzip') return true;

@@ -32,7 +32,6 @@ export interface Route {
   add(scope: FastifyInstance, system: System, server: Server, tag: string): void;
 }
 
-/** The app that a route stands in. */
 export interface Server {
   readonly state: ServerState;
   readonly document: DocumentText;
@@ -41,15 +40,12 @@ export interface Server {
 export interface Call<P = unknown, Q = unknown, B = unknown, O = unknown> {
   readonly system: System;
   readonly server: Server;
-  /** The result of `prepare`. */
   readonly own: O;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly params: P;
   readonly query: Q;
-  /** The body that `json` describes. */
   readonly body: B;
-  /** ID of the caller's environment. */
   readonly environment: number;
   /** Returns the address of the server, as the caller reaches it. */
   base(): string;
@@ -83,7 +79,6 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
   /** Defaults to `json` if there is a JSON body, else to `raw`. */
   readonly bodyKind?: BodyKind;
   readonly answer: {
-    /** Defaults to 200. */
     readonly status?: number;
     readonly description: string;
     readonly headers?: readonly AnswerHeader[];
@@ -91,7 +86,6 @@ interface RouteOptions<P extends TSchema, Q extends TSchema, B extends TSchema, 
     readonly schema?: A;
     readonly content?: Content;
   };
-  /** Other answers, by status. */
   readonly answers?: Readonly<Record<number, object>>;
   /** Refusals beside those that follow from the other options. */
   readonly refuses?: readonly ErrorCode[];
@@ -172,7 +166,6 @@ function configOf({ access, config }: AnyRoute): FastifyContextConfig {
   return { ...config, scope: access === 'admin' ? 'any' : access };
 }
 
-/** A route whose handler returns what is answered. */
 export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A extends TSchema, O>(
   options: RouteOptions<P, Q, B, A> & {
     /** Makes what all calls of an app share. */

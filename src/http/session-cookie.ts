@@ -8,7 +8,6 @@ import { isForwardedTls } from './page.ts';
 const name = 'sluice_session';
 const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
 
-/** Returns the secret in the request's cookie, or `null` if there is none. */
 export function sessionCookie({ headers: { cookie } }: FastifyRequest): string | null {
   return cookie === undefined ? null : (pattern.exec(cookie)?.[1] ?? null);
 }

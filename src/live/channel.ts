@@ -4,10 +4,8 @@ import type { Topic, View } from './views.ts';
 const maxLivePastEvents = 200;
 const maxLivePastBytes = 512 * 1024;
 
-/** The receiver of a stream. */
 export interface Sink {
   write(bytes: Buffer): void;
-  /** Bytes that were written and not taken. */
   unread(): number;
   end(): void;
 }
@@ -32,7 +30,6 @@ export class Message {
 
 export class Viewer {
   readonly environmentId: number;
-  /** The key or session that opened the stream. */
   readonly keyId: string;
   readonly sink: Sink;
   /** Messages that were left out because it did not read the ones before. */
@@ -79,13 +76,10 @@ export class Channel {
   readonly viewers = new Set<Viewer>();
   /** They get everything at the next look, then what changes. */
   readonly newcomers = new Set<Viewer>();
-  /** When the last viewer left; null while there is one. */
   leftAt: number | null = null;
-  /** True if the view knows the ledger's state at the last look. */
   isCurrent: boolean;
   readonly #past: PastEvent[] = [];
   #pastBytes = 0;
-  /** The last event that is no longer kept. */
   #forgotten: number;
 
   constructor(environmentId: number, topic: Topic, view: View, sequence: number) {
@@ -114,7 +108,6 @@ export class Channel {
     return this.#past.filter((event) => event.sequence > sequence);
   }
 
-  /** It is to get everything anew. */
   expect(viewer: Viewer): void {
     this.viewers.delete(viewer);
     if (this.newcomers.has(viewer)) return;
@@ -122,7 +115,6 @@ export class Channel {
     viewer.waitsFor++;
   }
 
-  /** Sends everything to one that waits for it, if it is known. */
   welcome(viewer: Viewer): void {
     const snapshot = this.view.snapshot();
     if (snapshot === null || !this.newcomers.delete(viewer)) return;

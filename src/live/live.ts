@@ -25,18 +25,15 @@ const maxLiveStreams = 1_000;
 const liveLingerMs = 30_000;
 const liveRecordsTickMs = 250;
 
-/** The name of this process in streams. */
 const serverName = `${hostname()} ${process.pid}`;
 
 export interface LiveOptions {
   readonly pool: pg.Pool;
   readonly log: Logger;
   readonly records: RecordTap;
-  /** The pause between looks at the ledger; default liveTickMs. */
   readonly tickMs?: number;
 }
 
-/** Who opens a stream, and what for. */
 export interface StreamRequest {
   readonly environmentId: number;
   readonly keyId: string;
@@ -59,7 +56,6 @@ export class Live {
   #recordsTimer: NodeJS.Timeout | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isLooking = false;
-  /** Since when the ledger has not answered. */
   #staleSince: string | null = null;
   #isStopping = false;
 
@@ -68,12 +64,10 @@ export class Live {
     this.#tickMs = options.tickMs ?? liveTickMs;
   }
 
-  /** The number of open streams. */
   get size(): number {
     return this.#viewers.size;
   }
 
-  /** Throws `InputError` `rate_limited` where there are too many. */
   requireRoom(environmentId: number): void {
     const own = [...this.#viewers.keys()].filter((viewer) => viewer.environmentId === environmentId).length;
     if (own < maxLiveStreamsPerEnvironment && this.#viewers.size < maxLiveStreams) return;
@@ -84,7 +78,6 @@ export class Live {
     );
   }
 
-  /** Opens a stream; returns what closes it. */
   open(request: StreamRequest, sink: Sink): () => void {
     const viewer = new Viewer(request.environmentId, request.keyId, sink);
     viewer.sendBytes(Buffer.from('retry: 2000\n\n'));
@@ -102,7 +95,6 @@ export class Live {
     return () => this.#remove(viewer);
   }
 
-  /** Ends every stream, and lets no more begin. */
   stop(): void {
     this.#isStopping = true;
     clearTimeout(this.#timer);
@@ -147,7 +139,6 @@ export class Live {
     return `${this.#epoch}-${this.#sequence}`;
   }
 
-  /** Returns null for an id that is not of this process. */
   #sequenceOf(lastEventId: string | null): number | null {
     const [, epoch, sequence] = /^([0-9a-f]{12})-(\d{1,15})$/.exec(lastEventId ?? '') ?? [];
     return epoch === this.#epoch && Number(sequence) <= this.#sequence ? Number(sequence) : null;

@@ -7,13 +7,10 @@ const maxLiveRecordsAtOnce = 50;
 const maxLiveRecords = 50;
 const maxLiveRecordBytes = 1024;
 
-/** By which route a record came. */
 export type RecordRouteName = 'identify' | 'company' | 'track' | 'batch';
 
-/** The outcome of a record that came by itself or in a batch. */
 export interface TakenRecord {
   readonly route: RecordRouteName;
-  /** The id of the request. */
   readonly requestId: string;
   readonly keyId: string;
   /** From the head of the request to the commit, or to the refusal. */
@@ -24,11 +21,9 @@ export interface TakenRecord {
   readonly refusal: { readonly code: string; readonly message: string } | null;
 }
 
-/** Whose records they are: each server has its own. */
 const server = `${hostname()} ${process.pid}`;
 
 interface KeptRecord extends TakenRecord {
-  /** When its end was known, in milliseconds since 1970. */
   readonly at: number;
 }
 
@@ -61,14 +56,12 @@ export class RecordTap {
 export class RecordsView implements View {
   readonly jobs: readonly string[] = [];
   readonly chunks = 'none';
-  /** Since the view was opened. */
   #arrived = 0;
   #refused = 0;
   #shown = 0;
   #accepted: KeptRecord[] = [];
   #refusedOnes: KeptRecord[] = [];
   #isNew = false;
-  /** The latest that were shown. */
   #latest: object[] = [];
 
   add(record: TakenRecord): void {
@@ -88,7 +81,6 @@ export class RecordsView implements View {
     return null;
   }
 
-  /** Returns the records since the last call, or null. */
   takeNew(): object | null {
     if (!this.#isNew) return null;
     const records = [...this.#refusedOnes, ...this.#accepted].sort((a, b) => a.at - b.at).map(renderRecord);

@@ -1,7 +1,6 @@
 import { LIVE_RECENT_JOBS } from '../domain/limits.ts';
 import type { LiveAnswer, LiveChunk, LiveJob } from '../postgres/stores/live.ts';
 
-/** The topics of streams. */
 export type Topic =
   | { readonly kind: 'jobs' | 'pulse' | 'records' }
   | { readonly kind: 'job'; readonly jobId: string };
@@ -9,7 +8,6 @@ export type Topic =
 const plainKinds = ['jobs', 'pulse', 'records'] as const;
 const jobTopic = /^job:([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i;
 
-/** Returns null for what is no topic. */
 export function readTopic(text: string): Topic | null {
   const plain = plainKinds.find((kind) => kind === text);
   if (plain !== undefined) return { kind: plain };
@@ -17,7 +15,6 @@ export function readTopic(text: string): Topic | null {
   return jobId === undefined ? null : { kind: 'job', jobId };
 }
 
-/** The same for the same topic of the same environment. */
 export function channelName(environmentId: number, topic: Topic): string {
   return `${environmentId} ${topic.kind === 'job' ? topic.jobId : topic.kind}`;
 }
@@ -26,15 +23,11 @@ export function channelName(environmentId: number, topic: Topic): string {
 export interface View {
   /** Everything, as it is known; null: nothing was looked at yet. */
   snapshot(): object | null;
-  /** Returns the changes since the last look, or null. */
   update(answer: LiveAnswer): object | null;
-  /** Jobs to be looked at. */
   readonly jobs: readonly string[];
-  /** The chunks of these jobs to look at. */
   readonly chunks: 'none' | 'changed' | 'all';
 }
 
-/** Creates the view of a topic in the ledger. */
 export function createView(environmentId: number, topic: Topic): View {
   if (topic.kind === 'job') return new JobView(environmentId, topic.jobId);
   return topic.kind === 'jobs' ? new JobsView(environmentId) : new PulseView(environmentId);

@@ -13,7 +13,6 @@ export class ForbiddenAddressError extends Error {
   }
 }
 
-/** Networks of one's own. Not those where nothing but machinery answers (169.254.169.254). */
 const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
 
 /** All IPv6 addresses that are routed between networks, without those that only lead to IPv4. */

@@ -15,11 +15,8 @@ export interface HttpRequest {
   readonly body?: string;
   /** True if addresses of private networks and of this machine are allowed; link-local ones never are. */
   readonly allowPrivate: boolean;
-  /** PEM of authorities to trust instead of those that Node trusts. */
   readonly authorities?: string | null;
-  /** Until the connection stands, TLS included. */
   readonly connectTimeoutMs: number;
-  /** From then until the headers of the answer are here. */
   readonly answerTimeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -33,7 +30,6 @@ export interface HttpAnswer {
   close(): Promise<void>;
 }
 
-/** The server did not connect, or did not begin to answer, in time. */
 export class HttpTimeoutError extends Error {
   override readonly name = 'HttpTimeoutError';
   readonly stage: 'connection' | 'answer';

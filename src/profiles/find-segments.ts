@@ -25,7 +25,6 @@ export async function findSegment(db: Database, environmentId: number, id: numbe
   throw inputError('unknown_segment', message, `segment_id: ${id}`);
 }
 
-/** @throws InputError `unknown_segment`. */
 export async function requireSegment(db: Database, environmentId: number, id: number): Promise<Segment> {
   const segment = await findSegment(db, environmentId, id);
   if (segment !== null) return segment;
@@ -33,9 +32,7 @@ export async function requireSegment(db: Database, environmentId: number, id: nu
   throw inputError('unknown_segment', message, 'segment_id');
 }
 
-/** Which segments a user is in now. */
 interface UserSegments {
-  /** Ids, in their order. */
   readonly ids: readonly number[];
   /** Segments that were asked, in the order of their ids. */
   readonly asked: number;

@@ -26,21 +26,16 @@ const firstSearchedRows = 2_000;
 const maxSearchedRows = 100_000;
 const searchStatementMs = 100;
 
-/** Which profiles; what is null or empty asks for nothing. */
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
-  /** The beginning of their ids. */
   readonly idPrefix?: string | null;
-  /** A filter of users only, like the segment. */
   readonly companyId: string | null;
   readonly segment: Segment | null;
 }
 
 export interface PageRequest {
   readonly limit: number;
-  /** The `next` of the page before; null: the first page. */
   readonly after: string | null;
-  /** The time for a search without an index, in milliseconds; by default SEARCH_BUDGET_MS. */
   readonly budgetMs?: number;
 }
 
@@ -118,7 +113,6 @@ async function searchPage(
   }
 }
 
-/** Returns the rows that are likely to take searchStatementMs. */
 function nextRows(rows: number, tookMs: number): number {
   const factor = Math.min(4, searchStatementMs / Math.max(1, tookMs));
   return Math.max(firstSearchedRows, Math.min(maxSearchedRows, Math.round(rows * factor)));

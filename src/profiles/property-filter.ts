@@ -18,7 +18,6 @@ const bytesPerChar = 4;
 const quoted = /^"(?:[^"\\]|\\.)*"/;
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE]([+-]?\d{1,9}))?$/;
 
-/** Returns the fault of a filter, or null. */
 export function propertyProblem(text: string): string | null {
   const found = split(text);
   if (found === null) return 'property is name:value, such as plan:pro; a name with a colon stands in quotes';
@@ -32,7 +31,6 @@ export function propertyProblem(text: string): string | null {
   return null;
 }
 
-/** Reads a text that has no fault. */
 export function readPropertyFilter(text: string): PropertyFilter {
   const { name, value, isString } = split(text) ?? { name: text, value: '', isString: true };
   const values = [JSON.stringify(value), ...(isString ? [] : unquoted(value))];
@@ -49,7 +47,6 @@ function unquoted(value: string): string[] {
 interface Split {
   readonly name: string;
   readonly value: string;
-  /** It was in quotes. */
   readonly isString: boolean;
 }
 
@@ -63,7 +60,6 @@ function split(text: string): Split | null {
   return { name: inQuotes ?? text.slice(0, at), value: string ?? value, isString: string !== null };
 }
 
-/** Returns null for what is no JSON. */
 function parseString(literal: string): string | null {
   try {
     return JSON.parse(literal) as string;

@@ -20,7 +20,6 @@ import {
 /** Names, of whatever environment, that one process remembers: some 100 bytes each. */
 const maxRememberedNames = 200_000;
 
-/** Properties by what has them, and names of events. */
 type Kind = PropertyEntity | 'event_names';
 
 const tables: Readonly<Record<Kind, NamesOf>> = {
@@ -41,7 +40,6 @@ const tables: Readonly<Record<Kind, NamesOf>> = {
 export class KnownProperties {
   readonly #log: Logger;
   readonly #maxRemembered: number;
-  /** By environment, the one that learned last at the end. */
   readonly #known = new Map<number, Readonly<Record<Kind, KnownNames>>>();
   readonly #reported = new Set<number>();
 
@@ -50,12 +48,10 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  /** Returns true if learning a property that has a value of this type would do nothing. */
   knowsProperty(environmentId: number, entity: PropertyEntity, key: string, type: DataType): boolean {
     return this.#covers(environmentId, entity, key, type);
   }
 
-  /** Returns true if learning an event of this name would do nothing. */
   knowsEventName(environmentId: number, name: string): boolean {
     return this.#covers(environmentId, 'event_names', name, null);
   }
@@ -121,7 +117,6 @@ export class KnownProperties {
     );
   }
 
-  /** Returns an environment's known names, and makes it the last to be forgotten. */
   #remembering(environmentId: number): Readonly<Record<Kind, KnownNames>> {
     const known = this.#known.get(environmentId) ?? {
       users: new KnownNames(),
@@ -154,7 +149,6 @@ function sizeOf(known: Readonly<Record<Kind, KnownNames>>): number {
 /** A hint of the names that PostgreSQL holds of one kind; it may hold more, and wider types. */
 export class KnownNames {
   readonly #types = new Map<string, DataType>();
-  /** No more of them are listed; all that are listed are known. */
   isFull = false;
 
   get size(): number {

@@ -100,7 +100,6 @@ const columns: Readonly<Record<'property' | 'company_property', ReadonlyMap<stri
   ]),
 };
 
-/** null: a property of the metadata. */
 function profileColumn(kind: 'property' | 'company_property', property: string): ProfileColumn | null {
   return columns[kind].get(property) ?? null;
 }

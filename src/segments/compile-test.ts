@@ -17,7 +17,6 @@ import type { PropertyTest, Scalar } from './segment.ts';
 
 /* Every test is true or false, never null: what is missing must not slip through `not`. */
 
-/** Tests a member of a jsonb object. */
 export function testMember(
   metadata: RawBuilder<unknown>,
   name: string,
@@ -75,7 +74,6 @@ function ifString(holds: RawBuilder<boolean>): RawBuilder<boolean> {
   return sql`case jsonb_typeof(${extracted.value}) when 'string' then ${holds} else false end`;
 }
 
-/** Tests a column of text, which may be null. */
 export function testTextColumn(
   column: RawBuilder<string | null>,
   test: PropertyTest,
@@ -102,7 +100,6 @@ export function testTextColumn(
   }
 }
 
-/** Tests a column that is an instant and not null. */
 export function testInstantColumn(
   column: RawBuilder<Date>,
   test: PropertyTest,
@@ -139,7 +136,6 @@ function sameJson(
 function spellings(values: readonly Scalar[]) {
   /** Stored values as JSON, whose numbers Postgres compares as numbers. */
   const jsons: string[] = [];
-  /** Stored strings, the same text. */
   const strings: string[] = [];
   /** Stored strings that are numbers. */
   const numbers: number[] = [];

@@ -15,10 +15,8 @@ export const bigint = (value: number): RawBuilder<number> => sql`${String(value)
 
 const numeric = (value: number): RawBuilder<number> => sql`${String(value)}::numeric`;
 
-/** The instant with its zone. */
 export const instant = (value: string): RawBuilder<Date> => sql`${value}::timestamptz`;
 
-/** `json` is JSON text. */
 export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
 /*
@@ -60,7 +58,6 @@ type NumberTest = Extract<PropertyTest, { kind: 'compare_number' }>;
 type DateTest = Extract<PropertyTest, { kind: 'compare_date' | 'within_days' }>;
 type SearchTest = Extract<PropertyTest, { kind: 'contains' | 'starts_with' }>;
 
-/** Returns true if the stored text is a number and one of these. */
 export function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
   return ifNumeral(stored, (number) => sql<boolean>`${number} in ${numerics(numbers)}`);
 }
@@ -167,7 +164,6 @@ function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
 const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
 const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
 
-/** A date without a time. */
 function isDay(date: string): boolean {
   return date.length === 'YYYY-MM-DD'.length;
 }

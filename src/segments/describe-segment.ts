@@ -13,7 +13,6 @@ export interface SegmentLine {
   readonly text: string;
 }
 
-/** A definition in words, a line for each group and condition, in their order. */
 export function describeSegment(segment: Segment): SegmentLine[] {
   return linesOf(segment, 0, '');
 }
@@ -72,7 +71,6 @@ function describeTest({ test, negated }: EventPropertyCondition, name: string): 
   }
 }
 
-/** Values beyond which only their number is said. */
 const mostListed = 20;
 
 function listOf(values: readonly Scalar[]): string {

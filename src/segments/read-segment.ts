@@ -17,9 +17,7 @@ import {
 const maxSegmentProblems = 100;
 
 export interface SegmentProblem {
-  /** For a person: `definition.all[2].greater_than`. */
   readonly path: string;
-  /** For a program, such as one that knows the line of each key. */
   readonly keys: Keys;
   readonly message: string;
 }
@@ -111,7 +109,6 @@ class Reader {
     return { kind, ...propertyCondition(kind, value) };
   }
 
-  /** Checks rules that a schema cannot express well. */
   #contradicts({ never, at_least, at_most }: JsonObject, keys: Keys): boolean {
     const isCounted = at_least !== undefined || at_most !== undefined;
     if (never !== undefined && isCounted) {
@@ -153,7 +150,6 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Reads a condition that fits its schema. */
 function eventCondition(value: Static<(typeof conditions)['event']>): EventCondition {
   const { event, never, at_least, at_most, within_days, where = [] } = value;
   const atMost = never === true ? 0 : (at_most ?? null);

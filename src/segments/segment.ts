@@ -47,7 +47,6 @@ export interface EventCondition {
   /** The fewest such events; 0 only beside an `atMost`. */
   readonly atLeast: number;
   readonly atMost: number | null;
-  /** null: ever. */
   readonly withinDays: number | null;
   /** Properties in the event's metadata; an event counts if all hold. */
   readonly where: readonly EventPropertyCondition[];
@@ -70,7 +69,6 @@ export type PropertyTest =
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
 
-/** The environment and moment that a segment is evaluated for. */
 export interface SegmentScope {
   readonly environmentId: number;
   /** The moment that days are counted back from. One for all statements that are to agree. */
@@ -78,7 +76,6 @@ export interface SegmentScope {
 }
 
 export interface UserScope extends SegmentScope {
-  /** The alias of sluice.users in the query. */
   readonly user: string;
   /** The query asks only for users of this range of ids: events of others need not be counted. */
   readonly ids?: { readonly after: string | null; readonly upTo: string | null };
@@ -132,7 +129,6 @@ const ordered = Type.Union([Type.Number(), date], {
 const days = Type.Integer({ minimum: 1, maximum: maxSegmentDays });
 const times = (minimum: number) => Type.Integer({ minimum, maximum: maxSegmentEventCount });
 
-/** The operand of each operator. */
 const operands = {
   equals: scalar,
   not_equals: scalar,
@@ -153,7 +149,6 @@ const operands = {
 export type Operator = keyof typeof operands;
 export const operators = Object.keys(operands) as readonly Operator[];
 
-/** The operators that a condition has; one, if it is right. */
 export function operatorsOf(condition: object): Operator[] {
   return operators.filter((operator) => Object.hasOwn(condition, operator));
 }
@@ -163,7 +158,6 @@ const optionalOperands = Object.fromEntries(
 );
 const isOneOf = `there are ${operators.join(', ')}`;
 
-/** `{<subject>: …, <operator>: …}` */
 function propertyCondition(subject: string, description: string, more: object = {}) {
   const problem: Wording = (value, keyword) => {
     if (keyword === 'type') return rule('must be an object such as {"property": …, "equals": …}')(value);
@@ -206,7 +200,6 @@ const instantOnly = (subject: string) => ({
 
 const eventProperty = propertyCondition('property', "A property in the event's metadata.");
 
-/** The conditions, by the name that says which it is. */
 export const conditions = {
   property: propertyCondition(
     'property',
@@ -237,7 +230,6 @@ export const conditions = {
   ),
 } as const;
 
-/** The JSON Schema of a definition, for editors: docs/schemas/segment.schema.json. */
 export function segmentSchema(): object {
   const ref = (name: string) => ({ $ref: `#/$defs/${name}` });
   const group = (name: string, description: string, inner: string) => ({

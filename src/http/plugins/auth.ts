@@ -69,7 +69,6 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
   });
 }
 
-/** Lets the caller in, or returns why not. */
 function admit(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -115,12 +114,10 @@ export function environmentId(request: FastifyRequest): number {
   return callerOf(request).environment.environmentId;
 }
 
-/** Public id of the key. */
 export function callerKeyId(request: FastifyRequest): string {
   return callerOf(request).keyId;
 }
 
-/** Returns the origin that a job remembers. */
 export function callerOrigin(request: FastifyRequest): Origin {
   return { kind: 'api_key', name: callerKeyId(request) };
 }
@@ -129,12 +126,10 @@ export function hasScope(request: FastifyRequest, scope: Scope): boolean {
   return callerOf(request).scopes.includes(scope);
 }
 
-/** Requires more than the route's own scope. @throws InputError `insufficient_scope`. */
 export function requireScope(request: FastifyRequest, scope: Scope): void {
   if (!hasScope(request, scope)) throw insufficient(scope, callerOf(request).scopes);
 }
 
-/** Requires an administrator. @throws InputError `insufficient_scope`. */
 export function requireAdmin(request: FastifyRequest): void {
   if (callerOf(request).session?.isAdmin === true) return;
   const details = 'needed: a session begun with ADMIN_KEY, or by a link of the command line';

@@ -23,7 +23,6 @@ export function renderErrors(problems: readonly Problem[]): Static<typeof errorR
   };
 }
 
-/** An error as its caller may see it. */
 export interface Explained {
   readonly status: number;
   readonly problems: readonly Problem[];
@@ -81,10 +80,8 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** Defaults by status. A refusal that knows better has set its own. */
 const retryAfterSeconds: Readonly<Record<number, number>> = { 429: 5, 503: 5 };
 
-/** Answers every error with the error record, and logs it, once. */
 export function addErrorHandler(app: FastifyInstance, { log, config }: System): void {
   const whoseDisk = createProbe(() => findFullDisk(config), diskProbe);
   const throttle = new Throttle((suppressed) =>
@@ -106,7 +103,6 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
 /** A mount that hangs delays no answer for longer, and is asked once a second at most. */
 const diskProbe = { deadlineMs: 200, keepMs: () => 1_000 };
 
-/** Returns which of the disks that this process writes to is full, or `null`. */
 async function findFullDisk(config: System['config']): Promise<string | null> {
   for (const folder of foldersWritten(config)) {
     if (folder === config.dataDir && config.databaseUrl !== null) continue;
@@ -144,7 +140,6 @@ class Throttle {
     return true;
   }
 
-  /** Ends the window. The next one begins with the next refusal. */
   end(): void {
     clearTimeout(this.#window);
     this.#window = undefined;
@@ -168,11 +163,9 @@ export function setRetryAfter(reply: FastifyReply, status: number): void {
   if (seconds !== undefined && !reply.hasHeader('retry-after')) reply.header('retry-after', String(seconds));
 }
 
-/** A line of the log about a request that was not served. */
 interface Line {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
   readonly message: string;
-  /** The error, unless the caller is to blame. */
   readonly err?: unknown;
 }
 
@@ -214,7 +207,6 @@ function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
 
-/** Problems of requests whose head Node could not read. */
 const headProblems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: {
     code: 'headers_too_large',

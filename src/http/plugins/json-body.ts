@@ -21,7 +21,6 @@ interface HeldLimits {
 export interface JsonBodyOptions {
   readonly timeoutMs: number;
   readonly maxBytes?: number;
-  /** NDJSON is taken too. */
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
 }
@@ -81,11 +80,9 @@ export function addJsonBody(
   });
 }
 
-/** Bytes of bodies that are held until their requests are answered. */
 class HeldBytes {
   readonly #limits: HeldLimits;
   readonly #byRequest = new WeakMap<FastifyRequest, number>();
-  /** Bytes of the environments that hold any. */
   readonly #byEnvironment = new Map<number, number>();
   #bytes = 0;
 
@@ -124,7 +121,6 @@ export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
 
-/** Tells whether the body is NDJSON, where `addJsonBody` takes both. */
 export function isNdjsonBody(request: FastifyRequest): boolean {
   return isNdjsonType(mediaTypeOf(request.headers['content-type']));
 }
@@ -134,7 +130,6 @@ function isJsonType({ headers }: FastifyRequest): boolean {
   return type === 'application/json' || meansJson(mediaTypeOf(type));
 }
 
-/** Tells whether a text begins as an object or an array does, after a byte order mark and white space. */
 function beginsAsJson(text: Buffer): boolean {
   return text.length === 0 || /^(?:\xef\xbb\xbf)?\s*[{[]/.test(text.toString('latin1', 0, 1_000));
 }
@@ -158,7 +153,6 @@ function collect(
   }: {
     readonly timeoutMs: number;
     readonly maxBytes: number;
-    /** Returns why that many more bytes cannot be held, or `null` once they are. */
     readonly hold: (bytes: number) => Error | null;
   },
   done: (error: Error | null, body: Buffer) => void,

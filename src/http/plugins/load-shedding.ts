@@ -5,11 +5,8 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
-/** The state of the server, which the app reads. */
 export interface ServerState {
-  /** True once the server is about to stop. */
   closing: boolean;
-  /** Tells whether a connection exceeds the bound. */
   isBeyond?: (socket: Socket) => boolean;
 }
 

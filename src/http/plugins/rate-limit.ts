@@ -45,7 +45,6 @@ class RequestWindows {
     this.#windowMs = windowMs;
   }
 
-  /** Counts a request. Returns its number in the window, and the rest of the window. */
   count(key: string): { readonly count: number; readonly leftMs: number } {
     const now = performance.now();
     const known = this.#byKey.get(key);

@@ -4,7 +4,6 @@ import multipart from '@fastify/multipart';
 import type { FastifyInstance } from 'fastify';
 
 const maxFields = 1_000;
-/** Enough for a `map` of many columns. */
 const maxFieldBytes = 64 * 1024;
 
 /**
@@ -39,12 +38,10 @@ export function addExpectContinue(app: FastifyInstance): void {
   });
 }
 
-/** Tells whether the sender still holds the body back. */
 function awaitsContinue(raw: IncomingMessage): boolean {
   return waiting.has(raw);
 }
 
-/** Asks for the body, if the sender waits to be asked. */
 export function askForBody(raw: IncomingMessage): void {
   waiting.get(raw)?.writeContinue();
   waiting.delete(raw);

@@ -83,14 +83,12 @@ function* inPieces(answer: Buffer): Generator<Buffer> {
   }
 }
 
-/** Bytes of answers, made or about to be, that have not been taken. */
 interface Owner {
   bytes: number;
 }
 
 interface Connection extends Owner {
   readonly answers: Set<UnreadAnswer>;
-  /** While there are answers. */
   watch: NodeJS.Timeout | undefined;
 }
 
@@ -114,7 +112,6 @@ class Holds {
     this.#stallMs = stallMs;
   }
 
-  /** Returns why that many more bytes cannot be held; `null` if they can. */
   refusal(request: FastifyRequest, bytes: number): InputError | null {
     return (
       this.refusalOfConnection(request, bytes) ?? (isBeyond(this.#all, bytes, MAX_HELD_BYTES) ? full() : null)
@@ -145,7 +142,6 @@ class Holds {
     return null;
   }
 
-  /** Counts an answer that is given whatever its size. */
   shareAtAnyRate(answer: UnreadAnswer): void {
     this.#count(answer, this.#all);
   }
@@ -166,7 +162,6 @@ class Holds {
     return answer;
   }
 
-  /** Does nothing once it is released. */
   resize(answer: UnreadAnswer | undefined, bytes: number): void {
     if (answer === undefined || !answer.connection.answers.has(answer)) return;
     for (const owner of answer.owners) owner.bytes += bytes - answer.bytes;

@@ -11,7 +11,6 @@ export function chooseRequestId(raw: IncomingMessage): string {
   return typeof given === 'string' && sane.test(given) ? given : randomUUID();
 }
 
-/** Matches the paths whose answers hold callers' data. */
 const api = /^\/+(?:api\/+)?v1\//;
 
 /**

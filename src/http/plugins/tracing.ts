@@ -5,7 +5,6 @@ import type { Span } from '../../telemetry/tracing.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The span of the request; `null` without traces. */
     span: Span | null;
   }
 }

@@ -57,7 +57,6 @@ function compileHeaders({ properties }: TObject) {
   return validatorOf(Type.Object(Object.fromEntries(checked)));
 }
 
-/** The texts of a query or form, by name. A name may come several times. */
 export type Texts = Readonly<Record<string, string | readonly string[]>>;
 
 interface TextRules {
@@ -82,7 +81,6 @@ export function listQuery<P extends TProperties>(properties: P) {
   });
 }
 
-/** The options of an upload, in a query or as fields of a form. */
 export function optionFields<P extends TProperties>(properties: P) {
   const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
   return worded(schema, {
@@ -148,7 +146,6 @@ function readText(type: string | undefined, texts: readonly string[]): unknown {
   return type === 'boolean' ? (flags[text] ?? text) : text;
 }
 
-/** The most edits between a misspelt name and the one that was meant. */
 const maxDistance = 2;
 /** Longer names are not compared: that takes the product of the lengths. */
 const maxNameLength = 40;
@@ -157,7 +154,6 @@ function quoteName(name: string): string {
   return JSON.stringify(name.slice(0, 100));
 }
 
-/** Suggests the nearest name, or lists all names. */
 function suggest(name: string, known: readonly string[]): string {
   const near = known
     .map((each) => ({ each, distance: distance(name.toLowerCase(), each) }))

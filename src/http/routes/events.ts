@@ -34,7 +34,6 @@ const query = listQuery({
   ),
 });
 
-/** @throws InputError `invalid_range`. */
 function readRange({ from, to }: Static<typeof query>) {
   const [begin, end] = [readRangeEnd(from), readRangeEnd(to)];
   if (begin !== null && end !== null && begin.start > end.start) {

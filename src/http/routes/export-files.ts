@@ -26,7 +26,6 @@ const manifest = {
   }),
 };
 
-/** Media types, by the extensions that exports give their files. */
 const content = {
   'application/gzip': bytes,
   'application/x-ndjson': bytes,
@@ -146,7 +145,6 @@ async function sendFile(
     .send(body);
 }
 
-/** The bytes [start, end). */
 interface ByteRange {
   readonly start: number;
   readonly end: number;

@@ -130,7 +130,6 @@ const list = route({
   },
 });
 
-/** The answer opens the data, so it takes the scope of exports. */
 const show = route({
   at: `GET ${path}/jobs/:job_id`,
   operationId: 'showExport',

@@ -34,7 +34,6 @@ import { importOptions, optionsReader, type UploadOptions, uploadOptions } from 
 import { keepFile, receiveUpload } from '../upload/receive-upload.ts';
 import { keptLimits, storeKept, type UploadKind } from '../upload/upload.ts';
 
-/** Media types of a body that is the file of an import itself. */
 const rawBodies: Readonly<Record<string, { readonly schema: TSchema }>> = {
   'text/csv': csvBody,
   'text/tab-separated-values': tsvBody,
@@ -77,7 +76,6 @@ export const importKind: UploadKind = {
   named: { option: 'upload_id', store: storeKept },
 };
 
-/** An import and an inspection take the same. */
 const takesFile = {
   access: 'import',
   bodyKind: 'form',
@@ -191,7 +189,6 @@ const bulk = {
   },
 } as const satisfies Record<Entity, object>;
 
-/** `{"users":[…]}` or `{"companies":[…]}` of any length, or a file of one of them in a form. */
 function bulkIdentify(entity: Entity): Route {
   const { operationId, body, example } = bulk[entity];
   const type = `bulk_identify_${entity}` as const;

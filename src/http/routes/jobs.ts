@@ -42,7 +42,6 @@ function acceptedAt(name: string, description: string, example: string) {
   );
 }
 
-/** Filters of jobs, in a query or in the body of a request. */
 export const jobFilterFields = {
   status: statusParameter('Only return jobs in this state.'),
   type: severalOf('type', jobTypes, 'Only return jobs of this type.'),
@@ -90,7 +89,6 @@ export const jobFilterFields = {
 
 const query = listQuery({ ...jobPage, ...jobFilterFields });
 
-/** Reads the filters of a request as the ledger is asked. */
 export function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
   return {

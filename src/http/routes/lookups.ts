@@ -209,7 +209,6 @@ const listSegmentsRoute = route({
   },
 });
 
-/** A cursor is opaque to callers. It holds the segment at which a page began or ended. */
 function writeSegmentCursor(id: number): string {
   return Buffer.from(`segment:${id}`).toString('base64url');
 }

@@ -151,7 +151,6 @@ const mappingBody = worded(
   { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a mapping says` },
 );
 
-/** @throws InputError with every contradiction between the options. */
 function readMapping(body: Static<typeof mappingBody>): MappingRules {
   const { map, entity = 'auto', format = null, column_names = null } = body;
   const given = body as Readonly<Record<string, unknown>>;

@@ -69,7 +69,6 @@ function amendKind(parent: Parent, said: { wins: boolean }): UploadKind {
   };
 }
 
-/** Stores the refused records of a cause as a proposal mends them. */
 async function storeMended(
   { jobId, fileFormat, header }: Parent,
   { system, kind, signal }: Upload,

@@ -37,7 +37,6 @@ interface RecordRoute<T> {
   readonly commit: (ingest: System['ingest'], record: T, idempotency: Idempotency | null) => Promise<void>;
 }
 
-/** A route that takes a single record: 202, without a body, once it is committed. */
 function recordRoute<T>(options: RecordRoute<T>): Route {
   const { path, operationId, summary, description, body, examples, refuses = [] } = options;
   return directRoute(
@@ -86,7 +85,6 @@ function commitRecord<T>(
   }, fail);
 }
 
-/** Shows a record to the streams that watch. */
 function showRecord(
   records: System['records'],
   route: RecordRouteName,
@@ -98,7 +96,6 @@ function showRecord(
   records.take(environmentId(request), { ...from, ms, body: bodyBytes(request), refusal: refusalOf(error) });
 }
 
-/** Says why a record was not taken, whoever is at fault; `null` if it was taken. */
 function refusalOf(error: unknown): TakenRecord['refusal'] {
   if (error === null) return null;
   if (error instanceof InputError) return { code: error.problems[0].code, message: error.message };

@@ -112,7 +112,6 @@ const previewDefinition = route({
   },
 });
 
-/** @throws InputError with every problem of the definition and its place. */
 function readDefinition(definition: unknown): Segment {
   const { segment, problems } = readSegment(definition);
   if (segment !== null) return segment;

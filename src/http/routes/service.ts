@@ -11,7 +11,6 @@ import { errorAnswers, named, responseName } from '../answers.ts';
 import { conditionHeaders, namesTag } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 
-/** The places that the page at the root leads to. */
 const places = {
   health: { path: '/health/ready', what: 'Health of the service' },
   docs: { path: '/docs', what: 'API reference' },
@@ -102,7 +101,6 @@ const consoleHeaders = {
 export function showConsole(app: FastifyInstance, { config }: System): void {
   app.register(async (scope) => {
     const assets = await readConsoleAssets();
-    // There are none if the program runs from its sources before a build.
     if (assets === null) return;
     const prefix = config.publicUrl === null ? '' : new URL(config.publicUrl).pathname.replace(/\/+$/, '');
     const page = renderShell(assets.manifest, prefix);

@@ -161,7 +161,6 @@ const signInRoute = route({
     'internal_error',
     'unavailable',
   ],
-  // Failures are counted by address, as those of every login.
   prepare: () => new FailedLogins(),
   handle: async ({ system, own: failures, request, reply, body: { key, link, environment } }) => {
     const { db, config } = system;

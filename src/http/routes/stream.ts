@@ -104,7 +104,6 @@ const watch = route({
   },
 });
 
-/** Returns the key or the session of the console with which the stream ends. */
 function streamKey(request: FastifyRequest): string {
   const { session, keyId } = callerOf(request);
   return session === undefined ? keyId : sessionPrefix + session.sessionId;

@@ -46,7 +46,6 @@ const tusHeaders = {
   ),
 };
 
-/** A header with a number of bytes. */
 function bytesHeader(name: string, description: string) {
   const says = { message: `${name} is a whole number of bytes`, details: name };
   return worded(Type.String({ pattern: '^\\d{1,15}$', description, examples: ['0'] }), { says });

@@ -28,7 +28,6 @@ export const ndjsonBody = withExamples(
   { users: { summary: 'Users', value: ndjsonText } },
 );
 
-/** Binary bodies: tools offer a file for them. */
 export const packedBody = {
   schema: Type.String({
     format: 'binary',
@@ -98,7 +97,6 @@ export const companiesBody = withExamples(
   { companies: companiesArray, array: { summary: 'A bare array', value: companiesArray.value.companies } },
 );
 
-/** A form with the file, and options before or after it. */
 export function formBody(entities: readonly LoadEntity[], exampleFile = csvText) {
   const fields: Record<string, TSchema> = {
     ...uploadOptions(entities),

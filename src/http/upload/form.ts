@@ -12,16 +12,12 @@ import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
 import { readOptions, storeFile, type Upload, type Uploaded } from './upload.ts';
 
-/** Takes the file of a form as it comes. */
 export interface FileTaker<T> {
   take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
-  /** Removes what was taken. */
   discard(taken: T): Promise<void>;
 }
 
-/** A form that was read to its end. */
 export interface ReadForm<T> {
-  /** The part named file; null if there is none. */
   readonly file: TakenFile<T> | null;
   /** Options of the query, and fields before and after the file. */
   readonly given: readonly GivenOption[];
@@ -29,7 +25,6 @@ export interface ReadForm<T> {
 
 export interface TakenFile<T> {
   readonly taken: T;
-  /** The options that were known when the file came. */
   readonly source: SourceOptions;
   readonly filename: string | undefined;
 }
@@ -57,7 +52,6 @@ export async function readForm<T, R>(
   }
 }
 
-/** Receives the file of a form. Options after the file count too, except those that say how to read it. */
 export function receiveForm(
   upload: Upload,
   environmentId: number,
@@ -141,7 +135,6 @@ function readField(part: Multipart & MultipartValue): GivenOption {
   return [name, typeof value === 'string' ? value : JSON.stringify(value)];
 }
 
-/** A form that is being read. */
 interface Form {
   readonly parts: AsyncIterator<Multipart>;
   /** The bytes sent so far, if the form came as gzip. */

@@ -20,7 +20,6 @@ import { ruled, throwProblems, worded } from '../../validation.ts';
 import { flagParameter, isUuid } from '../parameters.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
-/** The options of an upload, in the query or as fields of a form. */
 export function uploadOptions(entities: readonly LoadEntity[]) {
   const choices = entities.length === 1 ? `${entities[0]} here` : 'users or companies';
   const entity = Type.Enum([...entities], {
@@ -32,7 +31,6 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
 
 const inForms = ' In a form, it must come before the file.';
 
-/** The options that only imports have. */
 export const importOptions = {
   upload_id: Type.Optional(
     ruled(
@@ -159,7 +157,6 @@ export interface AmendOptions {
   readonly filename: string | undefined;
 }
 
-/** @throws InputError `invalid_field`, one problem per option at fault. */
 export function readAmendOptions(given: readonly GivenOption[]): AmendOptions {
   const options = readAmendTexts(gather(given));
   return {
@@ -177,7 +174,6 @@ function gather(given: readonly GivenOption[]): Record<string, string[]> {
   return Object.fromEntries(texts);
 }
 
-/** The options that say how the file is written. */
 function sourceFields(): Readonly<Record<SourceOptionName, TSchema>> {
   const fields = sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceField(name))]);
   return Object.fromEntries(fields) as Record<SourceOptionName, TSchema>;
@@ -191,7 +187,6 @@ function sourceField(name: SourceOptionName): TSchema {
   return worded(ruled(field, problem), says);
 }
 
-/** A guard is checked before anything is written. */
 function guardOption(name: string, description: string) {
   const message = `${name} must be a number such as 100, or a share such as 5%`;
   const text = Type.String({
@@ -221,11 +216,9 @@ export interface UploadOptions {
   readonly filename: string | undefined;
   /** The ID that stands in place of a file: of a file that was sent before, or of a proposal. */
   readonly named: string | undefined;
-  /** The name of a saved mapping. */
   readonly mapping: string | null;
 }
 
-/** @throws InputError `invalid_field`, one problem per option at fault. */
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
 
 /** Reads options that came in the query and as fields of a form, together. `fields` comes from `uploadOptions`. */
@@ -267,7 +260,6 @@ function requireAlone({ map = [], preset }: { readonly map?: readonly string[]; 
   throw inputError('invalid_field', `give ${other} or mapping, not both`, 'mapping');
 }
 
-/** @throws InputError if options contradict each other. */
 function readSource(options: GivenSource): SourceOptions {
   const source = toSourceOptions(options);
   const problems = findContradictions(source);
@@ -294,7 +286,6 @@ export function cleanFilename(name: string): string | undefined {
   return Array.from(clean).slice(0, maxCharacters).join('') || undefined;
 }
 
-/** Returns the file name that a Content-Disposition header gives. */
 export function dispositionFilename(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   const { 'filename*': extended, filename } = contentDisposition.parse(header).parameters;

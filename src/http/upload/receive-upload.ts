@@ -48,7 +48,6 @@ export async function takeUpload(
   return { ...(await receiveIt(upload, environment, query)), environment, idempotencyKey };
 }
 
-/** Takes a file in and makes a load of it. */
 export async function receiveUpload(
   system: System,
   request: FastifyRequest,
@@ -75,7 +74,6 @@ export async function receiveUpload(
   return skipped ? load : asAccepted(load);
 }
 
-/** Checks everything that the headers and the query show. */
 function openUpload(
   system: System,
   request: FastifyRequest,
@@ -87,7 +85,6 @@ function openUpload(
   return { upload: { system, request, kind, headers, signal: watchClient(request.raw) }, query };
 }
 
-/** A file that is kept as it was sent, and the options that came with it. */
 export interface KeptFile {
   readonly kept: WholeUpload;
   readonly options: UploadOptions;
@@ -133,7 +130,6 @@ export function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', workStartedAt: null, endedAt: null };
 }
 
-/** Receives a body that is the file itself, or names one that was sent before. */
 async function receiveBody(
   upload: Upload,
   environment: number,
@@ -177,7 +173,6 @@ async function readSmallJson({ system, request, kind, headers, signal }: Upload)
   return Buffer.concat(pieces);
 }
 
-/** Returns the options that such an object gives, or `null` if the body names no records. */
 function namedRecords(body: Buffer, { named }: UploadKind): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

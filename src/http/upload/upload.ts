@@ -11,22 +11,17 @@ import { hintsOf, openUpload, requireWholeUpload, type WholeUpload } from '../..
 import { environmentId } from '../plugins/auth.ts';
 import type { GivenOption, ReadOptions, UploadOptions } from './options.ts';
 
-/** The rules that all uploads of a route share. */
 export interface UploadKind {
   /** The only entity it takes, or null where the file may say. */
   readonly entity: Entity | null;
   readonly readOptions: ReadOptions;
-  /** Media types of a body that is the file itself. */
   readonly mediaTypes: readonly string[];
   /** Other media types that clients send for the same. The document leaves them out. JSON, and clients that set none, are always taken. */
   readonly otherMediaTypes: readonly string[];
-  /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
-  /** Records that may be named in place of a file that is sent. */
   readonly named?: NamedRecords;
 }
 
-/** A source of records that are here already. */
 export interface NamedRecords {
   /** The option that names them, in the query, in a form, or in a small JSON object. */
   readonly option: 'upload_id' | 'apply';
@@ -39,7 +34,6 @@ export interface UploadHeaders {
   readonly gzip: boolean;
 }
 
-/** An upload under way. */
 export interface Upload {
   readonly system: System;
   readonly request: FastifyRequest;
@@ -55,7 +49,6 @@ export interface Uploaded {
   readonly options: LoadOptions;
   /** The job whose stored file it is. Missing if the file was sent. */
   readonly fileOf?: string | null;
-  /** The saved mapping that some of the options come from. */
   readonly mapping: string | null;
 }
 
@@ -72,7 +65,6 @@ export async function readOptions(
   return { ...options, load: all, format: format ?? undefined };
 }
 
-/** Streams a file into the store under the limits of the configuration. */
 export function storeFile(
   { system, request, kind, signal }: Upload,
   source: AsyncIterable<Uint8Array>,
