@@ -1,4 +1,4 @@
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TNumberOptions as TIntegerOptions, type TSchema, Type } from 'typebox';
 import { exampleJobId } from '../api/job.ts';
 import { readInstant } from '../domain/instant.ts';
 import { loadStatuses } from '../domain/load.ts';
@@ -11,6 +11,35 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export function isUuid(text: string): boolean {
   return uuid.test(text);
 }
+
+/** A value that follows a rule. Whatever is wrong with it is said in the same words. */
+export function checked<T extends TSchema>(
+  schema: T,
+  isRight: (value: Static<T>) => boolean,
+  message: string,
+) {
+  return worded(
+    ruled(schema, (value) => (isRight(value) ? null : message)),
+    message,
+  );
+}
+
+export function optionalChoice<const T extends string>(
+  choices: readonly T[],
+  message: string,
+  description: string,
+  standard?: NoInfer<T>,
+) {
+  const options = {
+    type: 'string',
+    ...(standard !== undefined && { default: standard }),
+    description,
+  } as const;
+  return Type.Optional(worded(Type.Enum([...choices], options), message));
+}
+
+export const optionalNumber = (range: TIntegerOptions, message: string, description: string) =>
+  Type.Optional(worded(Type.Integer({ ...range, description }), message));
 
 /** The ID in the path of everything that concerns one such thing. A text that is no UUID is the ID of nothing. */
 export function idParameter<const Name extends string>(name: Name, what: string, example = exampleJobId) {
@@ -68,10 +97,7 @@ export function textParameter(name: string, maxBytes: number, description: strin
 
 export function instantParameter(description: string, message: string, example: string) {
   const text = Type.String({ description, examples: [example] });
-  return worded(
-    ruled(text, (value) => (readInstant(value) === null ? message : null)),
-    message,
-  );
+  return checked(text, (value) => readInstant(value) !== null, message);
 }
 
 export function dateOf(text: string | undefined): Date | null {

@@ -14,37 +14,34 @@ import {
 } from '../../postgres/stores/deliveries.ts';
 import { readEventBody } from '../../postgres/stores/notifications.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
-import { ruled, worded } from '../../validation.ts';
 import { jobPage, pageBytes, readJobCursor, sendEnvelope, writeJobCursor } from '../page.ts';
 import {
+  checked,
   dateOf,
   flagParameter,
   idParameter,
   instantParameter,
   isUuid,
+  optionalChoice,
   readSeveral,
   severalOf,
 } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
-const notAJob = 'job_id is the id of a job';
-
 const query = listQuery({
   ...jobPage,
   state: severalOf('state', deliveryStates, 'Only return deliveries in this state.'),
-  channel: Type.Optional(
-    worded(
-      Type.Enum([...channels], { type: 'string', description: 'Only return webhooks, or only e-mails.' }),
-      `channel is one of ${channels.join(', ')}`,
-    ),
+  channel: optionalChoice(
+    channels,
+    `channel is one of ${channels.join(', ')}`,
+    'Only return webhooks, or only e-mails.',
   ),
   job_id: Type.Optional(
-    worded(
-      ruled(Type.String({ format: 'uuid', description: 'Only return deliveries of this job.' }), (text) =>
-        isUuid(text) ? null : notAJob,
-      ),
-      notAJob,
+    checked(
+      Type.String({ format: 'uuid', description: 'Only return deliveries of this job.' }),
+      isUuid,
+      'job_id is the id of a job',
     ),
   ),
   failed: flagParameter('failed', 'Only return deliveries that were given up or whose last attempt failed.'),

@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import { bulkResult, jobRecord } from '../../api/job.ts';
 import { object } from '../../api/schema.ts';
 import { actOnJobs } from '../../background-jobs/bulk.ts';
@@ -9,7 +8,7 @@ import { retryLoad } from '../../load/retry-load.ts';
 import type { JobAction } from '../../postgres/stores/background-jobs.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { worded } from '../../validation.ts';
-import { jobParameters } from '../parameters.ts';
+import { jobParameters, optionalNumber } from '../parameters.ts';
 import { hasScope, requireScope } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
@@ -66,14 +65,10 @@ const bulkBody = worded(
           unknown,
         },
       ),
-      expected_count: Type.Optional(
-        worded(
-          Type.Integer({
-            minimum: 0,
-            description: 'The `count` of the previous answer. Without it nothing is done.',
-          }),
-          'expected_count is a whole number',
-        ),
+      expected_count: optionalNumber(
+        { minimum: 0 },
+        'expected_count is a whole number',
+        'The `count` of the previous answer. Without it nothing is done.',
       ),
     },
     'The jobs, and their expected number.',

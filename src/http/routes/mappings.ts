@@ -31,6 +31,7 @@ import {
 import { listMappings } from '../../postgres/stores/mappings.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
 import { keyPage, pageBytes, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
+import { optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -108,15 +109,11 @@ const mappingBody = worded(
   object(
     {
       map: mapField,
-      entity: Type.Optional(
-        worded(
-          Type.Enum(['users', 'companies', 'auto'], {
-            type: 'string',
-            default: 'auto',
-            description: 'Kind of records. `auto`: each record tells.',
-          }),
-          'entity must be users, companies or auto',
-        ),
+      entity: optionalChoice(
+        ['users', 'companies', 'auto'],
+        'entity must be users, companies or auto',
+        'Kind of records. `auto`: each record tells.',
+        'auto',
       ),
       column_names: Type.Optional(
         worded(
@@ -132,14 +129,10 @@ const mappingBody = worded(
           `column_names must be at most ${MAX_COLUMNS} texts, without U+0000 and halves of surrogate pairs`,
         ),
       ),
-      format: Type.Optional(
-        worded(
-          Type.Enum([...sourceFormats], {
-            type: 'string',
-            description: 'Format of the files. Default: detected from the content.',
-          }),
-          `format must be one of ${sourceFormats.join(', ')}`,
-        ),
+      format: optionalChoice(
+        sourceFormats,
+        `format must be one of ${sourceFormats.join(', ')}`,
+        'Format of the files. Default: detected from the content.',
       ),
       ...(Object.fromEntries(sourceOptionNames.map((name) => [name, sourceField(name)])) as Record<
         never,

@@ -16,9 +16,9 @@ import { receive } from '../../load/receive/receive.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { ruled, worded } from '../../validation.ts';
+import { worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
-import { flagParameter, jobParameters } from '../parameters.ts';
+import { checked, flagParameter, jobParameters } from '../parameters.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { actionHeaders, bodyHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
@@ -228,10 +228,9 @@ const replacement = worded(
       find: replacementText('Text to replace: a whole cell or part of one. Empty: fill the empty cells.'),
       by: replacementText('Replacement. `{row}` in it stands for the number of the record.'),
       cause: Type.Optional(
-        worded(
-          ruled(text('Only replace in records with this cause, by its `id`.'), (id) =>
-            readCauseId(id) === null ? replacementSays : null,
-          ),
+        checked(
+          text('Only replace in records with this cause, by its `id`.'),
+          (id) => readCauseId(id) !== null,
           replacementSays,
         ),
       ),

@@ -6,24 +6,19 @@ import { applyPlan } from '../../load/apply-plan.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
 import { planJson, renderLoad } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { worded } from '../../validation.ts';
 import { rowsFile } from '../job-rows.ts';
 import { sendJson } from '../page.ts';
-import { jobParameters } from '../parameters.ts';
+import { jobParameters, optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 
 const query = listQuery({
-  format: Type.Optional(
-    worded(
-      Type.Enum(['json', ...planFormats], {
-        type: 'string',
-        default: 'json',
-        description: '`json` returns the summary; the others return all rows as a file.',
-      }),
-      'format must be json, csv or ndjson',
-    ),
+  format: optionalChoice(
+    ['json', ...planFormats],
+    'format must be json, csv or ndjson',
+    '`json` returns the summary; the others return all rows as a file.',
+    'json',
   ),
 });
 

@@ -13,7 +13,7 @@ import { listProfiles } from '../../profiles/list-profiles.ts';
 import { propertyProblem, readPropertyFilter } from '../../profiles/property-filter.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { keyPage, pageBytes, readKeyCursor, sendEnvelope, sendJson, writeKeyCursor } from '../page.ts';
-import { pathParameter, textParameter } from '../parameters.ts';
+import { checked, optionalNumber, pathParameter, textParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -45,14 +45,10 @@ const userQuery = listQuery({
   ...keyPage,
   ...filters,
   company_id: textParameter('company_id', MAX_ID_BYTES, 'Only return users of this company.', 'acme'),
-  segment_id: Type.Optional(
-    worded(
-      Type.Integer({
-        minimum: 1,
-        description: 'Only return users who are in this segment now. The ID is that of the segment lookup.',
-      }),
-      'segment_id is a whole number, from the lookup of segments',
-    ),
+  segment_id: optionalNumber(
+    { minimum: 1 },
+    'segment_id is a whole number, from the lookup of segments',
+    'Only return users who are in this segment now. The ID is that of the segment lookup.',
   ),
 });
 
@@ -153,31 +149,21 @@ const show = (entity: Entity): Route =>
     },
   });
 
-const notATimeZone = 'time_zone is a name such as Europe/Berlin';
-
 const activityQuery = listQuery({
-  days: Type.Optional(
-    worded(
-      Type.Integer({
-        minimum: 1,
-        maximum: maxActivityDays,
-        default: 30,
-        description: 'Number of days, up to today, whose events are counted by day.',
-      }),
-      `days is a whole number from 1 to ${maxActivityDays}`,
-    ),
+  days: optionalNumber(
+    { minimum: 1, maximum: maxActivityDays, default: 30 },
+    `days is a whole number from 1 to ${maxActivityDays}`,
+    'Number of days, up to today, whose events are counted by day.',
   ),
   time_zone: Type.Optional(
-    worded(
-      ruled(
-        Type.String({
-          description: 'Time zone of the days: an IANA name.',
-          default: 'UTC',
-          examples: ['Europe/Berlin'],
-        }),
-        (text) => (isTimeZone(text) ? null : notATimeZone),
-      ),
-      notATimeZone,
+    checked(
+      Type.String({
+        description: 'Time zone of the days: an IANA name.',
+        default: 'UTC',
+        examples: ['Europe/Berlin'],
+      }),
+      isTimeZone,
+      'time_zone is a name such as Europe/Berlin',
     ),
   ),
 });

@@ -7,14 +7,11 @@ import { renderCauses } from '../../load/causes/render-causes.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { ruled, worded } from '../../validation.ts';
 import { answerRows } from '../job-rows.ts';
 import { pageBytes, rowPage } from '../page.ts';
-import { jobParameters } from '../parameters.ts';
+import { checked, jobParameters, optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
-
-const notACause = 'cause is the id of one, from group_by=cause';
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
 
@@ -28,31 +25,21 @@ const ndjsonExample =
 const query = listQuery({
   ...rowPage,
   cause: Type.Optional(
-    worded(
-      ruled(Type.String({ description: 'Only return records with this cause, by its `id`.' }), (text) =>
-        readCauseId(text) === null ? notACause : null,
-      ),
-      notACause,
+    checked(
+      Type.String({ description: 'Only return records with this cause, by its `id`.' }),
+      (text) => readCauseId(text) !== null,
+      'cause is the id of one, from group_by=cause',
     ),
   ),
-  group_by: Type.Optional(
-    worded(
-      Type.Enum(['cause'], {
-        type: 'string',
-        description:
-          '`cause`: returns the causes of the refusals, with counts and proposed mends, instead of the records.',
-      }),
-      'group_by is cause',
-    ),
+  group_by: optionalChoice(
+    ['cause'],
+    'group_by is cause',
+    '`cause`: returns the causes of the refusals, with counts and proposed mends, instead of the records.',
   ),
-  format: Type.Optional(
-    worded(
-      Type.Enum(['csv', 'ndjson'], {
-        type: 'string',
-        description: 'Returns all of them as a file, whatever `Accept` says. For use in links.',
-      }),
-      'format is csv or ndjson',
-    ),
+  format: optionalChoice(
+    ['csv', 'ndjson'],
+    'format is csv or ndjson',
+    'Returns all of them as a file, whatever `Accept` says. For use in links.',
   ),
 });
 

@@ -12,9 +12,8 @@ import {
   requireSchedule,
 } from '../../sources/schedules/inspect-schedules.ts';
 import { askForRun, pauseSchedule } from '../../sources/schedules/start-schedules.ts';
-import { ruled, worded } from '../../validation.ts';
 import { limitParameter, pageBytes } from '../page.ts';
-import { dateOf, pathParameter } from '../parameters.ts';
+import { checked, dateOf, pathParameter } from '../parameters.ts';
 import { callerEnvironment, requireScope } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -115,18 +114,11 @@ const pause = (action: keyof typeof actions): Route =>
     },
   });
 
-const notAnInstant = 'due_at is an instant such as 2026-11-20T03:00:00Z, and not one to come';
-
 const dueAtField = Type.Optional(
-  worded(
-    ruled(
-      Type.String({
-        description: 'Due time of the run. Default: now.',
-        examples: ['2026-11-20T02:00:00Z'],
-      }),
-      (text) => ((readInstant(text)?.ms ?? Number.POSITIVE_INFINITY) > Date.now() ? notAnInstant : null),
-    ),
-    notAnInstant,
+  checked(
+    Type.String({ description: 'Due time of the run. Default: now.', examples: ['2026-11-20T02:00:00Z'] }),
+    (text) => (readInstant(text)?.ms ?? Number.POSITIVE_INFINITY) <= Date.now(),
+    'due_at is an instant such as 2026-11-20T03:00:00Z, and not one to come',
   ),
 );
 

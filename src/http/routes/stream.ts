@@ -5,8 +5,8 @@ import { inputError } from '../../domain/errors.ts';
 import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/views.ts';
 import { sessionPrefix } from '../../postgres/stores/api-keys.ts';
-import { ruled, worded } from '../../validation.ts';
 import { onceClosed } from '../gone-client.ts';
+import { checked } from '../parameters.ts';
 import { callerOf } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -16,14 +16,12 @@ const maxLiveTopics = 20;
 const wrongTopics = `topics has 1 to ${maxLiveTopics} of jobs, job:<job_id>, pulse and records, with commas between`;
 
 const query = listQuery({
-  topics: worded(
-    ruled(
-      Type.String({
-        description: `Topics of the stream, at most ${maxLiveTopics}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,
-        examples: ['jobs,pulse'],
-      }),
-      (text) => (readTopics(text) === null ? wrongTopics : null),
-    ),
+  topics: checked(
+    Type.String({
+      description: `Topics of the stream, at most ${maxLiveTopics}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,
+      examples: ['jobs,pulse'],
+    }),
+    (text) => readTopics(text) !== null,
     wrongTopics,
   ),
 });

@@ -9,7 +9,7 @@ import { addSubscription, removeSubscription, rotateSecret } from '../../notific
 import { openSendContext } from '../../open-send-context.ts';
 import { listSubscriptions } from '../../postgres/stores/notifications.ts';
 import { worded } from '../../validation.ts';
-import { idParameter } from '../parameters.ts';
+import { idParameter, optionalNumber } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -122,16 +122,10 @@ const rotate = route({
   json: {
     schema: object(
       {
-        overlap_hours: Type.Optional(
-          worded(
-            Type.Integer({
-              minimum: 0,
-              maximum: 720,
-              default: 24,
-              description: 'Hours for which webhooks are also signed with the old secret.',
-            }),
-            'overlap_hours is a whole number from 0 to 720',
-          ),
+        overlap_hours: optionalNumber(
+          { minimum: 0, maximum: 720, default: 24 },
+          'overlap_hours is a whole number from 0 to 720',
+          'Hours for which webhooks are also signed with the old secret.',
         ),
       },
       'When the old secret ends.',
@@ -139,8 +133,7 @@ const rotate = route({
     examples: { days: { summary: 'Two days to change over', value: { overlap_hours: 48 } } },
   },
   answer: { description: 'The new secret.', schema: rotatedSecret.ref },
-  handle: async ({ system: { db }, params: { subscription_id }, environment, body }) => {
-    const id = subscription_id;
+  handle: async ({ system: { db }, params: { subscription_id: id }, environment, body }) => {
     const { secret, previousUntil } = await rotateSecret(db, environment, id, body.overlap_hours ?? 24);
     return { id, secret, previous_secret_until: previousUntil.toISOString() };
   },
@@ -154,8 +147,8 @@ const remove = route({
   access: 'admin',
   params,
   answer: { status: 204, description: 'The subscription is removed.' },
-  handle: async ({ system: { db }, reply, params: { subscription_id }, environment }) => {
-    await removeSubscription(db, environment, subscription_id);
+  handle: async ({ system: { db }, reply, params: { subscription_id: id }, environment }) => {
+    await removeSubscription(db, environment, id);
     return reply.send();
   },
 });

@@ -2,42 +2,37 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
-import type { SourceOptions } from '../../domain/source.ts';
 import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
-import { discardReceived } from '../../load/accept-load.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
-import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
+import type { ReceiveHints } from '../../load/receive/receive.ts';
 import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
-import { readOptions, storeFile, type Upload, type Uploaded } from './upload.ts';
+import { readOptions, type Upload } from './upload.ts';
 
-export interface FileTaker<T> {
+/** Takes a file, or one that is named in its place, and makes a result of it. */
+export interface Taker<T, R> {
   take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
   discard(taken: T): Promise<void>;
+  sent(file: SentFile<T>, options: UploadOptions): Promise<R>;
+  named(options: UploadOptions): Promise<R>;
 }
 
-export interface ReadForm<T> {
-  readonly file: TakenFile<T> | null;
-  /** Options of the query, and fields before and after the file. */
-  readonly given: readonly GivenOption[];
-}
-
-export interface TakenFile<T> {
+export interface SentFile<T> {
   readonly taken: T;
-  readonly source: SourceOptions;
   readonly filename: string | undefined;
+  /** The options that were known when the file came. */
+  readonly before: UploadOptions;
 }
 
-/** Reads a form and passes it to `complete`. If that throws, the file is removed. */
-export async function readForm<T, R>(
+/** Options after the file count too, except those that say how to read it. If anything is wrong, the file is removed. */
+export async function takeForm<T, R>(
   upload: Upload,
   query: readonly GivenOption[],
-  taker: FileTaker<T>,
-  complete: (form: ReadForm<T>) => Promise<R>,
+  taker: Taker<T, R>,
 ): Promise<R> {
   const given = [...query];
-  let file: TakenFile<T> | null = null;
+  let file: SentFile<T> | null = null;
   try {
     const form = openForm(upload);
     for await (const part of formParts(form, upload)) {
@@ -45,54 +40,34 @@ export async function readForm<T, R>(
       else if (file !== null) throw secondFile();
       else file = await takePart(upload, taker, form, part, given);
     }
-    return await complete({ file, given });
+    const options = await readOptions(upload, given);
+    if (file !== null) {
+      if (options.named !== undefined) throw notBoth(upload);
+      return await taker.sent(file, options);
+    }
+    if (options.named === undefined)
+      throw inputError('missing_field', 'The form has no part named file', 'file');
+    return await taker.named(options);
   } catch (error) {
     if (file !== null) await taker.discard(file.taken);
     throw error;
   }
 }
 
-export function receiveForm(
-  upload: Upload,
-  environmentId: number,
-  query: readonly GivenOption[],
-): Promise<Uploaded> {
-  const taker: FileTaker<ReceivedFile> = {
-    take: (source, hints) => storeFile(upload, source, hints),
-    discard: ({ ref }) => discardReceived(upload.system, ref),
-  };
-  return readForm(upload, query, taker, async ({ file, given }) => {
-    const options = await readOptions(upload, given);
-    if (file !== null) return complete(upload, file, options);
-    if (upload.kind.named === undefined || options.named === undefined) throw noFile();
-    return upload.kind.named.store(upload, environmentId, options);
-  });
+function notBoth({ kind }: Upload): InputError {
+  const { option = 'file' } = kind.named ?? {};
+  return inputError('invalid_field', `give a file or ${option}, not both`, option);
 }
 
-export function noFile(): InputError {
-  return inputError('missing_field', 'The form has no part named file', 'file');
-}
-
-function complete({ kind }: Upload, file: TakenFile<ReceivedFile>, options: UploadOptions): Uploaded {
-  const { taken: received } = file;
-  if (kind.named !== undefined && options.named !== undefined) {
-    const { option } = kind.named;
-    throw inputError('invalid_field', `give a file or ${option}, not both`, option);
-  }
-  if (options.format !== undefined && (options.format === 'csv') !== (received.format === 'csv')) {
+/** @throws InputError `invalid_field` if an option after the file says that it is to be read in another way. */
+export function requireSaidBefore({ before }: SentFile<unknown>, read: string, options: UploadOptions): void {
+  if (options.format !== undefined && (options.format === 'csv') !== (read === 'csv')) {
     const message = 'format must come before the file, or in the query: the file was read as something else';
-    throw inputError('invalid_field', message, `format: ${options.format}; read as: ${received.format}`);
+    throw inputError('invalid_field', message, `format: ${options.format}; read as: ${read}`);
   }
-  requireSaidBefore(file.source, options.load.source);
-  const filename = options.filename ?? file.filename ?? kind.defaultFilename;
-  return { received, filename, options: options.load, mapping: options.mapping };
-}
-
-/** Options about reading the file must come before it, because it is read while it comes. */
-function requireSaidBefore(before: SourceOptions, all: SourceOptions): void {
   const late = sourceOptionNames.find((name) => {
     const { key } = sourceOptions[name];
-    return JSON.stringify(before[key]) !== JSON.stringify(all[key]);
+    return JSON.stringify(before.load.source[key]) !== JSON.stringify(options.load.source[key]);
   });
   if (late === undefined) return;
   const message = `${late} must come before the file, or in the query: the file had been read when it came`;
@@ -101,28 +76,23 @@ function requireSaidBefore(before: SourceOptions, all: SourceOptions): void {
 
 async function takePart<T>(
   upload: Upload,
-  taker: FileTaker<T>,
+  taker: Taker<T, unknown>,
   form: Form,
   part: MultipartFile,
   given: readonly GivenOption[],
-): Promise<TakenFile<T>> {
+): Promise<SentFile<T>> {
   if (part.fieldname !== 'file') {
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
   // Options known to be wrong are refused before gigabytes have come.
-  const options = await readOptions(upload, given);
+  const before = await readOptions(upload, given);
   const filename = cleanFilename(part.filename ?? '');
-  const hints = {
-    filename: options.filename ?? filename,
-    format: options.format,
-    contentType: part.mimetype,
-    source: options.load.source,
-    map: options.load.map,
-    sent: form.sent,
-  };
+  const { source, map } = before.load;
+  const hints = { filename: before.filename ?? filename, format: before.format, source, map };
   try {
-    return { taken: await taker.take(part.file, hints), source: options.load.source, filename };
+    const taken = await taker.take(part.file, { ...hints, contentType: part.mimetype, sent: form.sent });
+    return { taken, filename, before };
   } catch (error) {
     throw explainForm(error);
   }

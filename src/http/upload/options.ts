@@ -17,16 +17,13 @@ import {
 } from '../../domain/source-options.ts';
 import { withoutHidden } from '../../domain/wording.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
-import { flagParameter, isUuid } from '../parameters.ts';
+import { checked, flagParameter, isUuid, optionalChoice } from '../parameters.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
 export function uploadOptions(entities: readonly LoadEntity[]) {
   const choices = entities.length === 1 ? `${entities[0]} here` : 'users or companies';
-  const entity = Type.Enum([...entities], {
-    type: 'string',
-    description: 'Kind of records. For CSV, the default is taken from the header.',
-  });
-  return { entity: Type.Optional(worded(entity, `entity must be ${choices}`)), ...commonOptions };
+  const description = 'Kind of records. For CSV, the default is taken from the header.';
+  return { entity: optionalChoice(entities, `entity must be ${choices}`, description), ...commonOptions };
 }
 
 const inForms = ' In a form, it must come before the file.';
@@ -67,15 +64,10 @@ const commonOptions = {
       },
     ),
   ),
-  preset: Type.Optional(
-    worded(
-      Type.Enum([...presets], {
-        type: 'string',
-        description:
-          'The product whose JSON or NDJSON export the file is. Its records become users, companies and events. Not together with `map`.',
-      }),
-      `preset must be one of ${presets.join(', ')}`,
-    ),
+  preset: optionalChoice(
+    presets,
+    `preset must be one of ${presets.join(', ')}`,
+    'The product whose JSON or NDJSON export the file is. Its records become users, companies and events. Not together with `map`.',
   ),
   dry_run: flagParameter('dry_run', 'Reads and checks everything, and writes nothing.', { default: false }),
   plan: flagParameter(
@@ -83,43 +75,19 @@ const commonOptions = {
     'Reads and checks everything, writes nothing, and keeps a plan of the changes: see `/v1/background_jobs/{job_id}/plan`. The job can be applied afterwards.',
     { default: false },
   ),
-  max_errors: Type.Optional(
-    guardOption(
-      'max_errors',
-      'Fails the job if more records than this are refused: a number, or a share of the records.',
-    ),
+  max_errors: guardOption('max_errors', 'records than this are refused'),
+  max_changed: guardOption('max_changed', 'profiles than this would change'),
+  max_removed_values: guardOption('max_removed_values', 'property values than this would be removed'),
+  if_duplicate: optionalChoice(
+    ['load', 'skip', 'reject'],
+    'if_duplicate must be load, skip or reject',
+    'What to do if the same bytes were loaded before: load them again, return the earlier job, or refuse with `duplicate_file`.',
+    'load',
   ),
-  max_changed: Type.Optional(
-    guardOption(
-      'max_changed',
-      'Fails the job if more profiles than this would change: a number, or a share of the records.',
-    ),
-  ),
-  max_removed_values: Type.Optional(
-    guardOption(
-      'max_removed_values',
-      'Fails the job if more property values than this would be removed: a number, or a share of the records.',
-    ),
-  ),
-  if_duplicate: Type.Optional(
-    worded(
-      Type.Enum(['load', 'skip', 'reject'], {
-        type: 'string',
-        default: 'load',
-        description:
-          'What to do if the same bytes were loaded before: load them again, return the earlier job, or refuse with `duplicate_file`.',
-      }),
-      'if_duplicate must be load, skip or reject',
-    ),
-  ),
-  format: Type.Optional(
-    worded(
-      Type.Enum([...sourceFormats], {
-        type: 'string',
-        description: `Format of the file. Default: detected from content, name and media type.${inForms}`,
-      }),
-      `format must be one of ${sourceFormats.join(', ')}`,
-    ),
+  format: optionalChoice(
+    sourceFormats,
+    `format must be one of ${sourceFormats.join(', ')}`,
+    `Format of the file. Default: detected from content, name and media type.${inForms}`,
   ),
   ...sourceFields(),
   filename: Type.Optional(
@@ -187,17 +155,15 @@ function sourceField(name: SourceOptionName): TSchema {
   return worded(ruled(field, problem), says);
 }
 
-function guardOption(name: string, description: string) {
+function guardOption(name: string, what: string) {
   const message = `${name} must be a number such as 100, or a share such as 5%`;
   const text = Type.String({
     pattern: '^(\\d{1,15}|\\d{1,3}(\\.\\d{1,6})?%)$',
-    description: `${description} Nothing is written then.`,
+    description: `Fails the job if more ${what}: a number, or a share of the records. Nothing is written then.`,
     examples: ['5%'],
   });
-  const isTooMuch = (value: string) => value.endsWith('%') && Number(value.slice(0, -1)) > 100;
-  return worded(
-    ruled(text, (value) => (isTooMuch(value) ? message : null)),
-    message,
+  return Type.Optional(
+    checked(text, (value) => !value.endsWith('%') || Number(value.slice(0, -1)) <= 100, message),
   );
 }
 

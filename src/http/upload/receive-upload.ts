@@ -3,10 +3,11 @@ import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
+import { Fault, inputError } from '../../domain/errors.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
-import { acceptLoad } from '../../load/accept-load.ts';
+import { acceptLoad, discardReceived } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
+import type { ReceivedFile } from '../../load/receive/receive.ts';
 import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
@@ -14,7 +15,7 @@ import { watchClient } from '../gone-client.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
-import { type FileTaker, noFile, readForm, receiveForm } from './form.ts';
+import { requireSaidBefore, type Taker, takeForm } from './form.ts';
 import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
 import {
   bodyOf,
@@ -42,10 +43,20 @@ export async function takeUpload(
   const environment = environmentId(request);
   const idempotencyKey = idempotencyKeyOf(request);
   await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
-  askForBody(request.raw);
-  const isForm = upload.headers.mediaType === 'multipart/form-data';
-  const receiveIt = isForm ? receiveForm : receiveBody;
-  return { ...(await receiveIt(upload, environment, query)), environment, idempotencyKey };
+  const uploaded = await take<ReceivedFile, Uploaded>(upload, query, {
+    take: (source, hints) => storeFile(upload, source, hints),
+    discard: ({ ref }) => discardReceived(system, ref),
+    async sent(file, options) {
+      requireSaidBefore(file, file.taken.format, options);
+      const filename = options.filename ?? file.filename ?? kind.defaultFilename;
+      return { received: file.taken, filename, options: options.load, mapping: options.mapping };
+    },
+    async named(options) {
+      if (kind.named === undefined) throw new Fault('nothing can be named in place of a file here');
+      return kind.named.store(upload, environment, options);
+    },
+  });
+  return { ...uploaded, environment, idempotencyKey };
 }
 
 export async function receiveUpload(
@@ -94,34 +105,23 @@ export interface KeptFile {
 export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
-  const { headers, signal } = upload;
   const limits = uploadLimits(system.config);
-  const find = async (options: UploadOptions): Promise<KeptFile> => {
-    if (options.named === undefined) throw noFile();
-    return { kept: await requireWholeUpload(system, environment, options.named), options };
-  };
-  const options = await readOptions(upload, query);
-  if (options.named !== undefined) return find(options);
-  askForBody(request.raw);
-  if (headers.mediaType !== 'multipart/form-data') {
-    const small = await readSmallJson(upload);
-    const named = small === null ? null : namedRecords(small, kind);
-    if (named !== null) return find(await readOptions(upload, [...query, ...named]));
-    const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']) ?? null;
-    const said = { filename, contentType: contentTypeOf(headers.mediaType, kind), isGzip: headers.gzip };
-    const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
-    return { kept: await keepUpload(system, environment, body, said, limits, signal), options };
-  }
-  const taker: FileTaker<WholeUpload> = {
-    take: (source, { filename, contentType }) => {
-      const said = { filename: filename ?? null, contentType: contentType ?? null, isGzip: false };
-      return keepUpload(system, environment, source, said, limits, signal);
+  return take<WholeUpload, KeptFile>(upload, query, {
+    take(source, { filename = null, contentType = null, contentEncodingGzip: isGzip = false }) {
+      return keepUpload(
+        system,
+        environment,
+        source,
+        { filename, contentType, isGzip },
+        limits,
+        upload.signal,
+      );
     },
     discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
-  };
-  return readForm(upload, query, taker, async ({ file, given }) => {
-    const all = await readOptions(upload, given);
-    return file === null ? find(all) : { kept: file.taken, options: all };
+    sent: async ({ taken: kept }, options) => ({ kept, options }),
+    async named(options) {
+      return { kept: await requireWholeUpload(system, environment, options.named ?? ''), options };
+    },
   });
 }
 
@@ -130,33 +130,27 @@ export function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', workStartedAt: null, endedAt: null };
 }
 
-async function receiveBody(
-  upload: Upload,
-  environment: number,
-  given: readonly GivenOption[],
-): Promise<Uploaded> {
+/** Takes the file of a form, a body that is the file itself, or one that is named in its place. */
+async function take<T, R>(upload: Upload, query: readonly GivenOption[], taker: Taker<T, R>): Promise<R> {
   const { request, kind, headers } = upload;
-  const options = await readOptions(upload, given);
-  if (kind.named !== undefined && options.named !== undefined) {
-    return kind.named.store(upload, environment, options);
+  if (headers.mediaType === 'multipart/form-data') {
+    askForBody(request.raw);
+    return takeForm(upload, query, taker);
   }
+  const before = await readOptions(upload, query);
+  if (before.named !== undefined) return taker.named(before);
+  askForBody(request.raw);
   const small = await readSmallJson(upload);
   const named = small === null ? null : namedRecords(small, kind);
-  if (kind.named !== undefined && named !== null) {
-    return kind.named.store(upload, environment, await readOptions(upload, [...given, ...named]));
-  }
-  const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
+  if (named !== null) return taker.named(await readOptions(upload, [...query, ...named]));
+  const filename = before.filename ?? dispositionFilename(request.headers['content-disposition']);
   const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
-  const received = await storeFile(upload, body, {
-    filename,
-    format: options.format,
+  const { source, map } = before.load;
+  const taken = await taker.take(body, {
+    ...{ filename, format: before.format, source, map, contentEncodingGzip: headers.gzip },
     contentType: contentTypeOf(headers.mediaType, kind),
-    contentEncodingGzip: headers.gzip,
-    source: options.load.source,
-    map: options.load.map,
   });
-  const { load, mapping } = options;
-  return { received, filename: filename ?? kind.defaultFilename, options: load, mapping };
+  return taker.sent({ taken, filename, before }, before);
 }
 
 /** A JSON body up to this size may be an object that names records. Files are mostly larger. */
