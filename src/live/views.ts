@@ -1,3 +1,4 @@
+import { render } from '../api/render.ts';
 import { LIVE_RECENT_JOBS } from '../domain/limits.ts';
 import type { LiveAnswer, LiveChunk, LiveJob } from '../postgres/stores/live.ts';
 
@@ -111,7 +112,9 @@ class JobView implements View {
     );
     const text = JSON.stringify(job === undefined ? null : renderLiveJob(job));
     const found = job === undefined ? [] : answer.chunks.filter(({ jobId }) => jobId === this.#jobId);
-    const chunks = found.map(renderLiveChunk).filter((chunk) => this.#isNew(chunk));
+    const chunks = found
+      .map(({ jobId: _, ...chunk }) => renderLiveChunk(chunk))
+      .filter((chunk) => this.#isNew(chunk));
     const isNew = text !== this.#text;
     const isFirst = !this.#isKnown;
     this.#isKnown = true;
@@ -163,46 +166,21 @@ class PulseView implements View {
 }
 
 /** With the names that `GET /v1/background_jobs/{job_id}` has. */
-function renderLiveJob(job: LiveJob) {
+function renderLiveJob({ environmentId: _, failureCode, failureMessage, ...job }: LiveJob) {
+  const { acceptedAt, startedAt, endedAt, ...others } = job;
   return {
-    job_id: job.jobId,
-    type: job.type,
-    status: job.status,
-    filename: job.filename,
-    file_size: job.fileSize,
-    total_rows: job.totalRows,
-    completed_rows: job.completedRows,
-    counts: job.counts,
-    start_time: job.acceptedAt,
-    processing_since: job.startedAt,
-    rows_before: job.rowsBefore,
-    end_time: job.endedAt,
+    ...render(others),
+    start_time: acceptedAt,
+    processing_since: startedAt,
+    end_time: endedAt,
     failure:
-      job.failureCode === null
-        ? null
-        : { error_code: job.failureCode, message: job.failureMessage ?? job.failureCode },
-    last_error: job.lastError,
-    attempts: job.attempts,
-    dry_run: job.dryRun,
+      failureCode === null ? null : { error_code: failureCode, message: failureMessage ?? failureCode },
   };
 }
 
 /** Like `GET /v1/background_jobs/{job_id}/chunks` has it. */
 export function renderLiveChunk(chunk: Omit<LiveChunk, 'jobId'>) {
-  const { startedAt, doneAt } = chunk;
-  return {
-    chunk: chunk.chunk,
-    state: chunk.state,
-    attempt: chunk.attempt,
-    losses: chunk.losses,
-    worker: chunk.worker,
-    start_time: startedAt,
-    end_time: doneAt,
-    ms:
-      startedAt === null || doneAt === null ? null : Math.max(0, Date.parse(doneAt) - Date.parse(startedAt)),
-    rows: chunk.rows,
-    bytes: chunk.bytes,
-    rejected: chunk.rejected,
-    last_error: chunk.lastError,
-  };
+  const { startedAt, doneAt, ...others } = chunk;
+  const ms = startedAt === null || doneAt === null ? null : Date.parse(doneAt) - Date.parse(startedAt);
+  return { ...render(others), start_time: startedAt, end_time: doneAt, ms: ms && Math.max(0, ms) };
 }

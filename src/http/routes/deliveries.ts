@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { deliveryDetail, deliveryPage, replayed } from '../../api/delivery.ts';
+import { render } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -110,13 +111,7 @@ const show = route({
     const tries = await readAttempts(reader.db, publicId, mostTries);
     return {
       ...renderDelivery(found),
-      tries: tries.map(({ attempt, begunAt, tookMs, status, error }) => ({
-        attempt,
-        begun_at: begunAt.toISOString(),
-        took_ms: tookMs,
-        status,
-        error,
-      })),
+      tries: tries.map(render),
       body: (await readEventBody(reader.db, environment, found.eventId)) ?? '',
     };
   },

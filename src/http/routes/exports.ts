@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { createdExport, exportItem, exportJob, exportPreview } from '../../api/export.ts';
+import { render } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { DEFAULT_PAGE_SIZE, PREVIEWED_ROWS } from '../../domain/limits.ts';
@@ -95,9 +96,7 @@ const preview = route({
       bytes: files.reduce((sum, file) => sum + file.bytes, 0),
       from: asked.from,
       to: asked.to,
-      files: files.map(({ isExact, firstRows, dataset, rows, bytes, header }) => ({
-        ...{ dataset, rows, is_exact: isExact, bytes, header, first_rows: firstRows },
-      })),
+      files: files.map(render),
       warnings,
     };
   },

@@ -1,7 +1,8 @@
 import { type Inbox, inboxRecord, takenAgain } from '../../api/inbox.ts';
+import { render } from '../../api/render.ts';
 import { TransientError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
-import { type InboxLook, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
+import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
 import { takeInAgain } from '../../sources/inbox/take-in.ts';
 import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/health.ts';
 import { limitParameter, pageBytes } from '../page.ts';
@@ -41,37 +42,13 @@ function lookTogether(): (path: string) => Promise<InboxLook> {
   };
 }
 
-type Found = NonNullable<Awaited<ReturnType<typeof inspectInbox>>>;
+type Status = InboxStatus['environments'][number];
 
-function render(status: Found['environments'][number], recent: Found['recent']) {
+function renderTaken({ fileId, folder, name, size, state, claimedAt, jobId }: Status['taken'][number]) {
+  const shown = state === 'concluded' ? 'loading' : state;
   return {
-    is_watched: true,
-    waiting: status.waiting,
-    files: status.files.map(({ name, size, modifiedAt }) => ({
-      ...{ name, size, modified_at: modifiedAt.toISOString() },
-    })),
-    taken: status.taken.map((file) => ({
-      file_id: file.fileId,
-      name: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
-      size: Number(file.size),
-      state: file.state === 'concluded' ? ('loading' as const) : file.state,
-      claimed_at: file.claimedAt.toISOString(),
-      job_id: file.jobId,
-    })),
-    ignored: status.ignored.map(({ name, why }) => ({ name, why })),
-    held: status.held,
-    recent: recent.map((file) => ({
-      file_id: file.fileId,
-      name: file.name,
-      size: file.size,
-      outcome: file.outcome,
-      path: file.path,
-      job_id: file.jobId,
-      is_duplicate: file.isDuplicate,
-      rejected: file.rejected,
-      reasons: file.reasons,
-      concluded_at: file.concludedAt.toISOString(),
-    })),
+    ...render({ fileId, name: folder === '' ? name : `${folder}/${name}`, size: Number(size) }),
+    ...render({ state: shown, claimedAt, jobId }),
   };
 }
 
@@ -92,7 +69,17 @@ const show = route({
     const { name: environment } = callerEnvironment(request);
     const found = await inspectInbox(system.reader, inboxDir, { environment, limit, look });
     const status = found?.environments[0];
-    return found === null || status === undefined ? nobodyWatches : render(status, found.recent);
+    if (found === null || status === undefined) return nobodyWatches;
+    const { waiting, files, taken, ignored, held } = status;
+    return {
+      is_watched: true,
+      waiting,
+      files: files.map(render),
+      taken: taken.map(renderTaken),
+      ignored,
+      held,
+      recent: found.recent.map(({ environment: _, ...file }) => render(file)),
+    };
   },
 });
 

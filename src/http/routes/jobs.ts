@@ -3,6 +3,7 @@ import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
 import { jobHistory, jobListItem } from '../../api/job.ts';
 import { chunkPage, jobDetail } from '../../api/load.ts';
+import { render } from '../../api/render.ts';
 import {
   jobTypes,
   listJobs,
@@ -181,7 +182,7 @@ const showHistory = route({
       origin: found.origin,
       parameters: found.parameters,
       parameters_cut: found.isCut,
-      phases: found.phases.map(({ phase, at }) => ({ phase, at: at.toISOString() })),
+      phases: found.phases.map(render),
     };
   },
 });

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { type Overview, overview } from '../../api/overview.ts';
+import { render } from '../../api/render.ts';
 import { findNeeds } from '../../background-jobs/needs.ts';
 import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
@@ -55,7 +56,7 @@ const show = route({
       health: { status: health.status, parts: health.parts },
       findings: renderFindings(found, mayRead),
       needs: needs?.needs.map(renderNeed) ?? [],
-      minutes: minutes.map(({ minute, ...counts }) => ({ minute: minute.toISOString(), ...counts })),
+      minutes: minutes.map(render),
       queued: state.queued,
       processing: state.processing,
       failed_24h: state.failedLately,
@@ -85,15 +86,7 @@ function renderFindings(found: Answer<readonly Finding[]>, mayRead: boolean) {
 function renderWork({ failing, ...counts }: WorkOverview): Overview['work'] {
   return {
     ...counts,
-    failing: failing.map(({ kind, jobId, part, failures, losses, lastError, nextTryAt }) => ({
-      task: kind,
-      job_id: jobId,
-      part,
-      failures,
-      losses,
-      last_error: lastError,
-      next_try_at: nextTryAt?.toISOString() ?? null,
-    })),
+    failing: failing.map(({ kind: task, ...others }) => ({ task, ...render(others) })),
   };
 }
 

@@ -4,6 +4,7 @@ import { FailedLogins } from '../../access/admin-login.ts';
 import { signIn, signInByLink, verifySession } from '../../access/console-session.ts';
 import { type Caller, isRefusal, staticKeyId } from '../../access/verify-key.ts';
 import { callerRecord, environmentName, sessionItem } from '../../api/access.ts';
+import { render } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
@@ -98,15 +99,7 @@ const list = route({
   handle: async ({ system: { db }, request, environment }) => {
     const own = callerOf(request).session?.sessionId;
     const found = await listSessions(db, environment, ownerOf(request));
-    return found.map(({ sessionId, holder, keyId, client, createdAt, expiresAt }) => ({
-      session_id: sessionId,
-      holder,
-      key_id: keyId,
-      client,
-      created_at: createdAt.toISOString(),
-      expires_at: expiresAt.toISOString(),
-      is_own: sessionId === own,
-    }));
+    return found.map((session) => ({ ...render(session), is_own: session.sessionId === own }));
   },
 });
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { render } from '../../api/render.ts';
 import {
   exampleUploadId,
   type Upload as UploadRecord,
@@ -55,19 +56,7 @@ function bytesOf(request: FastifyRequest, name: 'upload-length' | 'upload-offset
   return Number(request.headers[name]);
 }
 
-function renderUpload(upload: Upload): UploadRecord {
-  return {
-    upload_id: upload.uploadId,
-    filename: upload.filename,
-    content_type: upload.contentType,
-    file_size: upload.fileSize,
-    received_bytes: upload.receivedBytes,
-    sha256: upload.sha256,
-    file_of: upload.fileOf,
-    created_at: upload.createdAt.toISOString(),
-    expires_at: upload.expiresAt.toISOString(),
-  };
-}
+const renderUpload = ({ isGzip: _, ...upload }: Upload): UploadRecord => render(upload);
 
 const uploadHeaders = ['Tus-Resumable', 'Upload-Offset', 'Upload-Length', 'Upload-Expires'] as const;
 
