@@ -179,8 +179,7 @@ function renderLiveJob({ environmentId: _, failureCode, failureMessage, ...job }
 }
 
 /** Like `GET /v1/background_jobs/{job_id}/chunks` has it. */
-export function renderLiveChunk(chunk: Omit<LiveChunk, 'jobId'>) {
-  const { startedAt, doneAt, ...others } = chunk;
+export function renderLiveChunk({ jobId: _, startedAt, doneAt, ...others }: LiveChunk) {
   const ms = startedAt === null || doneAt === null ? null : Date.parse(doneAt) - Date.parse(startedAt);
   return { ...render(others), start_time: startedAt, end_time: doneAt, ms: ms && Math.max(0, ms) };
 }
