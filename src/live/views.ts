@@ -112,9 +112,7 @@ class JobView implements View {
     );
     const text = JSON.stringify(job === undefined ? null : renderLiveJob(job));
     const found = job === undefined ? [] : answer.chunks.filter(({ jobId }) => jobId === this.#jobId);
-    const chunks = found
-      .map(({ jobId: _, ...chunk }) => renderLiveChunk(chunk))
-      .filter((chunk) => this.#isNew(chunk));
+    const chunks = found.map(renderLiveChunk).filter((chunk) => this.#isNew(chunk));
     const isNew = text !== this.#text;
     const isFirst = !this.#isKnown;
     this.#isKnown = true;
