@@ -24,7 +24,6 @@ export interface StreamData {
 
 export interface StreamEvent {
   readonly event: string;
-  readonly id: string | null;
   readonly data: StreamData;
 }
 
@@ -32,21 +31,17 @@ export interface StreamEvent {
 export class EventStream {
   readonly events: StreamEvent[] = [];
   comments = 0;
-  lastId: string | null = null;
   ended = false;
   readonly #abort = new AbortController();
 
   static async open(
     address: string,
     topics: string,
-    { key, lastEventId }: { readonly key: string; readonly lastEventId?: string | null },
+    { key }: { readonly key: string },
   ): Promise<EventStream> {
     const stream = new EventStream();
     const response = await fetch(`${address}/v1/stream?topics=${topics}`, {
-      headers: {
-        authorization: `Token ${key}`,
-        ...(lastEventId != null && { 'last-event-id': lastEventId }),
-      },
+      headers: { authorization: `Token ${key}` },
       signal: stream.#abort.signal,
     });
     if (response.status !== 200) throw new Error(`the stream was answered ${response.status}`);
@@ -71,10 +66,9 @@ export class EventStream {
   #take(block: string): void {
     const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1] ?? null;
     if (block.startsWith(':')) this.comments++;
-    const [event, data, id] = [field('event'), field('data'), field('id')];
+    const [event, data] = [field('event'), field('data')];
     if (event === null || data === null) return;
-    this.lastId = id ?? this.lastId;
-    this.events.push({ event, id, data: JSON.parse(data) as StreamData });
+    this.events.push({ event, data: JSON.parse(data) as StreamData });
   }
 
   /** Waits for an event that has come, or comes. */

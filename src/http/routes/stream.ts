@@ -40,7 +40,6 @@ data: {"snapshot":true,"complete":true,"jobs":[]}
 
 event: ready
 data: {"server":"sluice-1 4711"}
-id: 9f3c1a5b7d20-0
 
 : still here
 `;
@@ -52,7 +51,7 @@ const description = `Opens a stream of server-sent events that lasts as long as 
 - \`pulse\`: \`queued\` and \`running\`.
 - \`records\`: single records as this server receives them, accepted and refused, with \`server\` (its host and process ID), \`arrived\` and \`shown\`.
 
-\`ready\` follows the last snapshot. \`missed\` says how many \`events\` were left out because the stream was not read; snapshots follow. \`stale\` says \`since\` when the database has not answered; null once it answers again. \`end\` says why the stream ends: \`key\` or \`stopping\`. A client that reconnects within 30 seconds with \`Last-Event-ID\` gets the events that it missed, otherwise snapshots. Comments keep the connection alive.`;
+\`ready\` follows the last snapshot. \`missed\` says how many \`events\` were left out because the stream was not read; snapshots follow. \`stale\` says \`since\` when the database has not answered; null once it answers again. \`end\` says why the stream ends: \`key\` or \`stopping\`. A client that reconnects gets snapshots again. Comments keep the connection alive.`;
 
 /** The memory that a stream reserves in its environment. Messages are shared by all streams that get them. */
 const heldBytes = 8 * 1024;
@@ -65,14 +64,6 @@ const watch = route({
   access: 'read',
   config: { answerBytes: heldBytes },
   query,
-  headers: {
-    'Last-Event-ID': Type.Optional(
-      Type.String({
-        description: 'The last `id` that was received, as browsers send it.',
-        examples: ['9f3c1a5b7d20-0'],
-      }),
-    ),
-  },
   answer: {
     description: 'The stream.',
     headers: ['Cache-Control'],
@@ -94,9 +85,7 @@ const watch = route({
     if (request.method === 'HEAD') return reply.send('');
     // From here on the stream answers by itself.
     const sink = hijack(reply);
-    const given = request.headers['last-event-id'];
-    const lastEventId = typeof given === 'string' ? given : null;
-    const watcher = { environmentId: environment, keyId: streamKey(request), topics, lastEventId };
+    const watcher = { environmentId: environment, keyId: streamKey(request), topics };
     onceClosed(reply, live.open(watcher, sink));
     return reply;
   },

@@ -17,8 +17,8 @@ afterEach(() => {
   for (const stream of streams.splice(0)) stream.close();
 });
 
-async function watch(tenant: Tenant, topics: string, lastEventId: string | null = null) {
-  const stream = await EventStream.open(server.address, topics, { key: tenant.key, lastEventId });
+async function watch(tenant: Tenant, topics: string) {
+  const stream = await EventStream.open(server.address, topics, { key: tenant.key });
   streams.push(stream);
   return stream;
 }
@@ -163,24 +163,6 @@ describe('a stream', () => {
   });
 
   // proves: live-truth
-  test('that broke off goes on behind the last event that was seen; with an id of another process it begins anew', async () => {
-    const tenant = await t.addEnvironment('resumed');
-    const jobId = await load(tenant);
-    const stream = await watch(tenant, 'jobs');
-    await stream.until('ready');
-    stream.close();
-    await waitFor('the stream to be closed', () => t.system.live.size === 0);
-    await withWorker(
-      () => t.system.db && waitFor('the end', async () => (await statusOf(tenant, jobId)) === 'completed'),
-    );
-    const again = await watch(tenant, 'jobs', stream.lastId);
-    await again.until('jobs', (each) => jobIn(each, jobId)?.status === 'completed');
-    expect(again.events.filter(({ data }) => isSnapshot(data))).toEqual([]);
-    const foreign = await watch(tenant, 'jobs', 'aaaaaaaaaaaa-1');
-    expect(jobIn((await foreign.until('jobs', isSnapshot)).data, jobId)?.status).toBe('completed');
-  });
-
-  // proves: live-truth
   test('of a reader that does not read leaves out what comes, says how much, and then sends everything', async () => {
     const tenant = await t.addEnvironment('slow');
     const sent: string[] = [];
@@ -190,7 +172,6 @@ describe('a stream', () => {
         environmentId: tenant.environment.environmentId,
         keyId: (await createApiKey(t.system.db, tenant.environment.environmentId, { label: 'slow' })).keyId,
         topics: [{ kind: 'jobs' }],
-        lastEventId: null,
       },
       { write: (bytes) => sent.push(bytes.toString()), unread: () => unread, end: () => undefined },
     );
@@ -284,10 +265,6 @@ describe('a stream', () => {
     expect(await countQueries(() => seconds(1.5))).toBe(0);
   });
 });
-
-async function statusOf({ key }: Tenant, jobId: string): Promise<string> {
-  return (await server.json<{ status: string }>(`/v1/background_jobs/${jobId}`, { key })).body.status;
-}
 
 describe('a stream of records', () => {
   const send = (path: string, key: string, body: object) =>
