@@ -34,29 +34,24 @@ import { addTracing } from './plugins/tracing.ts';
 import { addValidation } from './plugins/validation.ts';
 import type { BodyKind, Route } from './route.ts';
 import { deletionRoutes } from './routes/deletions.ts';
-import { deliveryRoutes } from './routes/deliveries.ts';
-import { eventRoutes } from './routes/events.ts';
-import { exportFileRoutes } from './routes/export-files.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { importRoutes } from './routes/imports.ts';
-import { inboxRoutes } from './routes/inbox.ts';
-import { jobActionRoutes } from './routes/job-actions.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { environmentRoutes, keyRoutes } from './routes/keys.ts';
 import { lookupRoutes } from './routes/lookups.ts';
 import { mappingRoutes } from './routes/mappings.ts';
 import { mendRoutes } from './routes/mends.ts';
+import { notificationRoutes } from './routes/notifications.ts';
 import { overviewRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
-import { scheduleRoutes } from './routes/schedules.ts';
 import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
+import { sourceRoutes } from './routes/sources.ts';
 import { streamRoutes } from './routes/stream.ts';
-import { subscriptionRoutes } from './routes/subscriptions.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
 /** The routes, by the tag under which the document lists them. */
@@ -65,14 +60,14 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   loads: [...importRoutes, ...uploadRoutes],
   mappings: mappingRoutes,
   deletions: deletionRoutes,
-  exports: [...exportRoutes, ...exportFileRoutes],
+  exports: exportRoutes,
   jobs: [
-    ...[...jobRoutes, ...jobActionRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
+    ...[...jobRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
     ...[...overviewRoutes, ...streamRoutes],
   ],
-  schedules: [...scheduleRoutes, ...inboxRoutes],
-  notifications: [...deliveryRoutes, ...subscriptionRoutes],
-  reading: [...profileRoutes, ...eventRoutes, ...segmentRoutes],
+  schedules: sourceRoutes,
+  notifications: notificationRoutes,
+  reading: [...profileRoutes, ...segmentRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
   operations: [...serviceRoutes, ...environmentRoutes],

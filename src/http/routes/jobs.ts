@@ -1,19 +1,33 @@
 import { type Static, Type } from 'typebox';
 import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
-import { jobHistory, jobListItem } from '../../api/job.ts';
+import { bulkResult, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
 import { chunkPage, jobDetail } from '../../api/load.ts';
 import { render } from '../../api/render.ts';
+import { object } from '../../api/schema.ts';
+import { actOnJobs } from '../../background-jobs/bulk.ts';
 import {
+  cancelFoundJob,
   jobTypes,
   listJobs,
+  renderJob,
   renderJobDetail,
   renderJobListItem,
   requireJob,
+  requireRetryable,
 } from '../../background-jobs/jobs.ts';
-import { DEFAULT_PAGE_SIZE, MAX_INTEGER } from '../../domain/limits.ts';
+import { readInstant } from '../../domain/instant.ts';
+import { DEFAULT_PAGE_SIZE, MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
-import { type JobFilter, readChunks, readJobHistory } from '../../postgres/stores/background-jobs.ts';
+import { renderLoad } from '../../load/render-load.ts';
+import { retryLoad } from '../../load/retry-load.ts';
+import {
+  type JobAction,
+  type JobFilter,
+  readChunks,
+  readJobHistory,
+} from '../../postgres/stores/background-jobs.ts';
+import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { ruled, worded } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
 import {
@@ -26,8 +40,18 @@ import {
   writeJobCursor,
   writeRowCursor,
 } from '../page.ts';
-import { jobParameters, readSeveral, severalOf, statusParameter, textParameter } from '../parameters.ts';
+import {
+  dateOf,
+  jobParameters,
+  optionalNumber,
+  readSeveral,
+  severalOf,
+  statusParameter,
+  textParameter,
+} from '../parameters.ts';
+import { hasScope, requireScope } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
+import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 
 const maxFilterBytes = 512;
@@ -37,7 +61,7 @@ function acceptedAt(name: string, description: string, example: string) {
   const text = Type.String({ description, examples: [example] });
   return Type.Optional(
     worded(
-      ruled(text, (value) => (readInstant(value) === null ? message : null)),
+      ruled(text, (value) => (readInstant(repair(value)) === null ? message : null)),
       { says: { code: 'invalid_date', message } },
     ),
   );
@@ -95,8 +119,8 @@ export function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'curso
   return {
     types: readSeveral(type),
     statuses: readSeveral(status),
-    since: readInstant(since) ?? undefined,
-    until: readInstant(until) ?? undefined,
+    since: dateOf(repair(since)) ?? undefined,
+    until: dateOf(repair(until)) ?? undefined,
     filename,
     sha256,
     key,
@@ -106,19 +130,9 @@ export function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'curso
   };
 }
 
-const instant = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i;
-
-/** Reads `YYYY-MM-DD` (from its beginning, in UTC) or an ISO 8601 instant, in UTC unless it has an offset; `null` for any other text. */
-function readInstant(text: string): Date | null {
-  // A plus sign that was not escaped reaches us as a blank; the blank before a time of day stands further left.
-  const repaired = text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;
-  const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i.test(repaired.slice(10)) ? repaired : `${repaired}Z`;
-  const date = new Date(repaired.length === 10 ? repaired : zoned.replace(' ', 'T'));
-  const day = repaired.slice(0, 10);
-  const isDay = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
-  if (instant.test(repaired) && isDay && !Number.isNaN(date.getTime())) return date;
-  return null;
-}
+/** A plus sign that was not escaped reaches us as a blank; the blank before a time of day stands further left. */
+const repair = (text: string) =>
+  text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;
 
 const list = route({
   at: 'GET /v1/background_jobs',
@@ -212,4 +226,123 @@ const listChunks = route({
   },
 });
 
-export const jobRoutes: readonly Route[] = [list, show, showHistory, listChunks];
+const cancel = route({
+  at: 'POST /v1/background_jobs/:job_id/cancel',
+  operationId: 'cancelJob',
+  summary: 'Cancel a background job',
+  description:
+    'Stops a job that has not ended. Rows that it has written stay. A deletion cannot be cancelled.',
+  access: 'import',
+  params: jobParameters,
+  headers: actionHeaders,
+  answer: { status: 202, description: 'The job is cancelled.', schema: jobRecord.ref },
+  refuses: ['job_not_cancellable'],
+  handle: async ({ system, request, params, environment, base }) => {
+    const job = await requireJob(system, environment, params.job_id);
+    if (job.kind === 'export') requireScope(request, 'export');
+    return renderJob(await cancelFoundJob(system, environment, job, idempotencyKeyOf(request)), base());
+  },
+});
+
+const retry = route({
+  at: 'POST /v1/background_jobs/:job_id/retry',
+  operationId: 'retryJob',
+  summary: 'Retry a background job',
+  description: 'Queues a failed or cancelled job again. It continues with what is left.',
+  access: 'import',
+  params: jobParameters,
+  headers: actionHeaders,
+  answer: { status: 202, description: 'The job is queued again.', schema: jobRecord.ref },
+  refuses: ['job_not_retryable', 'job_expired'],
+  handle: async ({ system, request, params, environment, base }) => {
+    const jobId = params.job_id;
+    await requireRetryable(system, environment, jobId);
+    await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
+    const load = await requireLoad(system, environment, jobId);
+    // The answer shows what this request did; a worker may have begun, and even ended.
+    return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
+  },
+});
+
+const unknown = (name: string, known: readonly string[]) =>
+  `There is no field ${JSON.stringify(name.slice(0, 100))} here; known: ${known.join(', ')}`;
+
+const bulkBody = worded(
+  object(
+    {
+      filter: worded(
+        object(jobFilterFields, 'Parameters of `GET /v1/background_jobs`; `{}` matches all jobs.'),
+        {
+          says: { message: 'filter is an object' },
+          unknown,
+        },
+      ),
+      expected_count: optionalNumber(
+        { minimum: 0 },
+        'expected_count is a whole number',
+        'The `count` of the previous answer. Without it nothing is done.',
+      ),
+    },
+    'The jobs, and their expected number.',
+  ),
+  { unknown },
+);
+
+const confirmed =
+  'Ask first without `expected_count`: nothing is done, and the answer has the number of jobs. Then send that number; if it has changed, nothing is done.';
+
+const texts = {
+  cancel: {
+    operationId: 'cancelJobs',
+    summary: 'Cancel background jobs by a filter',
+    description: `Cancels the matching jobs that have not ended, at most ${MAX_BULK_JOBS}. Deletions are never included, exports only if the key has the scope \`export\`. ${confirmed}`,
+    filter: { status: 'queued' },
+  },
+  retry: {
+    operationId: 'retryJobs',
+    summary: 'Retry background jobs by a filter',
+    description: `Queues the matching loads that failed or were cancelled and whose files are still stored, at most ${MAX_BULK_JOBS}. ${confirmed}`,
+    filter: { status: 'failed' },
+  },
+} as const;
+
+function bulkRoute(action: JobAction): Route {
+  const { filter, ...text } = texts[action];
+  return route({
+    at: `POST /v1/background_jobs/${action}`,
+    ...text,
+    access: 'import',
+    json: {
+      schema: bulkBody,
+      examples: {
+        ask: { summary: 'How many are there?', value: { filter } },
+        act: { summary: 'These twelve', value: { filter, expected_count: 12 } },
+      },
+    },
+    answer: { description: 'The result.', schema: bulkResult.ref },
+    refuses: ['invalid_date', 'count_changed', 'too_many_records'],
+    handle: async ({ system, request, environment, body }) => {
+      const { count, done, refused } = await actOnJobs(system, environment, {
+        action,
+        filter: readJobFilter(body.filter),
+        expectedCount: body.expected_count ?? null,
+        withExports: hasScope(request, 'export'),
+      });
+      const reasons = refused.map(({ jobId, code, message }) => ({
+        ...{ job_id: jobId, error_code: code, message },
+      }));
+      return { count, done, refused: reasons };
+    },
+  });
+}
+
+export const jobRoutes: readonly Route[] = [
+  list,
+  show,
+  showHistory,
+  listChunks,
+  cancel,
+  retry,
+  bulkRoute('cancel'),
+  bulkRoute('retry'),
+];

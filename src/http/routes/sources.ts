@@ -1,10 +1,14 @@
 import { Type } from 'typebox';
+import { type Inbox, inboxRecord, takenAgain } from '../../api/inbox.ts';
+import { render } from '../../api/render.ts';
 import { scheduleItem, scheduleList, scheduleRun } from '../../api/schedule.ts';
 import { object } from '../../api/schema.ts';
-import { inputError } from '../../domain/errors.ts';
+import { inputError, TransientError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
 import { readRuns } from '../../postgres/stores/schedule-runs.ts';
+import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
+import { takeInAgain } from '../../sources/inbox/take-in.ts';
 import {
   readFileInForce,
   renderSchedules,
@@ -12,8 +16,9 @@ import {
   requireSchedule,
 } from '../../sources/schedules/inspect-schedules.ts';
 import { askForRun, pauseSchedule } from '../../sources/schedules/start-schedules.ts';
+import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/health.ts';
 import { limitParameter, pageBytes } from '../page.ts';
-import { checked, dateOf, pathParameter } from '../parameters.ts';
+import { checked, dateOf, idParameter, pathParameter } from '../parameters.ts';
 import { callerEnvironment, requireScope } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -152,4 +157,101 @@ const run = route({
   },
 });
 
-export const scheduleRoutes: readonly Route[] = [list, listRuns, pause('pause'), pause('resume'), run];
+const nobodyWatches: Inbox = {
+  is_watched: false,
+  waiting: 0,
+  files: [],
+  taken: [],
+  ignored: [],
+  held: [],
+  recent: [],
+};
+
+/**
+ * A look costs a call for each file, on the few threads that all files need: at 100 000 files it takes seconds. So there is one look a
+ * second at most, and looks take a tenth of the time.
+ */
+const looking: ProbeOptions = {
+  deadlineMs: READ_TIMEOUT_MS,
+  keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
+};
+
+/** Looks at a folder once for all who ask meanwhile or soon after. */
+function lookTogether(): (path: string) => Promise<InboxLook> {
+  const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
+  return async (path) => {
+    const probe = probes.get(path) ?? createProbe(() => lookAt(path), looking);
+    probes.set(path, probe);
+    const answer = await probe();
+    if ('value' in answer) return answer.value;
+    throw new TransientError('the folder cannot be looked at', { cause: answer.error });
+  };
+}
+
+type Status = InboxStatus['environments'][number];
+
+function renderTaken({ fileId, folder, name, size, state, claimedAt, jobId }: Status['taken'][number]) {
+  const shown = state === 'concluded' ? 'loading' : state;
+  return {
+    ...render({ fileId, name: folder === '' ? name : `${folder}/${name}`, size: Number(size) }),
+    ...render({ state: shown, claimedAt, jobId }),
+  };
+}
+
+const show = route({
+  at: 'GET /v1/inbox',
+  operationId: 'showInbox',
+  summary: 'Show the inbox',
+  description:
+    'Returns the folder of the environment below INBOX_DIR, as this server sees it: files that wait, files that are being loaded, files that are ignored, and the outcomes of the last files. The folder is read once a second, and less often if it holds many files. Unknown parameters are refused.',
+  access: 'read',
+  config: pageBytes,
+  query: listQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
+  answer: { description: 'The inbox.', schema: inboxRecord.ref },
+  prepare: lookTogether,
+  handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {
+    const { inboxDir } = system.config;
+    if (inboxDir === null) return nobodyWatches;
+    const { name: environment } = callerEnvironment(request);
+    const found = await inspectInbox(system.reader, inboxDir, { environment, limit, look });
+    const status = found?.environments[0];
+    if (found === null || status === undefined) return nobodyWatches;
+    const { waiting, files, taken, ignored, held } = status;
+    return {
+      is_watched: true,
+      waiting,
+      files: files.map(render),
+      taken: taken.map(renderTaken),
+      ignored,
+      held,
+      recent: found.recent.map(({ environment: _, ...file }) => render(file)),
+    };
+  },
+});
+
+const takeAgain = route({
+  at: 'POST /v1/inbox/:file_id/take_again',
+  operationId: 'takeInAgain',
+  summary: 'Take a failed file in again',
+  description:
+    'Moves the file from failed back to where it was dropped, so that workers take it in again, as its mapping.yaml says now. Its receipt stays. Returns 404 if the file is no longer in its place, or if another file of its name lies there.',
+  access: 'import',
+  params: idParameter('file_id', 'failed file'),
+  answer: { status: 202, description: 'The file lies in the inbox again.', schema: takenAgain },
+  handle: async ({ system, request, params: { file_id }, environment }) => {
+    const { name } = await takeInAgain(system, system.config.inboxDir, environment, file_id);
+    const fields = { file_id, file: name, request_id: request.id };
+    system.log.info(fields, 'inbox: a failed file is taken again');
+    return { file_id, name };
+  },
+});
+
+export const sourceRoutes: readonly Route[] = [
+  list,
+  listRuns,
+  pause('pause'),
+  pause('resume'),
+  run,
+  show,
+  takeAgain,
+];

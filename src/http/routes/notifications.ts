@@ -1,0 +1,341 @@
+import { Type } from 'typebox';
+import {
+  deliveryDetail,
+  deliveryPage,
+  issuedSubscription,
+  replayed,
+  rotatedSecret,
+  subscription,
+  testDelivery,
+} from '../../api/delivery.ts';
+import { render } from '../../api/render.ts';
+import { object } from '../../api/schema.ts';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { DEFAULT_PAGE_SIZE } from '../../domain/limits.ts';
+import {
+  channels,
+  defaultJobKinds,
+  defaultOutcomes,
+  deliveryStates,
+  jobKinds,
+  outcomes,
+} from '../../domain/notification.ts';
+import { readDeliveryPolicy } from '../../notifications/deliver-notification.ts';
+import {
+  renderDelivery,
+  renderSubscription,
+  replayDeliveries,
+  sendTest,
+} from '../../notifications/deliveries.ts';
+import { addSubscription, removeSubscription, rotateSecret } from '../../notifications/subscriptions.ts';
+import { openSendContext } from '../../open-send-context.ts';
+import {
+  countDeliveries,
+  listDeliveries,
+  type Replay,
+  readAttempts,
+} from '../../postgres/stores/deliveries.ts';
+import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
+import { notifyQueue } from '../../tasks/task-kind.ts';
+import { worded } from '../../validation.ts';
+import { jobPage, pageBytes, readJobCursor, sendEnvelope, writeJobCursor } from '../page.ts';
+import {
+  checked,
+  dateOf,
+  flagParameter,
+  idParameter,
+  instantParameter,
+  isUuid,
+  optionalChoice,
+  optionalNumber,
+  readSeveral,
+  severalOf,
+} from '../parameters.ts';
+import { listQuery } from '../plugins/validation.ts';
+import { type Route, route } from '../route.ts';
+
+const deliveryQuery = listQuery({
+  ...jobPage,
+  state: severalOf('state', deliveryStates, 'Only return deliveries in this state.'),
+  channel: optionalChoice(
+    channels,
+    `channel is one of ${channels.join(', ')}`,
+    'Only return webhooks, or only e-mails.',
+  ),
+  job_id: Type.Optional(
+    checked(
+      Type.String({ format: 'uuid', description: 'Only return deliveries of this job.' }),
+      isUuid,
+      'job_id is the id of a job',
+    ),
+  ),
+  failed: flagParameter('failed', 'Only return deliveries that were given up or whose last attempt failed.'),
+  since: Type.Optional(
+    instantParameter(
+      'Only return deliveries created since then.',
+      'since is a day or an instant such as 2026-11-20T12:00:00Z',
+      '2026-11-20',
+    ),
+  ),
+});
+
+const listRoute = route({
+  at: 'GET /v1/deliveries',
+  operationId: 'listDeliveries',
+  summary: 'List deliveries',
+  description: 'Lists sent and pending notifications, newest first. Unknown parameters are refused.',
+  access: 'read',
+  config: pageBytes,
+  query: deliveryQuery,
+  answer: { description: 'A page of deliveries.', headers: ['Link'], schema: deliveryPage.ref },
+  handle: async (call) => {
+    const { reader } = call.system;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', state, channel, failed = false, since } = call.query;
+    const filter = {
+      states: readSeveral(state),
+      channel,
+      failed,
+      jobId: call.query.job_id,
+      since: dateOf(since),
+      after: readJobCursor(cursor),
+      limit: limit + 1,
+    };
+    const [found, total_count] = await Promise.all([
+      listDeliveries(reader.db, call.environment, filter),
+      countDeliveries(reader.db, call.environment, filter),
+    ]);
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return sendEnvelope(call, {
+      items: page.map((each) => JSON.stringify(renderDelivery(each))),
+      next: found.length > limit && last !== undefined ? writeJobCursor(last.publicId) : null,
+      limit,
+      more: { total_count },
+    });
+  },
+});
+
+const deliveryParams = idParameter('delivery_id', 'delivery');
+
+const mostTries = 100;
+
+const show = route({
+  at: 'GET /v1/deliveries/:delivery_id',
+  operationId: 'showDelivery',
+  summary: 'Show a delivery',
+  description: 'Returns the delivery with its attempts and its body.',
+  access: 'read',
+  params: deliveryParams,
+  answer: { description: 'The delivery.', schema: deliveryDetail.ref },
+  handle: async ({ system: { reader }, params: { delivery_id: publicId }, environment }) => {
+    const [found] = await listDeliveries(reader.db, environment, { publicId, limit: 1 });
+    if (found === undefined) {
+      throw inputError('not_found', 'there is no such delivery', `delivery_id: ${publicId}`);
+    }
+    const tries = await readAttempts(reader.db, publicId, mostTries);
+    return {
+      ...renderDelivery(found),
+      tries: tries.map(render),
+      body: (await readEventBody(reader.db, environment, found.eventId)) ?? '',
+    };
+  },
+});
+
+const isDue = { status: 202, description: 'The deliveries are due again.', schema: replayed.ref };
+
+async function replay(system: System, environment: number, wanted: Replay): Promise<{ count: number }> {
+  const { publicIds, tasks } = await replayDeliveries(system.db, environment, wanted);
+  await notifyQueue(system, tasks);
+  return { count: publicIds.length };
+}
+
+const replayOne = route({
+  at: 'POST /v1/deliveries/:delivery_id/replay',
+  operationId: 'replayDelivery',
+  summary: 'Replay a delivery',
+  description:
+    'Sends a delivery again, under the same ID and with as many attempts as a new one. Returns 404 if it is being sent now, or if its subscription is disabled.',
+  access: 'import',
+  params: deliveryParams,
+  answer: isDue,
+  handle: async ({ system, params: { delivery_id: publicId }, environment }) =>
+    replay(system, environment, { publicId }),
+});
+
+const replayMany = route({
+  at: 'POST /v1/deliveries/replay',
+  operationId: 'replayDeliveries',
+  summary: 'Replay deliveries that were given up',
+  description:
+    'Sends all deliveries again that were created since then and given up, at most 10 000. Count them first with `GET /v1/deliveries?state=dead&since=`.',
+  access: 'import',
+  json: {
+    schema: object(
+      {
+        failed_since: instantParameter(
+          'Replays deliveries created since then.',
+          'failed_since is a day or an instant such as 2026-11-20T12:00:00Z',
+          '2026-11-20',
+        ),
+      },
+      'Deliveries to replay.',
+    ),
+    examples: { day: { summary: 'Since a day', value: { failed_since: '2026-11-20' } } },
+  },
+  answer: isDue,
+  handle: async ({ system, environment, body }) =>
+    replay(system, environment, { failedSince: dateOf(body.failed_since) ?? new Date() }),
+});
+
+const params = idParameter('subscription_id', 'subscription');
+
+const list = route({
+  at: 'GET /v1/subscriptions',
+  operationId: 'listSubscriptions',
+  summary: 'List subscriptions',
+  description:
+    'Lists the subscriptions of the environment, oldest first, including disabled ones. Unknown parameters are refused.',
+  access: 'read',
+  query: listQuery({}),
+  answer: { description: 'All subscriptions.', schema: Type.Array(subscription.ref) },
+  handle: async ({ system: { reader }, environment }) =>
+    (await listSubscriptions(reader.db, environment)).map(renderSubscription),
+});
+
+const test = route({
+  at: 'POST /v1/subscriptions/:subscription_id/test',
+  operationId: 'testSubscription',
+  summary: 'Send a ping',
+  description:
+    'Sends an event of type `ping` once, and returns the result. The status is 200 even if the ping did not arrive.',
+  access: 'import',
+  params,
+  answer: { description: 'The result.', schema: testDelivery.ref },
+  handle: async ({ system, params: { subscription_id: id }, environment }) => {
+    const sender = openSendContext(system);
+    const sent = await sendTest(sender, environment, id).finally(() => sender.mail.close());
+    const { publicId, outcome, status, error, tookMs } = sent;
+    return {
+      delivery_id: publicId,
+      delivered: outcome === 'delivered',
+      status,
+      error,
+      took_ms: tookMs,
+    };
+  },
+});
+
+function some<const T extends string>(
+  name: string,
+  choices: readonly T[],
+  standard: readonly T[],
+  what: string,
+) {
+  const each = Type.Enum([...choices], { type: 'string' });
+  return Type.Optional(
+    worded(
+      Type.Array(each, { minItems: 1, description: `${what} Default: ${standard.join(', ')}.` }),
+      `${name} is a list of ${choices.join(', ')}`,
+    ),
+  );
+}
+
+const newSubscription = object(
+  {
+    url: Type.Optional(
+      worded(
+        Type.String({ description: 'URL of a webhook, https://…. Either this or `email`.' }),
+        'url is a text',
+      ),
+    ),
+    email: Type.Optional(
+      worded(Type.String({ description: 'One plain e-mail address.' }), 'email is a text'),
+    ),
+    on: some('on', outcomes, defaultOutcomes, 'Outcomes of jobs to be notified of.'),
+    types: some('types', jobKinds, defaultJobKinds, 'Kinds of jobs to be notified of.'),
+  },
+  'A receiver, and the jobs to be notified of.',
+);
+
+const add = route({
+  at: 'POST /v1/subscriptions',
+  operationId: 'addSubscription',
+  summary: 'Create a subscription',
+  description: `Notifies a webhook or an e-mail address when jobs of the environment end.`,
+  // Data of jobs goes where an administrator says, and nobody else.
+  access: 'admin',
+  json: {
+    schema: newSubscription,
+    examples: {
+      webhook: { summary: 'A webhook', value: { url: 'https://example.com/hooks' } },
+      mail: { summary: 'E-mail about failures', value: { email: 'ops@example.com', on: ['failed'] } },
+    },
+  },
+  answer: { status: 201, description: 'The subscription.', schema: issuedSubscription.ref },
+  handle: async ({ system: { db, config }, environment, body }) => {
+    const { on = defaultOutcomes, types = defaultJobKinds, ...target } = body;
+    const wish = { ...targetOf(target), outcomes: on, kinds: types };
+    const made = await addSubscription(db, environment, wish, readDeliveryPolicy(config));
+    return { ...renderSubscription(made.subscription), secret: made.secret };
+  },
+});
+
+function targetOf({ url, email }: { readonly url?: string; readonly email?: string }) {
+  if (url !== undefined && email === undefined) return { channel: 'webhook', target: url } as const;
+  if (email !== undefined && url === undefined) return { channel: 'email', target: email } as const;
+  throw inputError('invalid_field', 'say who is to be notified: either url or email', 'url');
+}
+
+const rotate = route({
+  at: 'POST /v1/subscriptions/:subscription_id/rotate_secret',
+  operationId: 'rotateSubscriptionSecret',
+  summary: 'Rotate the secret of a webhook',
+  description: `Creates a new secret. Until the overlap ends, webhooks carry two signatures, one for each secret.`,
+  access: 'admin',
+  params,
+  json: {
+    schema: object(
+      {
+        overlap_hours: optionalNumber(
+          { minimum: 0, maximum: 720, default: 24 },
+          'overlap_hours is a whole number from 0 to 720',
+          'Hours for which webhooks are also signed with the old secret.',
+        ),
+      },
+      'When the old secret ends.',
+    ),
+    examples: { days: { summary: 'Two days to change over', value: { overlap_hours: 48 } } },
+  },
+  answer: { description: 'The new secret.', schema: rotatedSecret.ref },
+  handle: async ({ system: { db }, params: { subscription_id: id }, environment, body }) => {
+    const { secret, previousUntil } = await rotateSecret(db, environment, id, body.overlap_hours ?? 24);
+    return { id, secret, previous_secret_until: previousUntil.toISOString() };
+  },
+});
+
+const remove = route({
+  at: 'DELETE /v1/subscriptions/:subscription_id',
+  operationId: 'removeSubscription',
+  summary: 'Remove a subscription',
+  description: `Gives up its pending deliveries. Deliveries stay listed for a while.`,
+  access: 'admin',
+  params,
+  answer: { status: 204, description: 'The subscription is removed.' },
+  handle: async ({ system: { db }, reply, params: { subscription_id: id }, environment }) => {
+    await removeSubscription(db, environment, id);
+    return reply.send();
+  },
+});
+
+export const notificationRoutes: readonly Route[] = [
+  listRoute,
+  show,
+  replayOne,
+  replayMany,
+  list,
+  test,
+  add,
+  rotate,
+  remove,
+];
