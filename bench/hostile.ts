@@ -22,6 +22,9 @@ const { values: flags } = parseArgs({ options: { only: { type: 'string', default
 /** Each file is sent again and again for so long at least. */
 const attackMs = 3_000;
 const idleMs = 6_000;
+/** The service rests between two attacks until events take as long as on an idle one, and at most so long. */
+const restMs = 1_000;
+const maxRestMs = 30_000;
 /** Between two events. */
 const paceMs = 5;
 const uploadsAtOnce = 16;
@@ -43,6 +46,13 @@ type Send = (
   headers: Record<string, string>,
   body: Buffer,
 ) => Promise<Answered>;
+
+/** What every tenant may send: the baseline. */
+const ordinaryFiles = [8, 80].map((megabytes) => ({
+  name: `ordinary: a CSV of ${megabytes} MB`,
+  contentType: 'text/csv',
+  make: () => Buffer.from(`user_id,plan,seats\n${'u1234567,growth,12\n'.repeat((megabytes * 1e6) / 19)}`),
+}));
 
 const agent = new Agent({ keepAlive: true });
 
@@ -94,6 +104,8 @@ type Attack = () => Promise<string>;
 
 interface NamedAttack {
   readonly name: string;
+  /** Makes the file, so that making it takes no processor from what is measured. */
+  readonly prepare: () => unknown;
   readonly run: Attack;
 }
 
@@ -108,31 +120,31 @@ function attacks(send: Send): NamedAttack[] {
     }
   };
   const all: NamedAttack[] = [];
-  for (const { name, contentType, make } of hostileFiles) {
+  for (const { name, contentType, make } of [...ordinaryFiles, ...hostileFiles]) {
     let made: Buffer | null = null;
-    const post = (path: string) => {
-      made ??= make();
-      return tell(send('POST', path, { 'content-type': contentType }, made));
-    };
-    all.push({ name, run: () => post('/v1/imports?dry_run=true&if_duplicate=load') });
-    all.push({ name: `${name}, inspected`, run: () => post('/v1/imports/inspect') });
+    const prepare = () => (made ??= make());
+    const post = (path: string) => tell(send('POST', path, { 'content-type': contentType }, prepare()));
+    all.push({ name, prepare, run: () => post('/v1/imports?dry_run=true&if_duplicate=load') });
+    all.push({ name: `${name}, inspected`, prepare, run: () => post('/v1/imports/inspect') });
     all.push({
       name: `${name}, ${uploadsAtOnce} at once`,
+      prepare,
       run: async () => {
         const one = () => post('/v1/imports?dry_run=true&if_duplicate=load');
         return [...new Set(await Promise.all(Array.from({ length: uploadsAtOnce }, one)))].join(', ');
       },
     });
   }
-  let refused: string | null = null;
+  let refused = '';
   all.push({
     name: 'causes of records of blanks',
-    run: async () => {
-      refused ??= await loadBlanks(send);
-      return tell(send('GET', `/v1/background_jobs/${refused}/rejects?group_by=cause`, {}, Buffer.alloc(0)));
+    prepare: async () => {
+      refused = await loadBlanks(send);
     },
+    run: () =>
+      tell(send('GET', `/v1/background_jobs/${refused}/rejects?group_by=cause`, {}, Buffer.alloc(0))),
   });
-  all.push({ name: `${uploadsAtOnce} tus uploads`, run: () => tusUploads(send) });
+  all.push({ name: `${uploadsAtOnce} tus uploads`, prepare: () => undefined, run: () => tusUploads(send) });
   return all;
 }
 
@@ -174,17 +186,21 @@ function takePeakMib(pid: number): number {
 }
 
 async function run(service: Service, events: Send, hostile: readonly NamedAttack[]): Promise<void> {
-  const measureIdle = async () => {
+  const measureIdle = async (ms: number) => {
     const stop = startEvents(events);
-    await delay(idleMs);
+    await delay(ms);
     return at(await stop(), 0.99);
   };
-  await measureIdle();
-  const idle = await measureIdle();
+  await measureIdle(idleMs);
+  const idle = await measureIdle(idleMs);
   process.stdout.write(`idle: p99 ${idle.toFixed(1)} ms, ${takePeakMib(service.pid)} MiB\n`);
-  for (const { name, run } of hostile) {
+  for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
-    // Made, and the first time: what is kept of it is made here.
+    await prepare();
+    // What the attack before it left behind is not counted as this one's.
+    const restedBy = performance.now() + maxRestMs;
+    while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
+    takePeakMib(service.pid);
     const stop = startEvents(events);
     const until = performance.now() + attackMs;
     const answers = new Set<string>();
@@ -203,22 +219,33 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   }
 }
 
-/** Runs in the thread that sends: answers the number of an attack with what the server answered. */
+/** An attack, by its number, and what the thread that sends is to do with it. */
+interface Order {
+  readonly number: number;
+  readonly step: 'prepare' | 'run';
+}
+
+/** Runs in the thread that sends: does each step that it is told to, and answers what the server answered. */
 function serveAttacks(target: Target): void {
   const all = attacks(sender(target));
-  parentPort?.on('message', async (number: number) => parentPort?.postMessage(await all[number]?.run()));
+  parentPort?.on('message', async ({ number, step }: Order) => {
+    const answer = await all[number]?.[step]();
+    parentPort?.postMessage(step === 'run' ? answer : '');
+  });
 }
 
 /** Returns the attacks, each run by a thread that sends them. */
 function startAttacker(target: Target): readonly NamedAttack[] {
   const worker = new Worker(new URL(import.meta.url), { workerData: target });
+  const order = async (message: Order): Promise<string> => {
+    worker.postMessage(message);
+    const [answer] = (await once(worker, 'message')) as [string];
+    return answer;
+  };
   return attacks(sender(target)).map(({ name }, number) => ({
     name,
-    run: async () => {
-      worker.postMessage(number);
-      const [answer] = (await once(worker, 'message')) as [string];
-      return answer;
-    },
+    prepare: () => order({ number, step: 'prepare' }),
+    run: () => order({ number, step: 'run' }),
   }));
 }
 
