@@ -18,7 +18,6 @@ const mostOfAll = 100;
 /** The time for which an address is trusted after a login; beyond a number of addresses the oldest is forgotten. */
 const trustMs = 24 * 3_600_000;
 const maxTrusted = 1_000;
-/** The parts of an IPv6 address that a provider gives to one customer, who can use any address in it. */
 const networkParts = 4;
 
 interface Window {

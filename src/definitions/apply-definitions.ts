@@ -50,18 +50,11 @@ export function applyDefinitions(
 }
 
 function compare(stored: Definitions, wanted: Definitions): DefinitionChanges {
-  return {
-    segments: compareItems(stored.segments, wanted.segments),
-    surveys: compareItems(stored.surveys, wanted.surveys),
-    embeds: compareItems(stored.embeds, wanted.embeds),
-    flows: compareItems(stored.flows, wanted.flows),
-    banners: compareItems(stored.banners, wanted.banners),
-    spotlights: compareItems(stored.spotlights, wanted.spotlights),
-    resource_center_modules: compareItems(stored.resource_center_modules, wanted.resource_center_modules),
-    checklists: compareItems(stored.checklists, wanted.checklists),
-    features: compareItems(stored.features, wanted.features),
-    event_retention: compareItems(stored.event_retention, wanted.event_retention),
-  };
+  const entries = kinds.map((kind) => [
+    kind,
+    compareItems<{ readonly key: string }>(stored[kind], wanted[kind]),
+  ]);
+  return Object.fromEntries(entries) as DefinitionChanges;
 }
 
 function protectedAmong(segments: readonly StoredSegment[], removed: readonly string[]): string[] {

@@ -29,10 +29,6 @@ const form =
 
 const monthDays = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/**
- * Tells whether a text is a day of the calendar, `YYYY-MM-DD`, or a time on one: `THH:MM[:SS[.fff…]]` and then perhaps `Z` or
- * `±HH:MM`.
- */
 export function isIsoDate(text: string): boolean {
   if (!resemblesIsoDate(text) || !form.test(text)) return false;
   const day = twoDigits(text, 8);

@@ -73,20 +73,22 @@ export interface RetentionItem {
   readonly days: number;
 }
 
-export interface Definitions {
-  readonly segments: readonly SegmentItem[];
-  readonly surveys: readonly SurveyItem[];
-  readonly embeds: readonly EmbedItem[];
-  readonly flows: readonly TitledItem[];
-  readonly banners: readonly TitledItem[];
-  readonly spotlights: readonly TitledItem[];
-  readonly resource_center_modules: readonly KeyedItem[];
-  readonly checklists: readonly KeyedItem[];
-  readonly features: readonly KeyedItem[];
-  readonly event_retention: readonly RetentionItem[];
+/** The items of each kind. */
+interface Items {
+  readonly segments: SegmentItem;
+  readonly surveys: SurveyItem;
+  readonly embeds: EmbedItem;
+  readonly flows: TitledItem;
+  readonly banners: TitledItem;
+  readonly spotlights: TitledItem;
+  readonly resource_center_modules: KeyedItem;
+  readonly checklists: KeyedItem;
+  readonly features: KeyedItem;
+  readonly event_retention: RetentionItem;
 }
 
-export type ItemOf<K extends Kind> = Definitions[K][number];
+export type ItemOf<K extends Kind> = Items[K];
+export type Definitions = { readonly [K in Kind]: readonly Items[K][] };
 
 export interface Stored {
   readonly id: number;
@@ -97,20 +99,17 @@ export type StoredEmbed = EmbedItem & Stored;
 export type StoredSurvey = Omit<SurveyItem, 'modules'> &
   Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
 
-export interface StoredDefinitions {
-  readonly segments: readonly StoredSegment[];
-  readonly surveys: readonly StoredSurvey[];
-  readonly embeds: readonly StoredEmbed[];
-  readonly flows: readonly StoredTitled[];
-  readonly banners: readonly StoredTitled[];
-  readonly spotlights: readonly StoredTitled[];
-  readonly resource_center_modules: readonly KeyedItem[];
-  readonly checklists: readonly KeyedItem[];
-  readonly features: readonly KeyedItem[];
-  readonly event_retention: readonly RetentionItem[];
+interface StoredItems extends Pick<Items, KeyedKind | 'event_retention'> {
+  readonly segments: StoredSegment;
+  readonly surveys: StoredSurvey;
+  readonly embeds: StoredEmbed;
+  readonly flows: StoredTitled;
+  readonly banners: StoredTitled;
+  readonly spotlights: StoredTitled;
 }
 
-export type StoredOf<K extends Kind> = StoredDefinitions[K][number];
+export type StoredOf<K extends Kind> = StoredItems[K];
+export type StoredDefinitions = { readonly [K in Kind]: readonly StoredItems[K][] };
 
 const separators = /[\s_.-]+/u;
 /** Matches between `monthly` and `Active`, and between `API` and `Key`; a digit ends a word only before a capitalised one. */

@@ -218,13 +218,10 @@ export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
 export const noOutcomes: Outcomes = { inserted: 0, updated: 0, unchanged: 0, superseded: 0, rejected: 0 };
 
-export const noOutcomesByKind: OutcomesByKind = {
-  identify_user: noOutcomes,
-  identify_company: noOutcomes,
-  track: noOutcomes,
-  page_view: noOutcomes,
-  unknown: noOutcomes,
-};
+const byKind = <T>(make: (kind: CountedKind) => T) =>
+  Object.fromEntries(countedKinds.map((kind) => [kind, make(kind)])) as Record<CountedKind, T>;
+
+export const noOutcomesByKind: OutcomesByKind = byKind(() => noOutcomes);
 
 export function addOutcomes(a: Outcomes, b: Partial<Outcomes>): Outcomes {
   return {
@@ -245,16 +242,10 @@ export function toTally(outcomes: Outcomes, amended = 0): Tally {
 export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind | null {
   const some = tallies.filter((tally) => tally !== null);
   if (some.length === 0) return null;
-  const sum = (kind: CountedKind) =>
+  return byKind((kind) =>
     toTally(
       some.reduce((total, tally) => addOutcomes(total, tally[kind]), noOutcomes),
       some.reduce((total, tally) => total + tally[kind].amended, 0),
-    );
-  return {
-    identify_user: sum('identify_user'),
-    identify_company: sum('identify_company'),
-    track: sum('track'),
-    page_view: sum('page_view'),
-    unknown: sum('unknown'),
-  };
+    ),
+  );
 }

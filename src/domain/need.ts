@@ -50,57 +50,51 @@ export function describeNeeds(
   { unaccounted = 0, now = new Date() }: { readonly unaccounted?: number; readonly now?: Date } = {},
 ): Need[] {
   const { failedJobs, refusedRecords, refusedJobs, refusedInboxFiles, inboxFilesWithRejects } = counts;
+  const { deadDeliveries, skippedRuns } = counts;
   const since = failing.reduce<Date | null>(
     (first, each) => (first === null || each.since < first ? each.since : first),
     null,
   );
-  const about = (kind: NeedKind, count: number, says: string, subject: string | null = null): Need => ({
-    kind,
-    count,
-    subject,
-    since: null,
-    says,
-  });
-  const needs = [
-    about(
-      'records_unaccounted',
-      unaccounted,
-      `${plural(unaccounted, 'record is', 'records are')} unaccounted for`,
-    ),
-    {
-      ...about('schedules_failing', failing.length, describeFailing(failing, since, now)),
-      subject: failing.length === 1 ? (failing[0]?.name ?? null) : null,
-      since,
-    },
-    about('jobs_failed', failedJobs, `${plural(failedJobs, 'job')} failed ${lately}`, counts.failedJob),
-    about(
-      'inbox_files_refused',
-      refusedInboxFiles,
-      `${plural(refusedInboxFiles, 'file')} of the inbox ${refusedInboxFiles === 1 ? 'was' : 'were'} refused ${lately}`,
-    ),
-    about(
-      'deliveries_dead',
-      counts.deadDeliveries,
-      `${plural(counts.deadDeliveries, 'notification')} could not be delivered`,
-    ),
-    about(
-      'records_refused',
-      refusedRecords,
-      `${plural(refusedRecords, 'record waits', 'records wait')} to be mended${refusedJobs > 1 ? `, in ${plural(refusedJobs, 'load')}` : ''}`,
-      counts.refusedJob,
-    ),
-    about(
-      'inbox_files_with_rejects',
-      inboxFilesWithRejects,
-      `${plural(inboxFilesWithRejects, 'file')} of the inbox ${inboxFilesWithRejects === 1 ? 'has' : 'have'} refused records`,
-    ),
-    about(
-      'runs_skipped',
-      counts.skippedRuns,
-      `${plural(counts.skippedRuns, 'scheduled run was', 'scheduled runs were')} skipped ${lately}`,
-    ),
-  ];
-  return needs.filter(({ count }) => count > 0);
+  const [only] = failing.length === 1 ? failing : [];
+  const inLoads = refusedJobs > 1 ? `, in ${plural(refusedJobs, 'load')}` : '';
+  const verb = (count: number, one: string, many: string) => (count === 1 ? one : many);
+  const found: readonly (readonly [kind: NeedKind, count: number, says: string, subject?: string | null])[] =
+    [
+      [
+        'records_unaccounted',
+        unaccounted,
+        `${plural(unaccounted, 'record is', 'records are')} unaccounted for`,
+      ],
+      ['schedules_failing', failing.length, describeFailing(failing, since, now), only?.name],
+      ['jobs_failed', failedJobs, `${plural(failedJobs, 'job')} failed ${lately}`, counts.failedJob],
+      [
+        'inbox_files_refused',
+        refusedInboxFiles,
+        `${plural(refusedInboxFiles, 'file')} of the inbox ${verb(refusedInboxFiles, 'was', 'were')} refused ${lately}`,
+      ],
+      ['deliveries_dead', deadDeliveries, `${plural(deadDeliveries, 'notification')} could not be delivered`],
+      [
+        'records_refused',
+        refusedRecords,
+        `${plural(refusedRecords, 'record waits', 'records wait')} to be mended${inLoads}`,
+        counts.refusedJob,
+      ],
+      [
+        'inbox_files_with_rejects',
+        inboxFilesWithRejects,
+        `${plural(inboxFilesWithRejects, 'file')} of the inbox ${verb(inboxFilesWithRejects, 'has', 'have')} refused records`,
+      ],
+      [
+        'runs_skipped',
+        skippedRuns,
+        `${plural(skippedRuns, 'scheduled run was', 'scheduled runs were')} skipped ${lately}`,
+      ],
+    ];
+  return found
+    .filter(([, count]) => count > 0)
+    .map(([kind, count, says, subject = null]) => {
+      return { kind, count, subject, since: kind === 'schedules_failing' ? since : null, says };
+    });
 }
 
 export function renderNeed({ kind, count, subject, since, says }: Need) {

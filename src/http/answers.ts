@@ -84,20 +84,7 @@ const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
   503: ['Retry-After'],
 };
 
-/** Refusals with one code that many routes have. Each stands once in the document, under components, by this name. */
-const sharedNames: Partial<Record<ErrorCode, string>> = {
-  idempotency_conflict: 'IdempotencyConflict',
-  insufficient_scope: 'InsufficientScope',
-  internal_error: 'InternalError',
-  invalid_api_key: 'InvalidApiKey',
-  invalid_field: 'InvalidField',
-  payload_too_large: 'PayloadTooLarge',
-  rate_limited: 'RateLimited',
-  unavailable: 'Unavailable',
-  unsupported_media_type: 'UnsupportedMediaType',
-  upload_too_slow: 'UploadTooSlow',
-};
-
+/** Names an answer among the components of the document. A refusal with one code stands there once. */
 export const responseName = Symbol('responseName');
 
 export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, object> {
@@ -112,7 +99,7 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
   const { [status]: message = 'Refused.' } = meanings;
   const error = { error: STATUS_CODES[status], error_code: code, message, details: '' };
   return {
-    [responseName]: others.length === 0 ? sharedNames[code] : undefined,
+    [responseName]: others.length === 0 ? pascalCase(code) : undefined,
     description: `${message} error_code: ${list}.`,
     headers: named(...(headers[status] ?? [])),
     content: {
@@ -121,6 +108,10 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
       }),
     },
   };
+}
+
+function pascalCase(code: string): string {
+  return code.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Narrows the error record: a code that a route does not declare fails its tests. */

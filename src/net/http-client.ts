@@ -1,7 +1,3 @@
-/*
- * The one HTTP client, for webhooks and for sources of schedules. It connects only to addresses that
- * `guarded-lookup.ts` allows, follows no redirect by itself and uses no proxy.
- */
 import { guardedLookup, requireAllowedHost } from './guarded-agent.ts';
 
 /**

@@ -5,17 +5,11 @@ import { compileSegment } from './compile-segment.ts';
 import type { Segment } from './segment.ts';
 
 export interface PreviewOptions {
-  /** The number of user ids to show, the first in order; at most MAX_SEGMENT_SAMPLE. */
   readonly sample?: number;
   readonly now?: Date;
-  /** For each of the two statements. */
   readonly timeoutMs?: number;
 }
 
-/**
- * Counts the users in the segment, and shows some of them.
- * @throws the database's 57014 (transient to `isTransient`) if it takes too long.
- */
 export function previewSegment(
   db: Database,
   environmentId: number,

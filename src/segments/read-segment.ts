@@ -42,10 +42,6 @@ export function readSegment(definition: unknown, root = 'definition'): SegmentRe
   return { segment: null, problems: reader.problems };
 }
 
-/**
- * Goes through the groups, which bounds depth and number before anything is validated, and validates each condition
- * with the schema of its kind.
- */
 class Reader {
   readonly problems: SegmentProblem[] = [];
   readonly #root: string;

@@ -26,10 +26,6 @@ export function addStandardHeaders(app: FastifyInstance): void {
   });
 }
 
-/**
- * Sets the id of the request in the log, forbids browsers to guess that callers' data is a page or a script, and to store
- * answers of the interface.
- */
 export function setStandardHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
   if (api.test(request.url)) reply.header('cache-control', 'no-store');

@@ -103,10 +103,6 @@ function compileQuery(schema: TObject) {
   };
 }
 
-/**
- * Compiles a reader that makes numbers, flags and lists of texts, for `listQuery` and `optionFields`.
- * @throws InputError with everything that is wrong.
- */
 export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => Static<T> {
   const findProblems = compileSchema(schema);
   const { lenient } = (schema as { [textRules]?: TextRules })[textRules] ?? { lenient: false };

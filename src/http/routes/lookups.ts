@@ -29,40 +29,53 @@ const query = Object.assign(listQuery(pageParameters), { [undocumented]: true })
 
 interface Lookup {
   readonly operationId: string;
-  readonly summary: string;
   readonly description: string;
   readonly item: TSchema;
   read(system: System, environmentId: number): Promise<readonly object[]>;
 }
 
-type Read = Lookup['read'];
+function properties(entity: PropertyEntity, what: 'user' | 'company' | 'event', operationId: string): Lookup {
+  const type: Property['type'] = `${what}_property`;
+  return {
+    operationId,
+    description: `Lists every property that ${what === 'event' ? 'an' : 'a'} ${what} has ever had, sorted by key.`,
+    item: propertyItem.ref,
+    read: async ({ reader: { db } }, environment) =>
+      (await listProperties(db, environment, entity)).map(
+        ({ id, key, display_name, data_type, is_auto_property }): Property => ({
+          ...{ id, type, key, display_name, data_type, is_auto_property },
+        }),
+      ),
+  };
+}
 
-const readProperties =
-  (entity: PropertyEntity, type: Property['type']): Read =>
-  async ({ reader: { db } }, environment) =>
-    (await listProperties(db, environment, entity)).map(
-      ({ id, key, display_name, data_type, is_auto_property }): Property => ({
-        ...{ id, type, key, display_name, data_type, is_auto_property },
-      }),
-    );
-
-const readTitled =
-  (kind: TitledKind): Read =>
-  async ({ reader: { db } }, environment) =>
-    (await definitionsOf[kind].read(db, environment)).map(({ id, title, type }) => ({ id, title, type }));
+const titled = (
+  kind: TitledKind,
+  operationId: string,
+  item: TSchema = titledItem.ref,
+  note = '',
+): Lookup => ({
+  operationId,
+  description: `Lists the ${kind} that the operator defined, sorted by ID.${note}`,
+  item,
+  read: async ({ reader: { db } }, environment) =>
+    (await definitionsOf[kind].read(db, environment)).map(({ id, title, type }) => ({ id, title, type })),
+});
 
 const keyed = ({ display_name, key, data_type }: KeyedItem) => ({ display_name, key, data_type });
 
-const readKeyed =
-  (kind: KeyedKind): Read =>
-  async ({ reader: { db } }, environment) =>
-    (await definitionsOf[kind].read(db, environment)).map(keyed);
+const listKeyed = (kind: KeyedKind, operationId: string, what: string): Lookup => ({
+  operationId,
+  description: `Lists the ${what} that the operator defined, sorted by key.`,
+  item: keyedItem.ref,
+  read: async ({ reader: { db } }, environment) =>
+    (await definitionsOf[kind].read(db, environment)).map(keyed),
+});
 
 /** The lookups other than the segments, by the last part of their path: bare arrays, in an order that does not change. */
 const lookups: Readonly<Record<string, Lookup>> = {
   surveys: {
     operationId: 'listSurveys',
-    summary: 'List surveys',
     description: 'Lists the surveys that the operator defined, with their questions, sorted by ID.',
     item: surveyItem.ref,
     read: async ({ reader: { db } }, environment) =>
@@ -73,85 +86,34 @@ const lookups: Readonly<Record<string, Lookup>> = {
         return { id, title, platform, modules: shown };
       }),
   },
-  embeds: {
-    operationId: 'listEmbeds',
-    summary: 'List embeds',
-    description: 'Lists the embedded banners and cards that the operator defined, sorted by ID.',
-    item: embedItem.ref,
-    read: readTitled('embeds'),
-  },
-  user_properties: {
-    operationId: 'listUserProperties',
-    summary: 'List user properties',
-    description: 'Lists every property that a user has ever had, sorted by key.',
-    item: propertyItem.ref,
-    read: readProperties('users', 'user_property'),
-  },
-  company_properties: {
-    operationId: 'listCompanyProperties',
-    summary: 'List company properties',
-    description: 'Lists every property that a company has ever had, sorted by key.',
-    item: propertyItem.ref,
-    read: readProperties('companies', 'company_property'),
-  },
-  events_properties: {
-    operationId: 'listEventsProperties',
-    summary: 'List event properties',
-    description: 'Lists every property that an event has ever had, sorted by key.',
-    item: propertyItem.ref,
-    read: readProperties('events', 'event_property'),
-  },
-  flows: {
-    operationId: 'listFlows',
-    summary: 'List flows',
-    description: 'Lists the flows that the operator defined, sorted by ID.',
-    item: titledItem.ref,
-    read: readTitled('flows'),
-  },
-  banners: {
-    operationId: 'listBanners',
-    summary: 'List banners',
-    description:
-      'Lists the banners that the operator defined, sorted by ID. Embedded banners are listed by `embeds` only.',
-    item: titledItem.ref,
-    read: readTitled('banners'),
-  },
-  spotlights: {
-    operationId: 'listSpotlights',
-    summary: 'List spotlights',
-    description: 'Lists the spotlights that the operator defined, sorted by ID.',
-    item: titledItem.ref,
-    read: readTitled('spotlights'),
-  },
-  resource_center_modules: {
-    operationId: 'listResourceCenterModules',
-    summary: 'List resource center modules',
-    description: 'Lists the modules of the resource center that the operator defined, sorted by key.',
-    item: keyedItem.ref,
-    read: readKeyed('resource_center_modules'),
-  },
+  embeds: titled('embeds', 'listEmbeds', embedItem.ref),
+  user_properties: properties('users', 'user', 'listUserProperties'),
+  company_properties: properties('companies', 'company', 'listCompanyProperties'),
+  events_properties: properties('events', 'event', 'listEventsProperties'),
+  flows: titled('flows', 'listFlows'),
+  banners: titled('banners', 'listBanners', titledItem.ref, ' Embedded banners are listed by `embeds` only.'),
+  spotlights: titled('spotlights', 'listSpotlights'),
+  resource_center_modules: listKeyed(
+    'resource_center_modules',
+    'listResourceCenterModules',
+    'modules of the resource center',
+  ),
   features_events: {
     operationId: 'listFeaturesAndEvents',
-    summary: 'List features and events',
     description:
       'Lists the features that the operator defined and all names of tracked events, sorted by key. An event with the key of a feature is listed once, as the feature.',
     item: keyedItem.ref,
     read: async ({ reader: { db } }, environment) =>
       (await listFeaturesAndEvents(db, environment)).map(keyed),
   },
-  checklists: {
-    operationId: 'listChecklists',
-    summary: 'List checklists',
-    description: 'Lists the checklists that the operator defined, sorted by key.',
-    item: keyedItem.ref,
-    read: readKeyed('checklists'),
-  },
+  checklists: listKeyed('checklists', 'listChecklists', 'checklists'),
 };
 
-const plainRoutes = Object.entries(lookups).map(([name, { item, read, description, ...text }]) =>
+const plainRoutes = Object.entries(lookups).map(([name, { item, read, description, operationId }]) =>
   route({
     at: `GET /api/v1/analytics/exports/lookups/${name}`,
-    ...text,
+    operationId,
+    summary: operationId.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace('list', 'List'),
     description: `${description} A request body, \`limit\` and cursors are ignored; other parameters are refused.`,
     access: 'read',
     config: pageBytes,

@@ -191,10 +191,6 @@ function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
 /** Room for boundaries, part headers and fields around the file of a form. */
 const formOverheadBytes = 1024 * 1024;
 
-/**
- * Reads and checks the headers of an upload, before the body is asked for.
- * @throws InputError `unsupported_media_type`, `payload_too_large`, `invalid_field`.
- */
 function readUploadHeaders(
   headers: IncomingHttpHeaders,
   { mediaTypes, otherMediaTypes }: UploadKind,
