@@ -43,7 +43,6 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/moving.md',
     'docs/notifications.md',
     'docs/tracing.md',
-    'docs/faults.md',
     'SECURITY.md',
   ],
   Reference: [
@@ -61,7 +60,6 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/architecture.md',
     'CONTRIBUTING.md',
     'docs/releasing.md',
-    'docs/soak.md',
   ],
 };
 

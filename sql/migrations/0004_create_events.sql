@@ -1,7 +1,7 @@
 -- Events, by month (UTC).
 --
 -- An event's id is unique per user. The key begins with the time, which exports read in order, and ends with the user,
--- so that a database that keeps users apart on several servers can hold it too (docs/decisions/neutral-statements.md).
+-- so that a database that keeps users apart on several servers can hold it too (docs/decisions/keys-and-merge.md).
 
 create table sluice.events (
   environment_id integer not null,

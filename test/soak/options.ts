@@ -31,7 +31,7 @@ export const usage = `npm run soak [-- flags]
   npm run soak -- --minutes 60 --seed 42 --json report.json
   npm run soak -- --minutes 2 --queue postgres --keep
 
-Exit code 0: everything is as it must be; 1: something is not; 2: the flags are wrong. docs/soak.md says what is checked.`;
+Exit code 0: everything is as it must be; 1: something is not; 2: the flags are wrong.`;
 
 /** Null: only the usage is asked for. Throws if a flag is unknown or its value is none. */
 export function readOptions(args: readonly string[]): Options | null {

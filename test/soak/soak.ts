@@ -2,7 +2,7 @@
  * npm run soak [-- --help]
  *
  * Uses a whole service as many callers would, while its processes and databases are killed, paused and emptied, and then
- * checks that everything that was acknowledged is there exactly once, and that nothing else is left. docs/soak.md.
+ * checks that everything that was acknowledged is there exactly once, and that nothing else is left.
  */
 import { rmSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
