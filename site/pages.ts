@@ -55,12 +55,7 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/glossary.md',
     'CHANGELOG.md',
   ],
-  Decisions: [
-    'docs/decisions/README.md',
-    'docs/architecture.md',
-    'CONTRIBUTING.md',
-    'docs/releasing.md',
-  ],
+  Decisions: ['docs/decisions/README.md', 'docs/architecture.md', 'CONTRIBUTING.md', 'docs/releasing.md'],
 };
 
 export interface Section {
