@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
 import type { JobListItem as Item } from '../../../src/api/job.ts';
+import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { endedLoad } from '../../support/load-file.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -263,15 +264,37 @@ describe('one job', () => {
   test('of another environment is 404, whatever is asked of it', async () => {
     const stranger = await t.addEnvironment('stranger');
     const jobId = await submit(t);
-    for (const [method, suffix] of [
-      ['GET', ''],
-      ['GET', '/rejects'],
-      ['POST', '/cancel'],
-      ['POST', '/retry'],
-    ] as const) {
-      const path = `/v1/background_jobs/${jobId}${suffix}`;
-      const { status, body } = await server.json<ErrorBody>(path, { method, key: stranger.key });
-      expect([path, status, body.errors[0]?.error_code]).toEqual([path, 404, 'not_found']);
+    const bodies: Readonly<Record<string, unknown>> = {
+      amend: { apply: 'x' },
+      apply: {},
+      'rejects/edits': { records: [{ row: 1, raw: 'x' }] },
+      'rejects/replacement_preview': { column: 'user_id', by: 'x' },
+    };
+    const { body: document } = await server.json<ApiDocument>('/openapi.json', { key: null });
+    const asked = Object.entries(document.paths).flatMap(([path, methods]) => {
+      const [, suffix] = /^\/v1\/background_jobs\/\{job_id\}\/?(.*)$/.exec(path) ?? [];
+      return suffix === undefined ? [] : Object.keys(methods).map((method) => [method, suffix] as const);
+    });
+    expect(asked.length).toBeGreaterThan(12);
+    for (const [method, suffix] of asked) {
+      const body = bodies[suffix];
+      const { status, body: answer } = await server.json<ErrorBody>(
+        `/v1/background_jobs/${jobId}/${suffix}`,
+        {
+          method: method.toUpperCase(),
+          key: stranger.key,
+          ...(body !== undefined && {
+            body: JSON.stringify(body),
+            headers: { 'content-type': 'application/json' },
+          }),
+        },
+      );
+      expect([method, suffix, status, answer.errors[0]?.error_code]).toEqual([
+        method,
+        suffix,
+        404,
+        'not_found',
+      ]);
     }
     expect((await server.json<Item>(`/v1/background_jobs/${jobId}`)).body.status).toMatch(
       /queued|processing/,
