@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { entities } from '../domain/entity.ts';
 import { MAX_COUNTED_REJECTS, MAX_READ_AS_COLUMNS, MAX_SHOWN_AMENDMENTS } from '../domain/limits.ts';
 import { loadTypes, onDriftChoices } from '../domain/load.ts';
@@ -133,36 +133,21 @@ const counted = (description: string) =>
     description,
   );
 
-/** The fields of a plan, where counts are shown as `tally` and `byKind` say. */
-export function planFieldsOf<T extends TSchema, K extends TSchema>(tally: T, byKind: K) {
-  return {
-    planned_at: time('When planning began, in UTC with milliseconds.', '2026-11-20T11:58:59.562Z'),
-    applied_at: orNull(time('When applying the plan was last requested.', '2026-11-20T12:10:00.000Z')),
-    on_drift: choiceOrNull(onDriftChoices, 'The choice with which it was applied. Null until then.', null),
-    counts: tally,
-    counts_by_kind: byKind,
-    profiles: object(
-      { users: counted('Users.'), companies: counted('Companies.') },
-      'Profiles that would be written, including those that records only refer to.',
-    ),
-    values: object(valueFields, 'Property values, over all profiles.'),
-    links: url('URL of the complete plan.', `${exampleJobUrl}/plan`),
-  };
-}
-
-type PlanFields = ReturnType<typeof planFieldsOf<TSchema, TSchema>>;
-
-export function planOf<T extends PlanFields>(fields: T) {
-  return Type.Object(fields, {
-    ...closed,
-    description: 'The planned changes. Null if there is no plan, or none yet.',
-    examples: [null],
-  });
-}
-
 export const entityField = choice(entities, 'Kind of profile.');
 
-export const planFields = planFieldsOf(tally.ref, orNull(tallyByKind));
+export const planFields = {
+  planned_at: time('When planning began, in UTC with milliseconds.', '2026-11-20T11:58:59.562Z'),
+  applied_at: orNull(time('When applying the plan was last requested.', '2026-11-20T12:10:00.000Z')),
+  on_drift: choiceOrNull(onDriftChoices, 'The choice with which it was applied. Null until then.', null),
+  counts: tally.ref,
+  counts_by_kind: orNull(tallyByKind),
+  profiles: object(
+    { users: counted('Users.'), companies: counted('Companies.') },
+    'Profiles that would be written, including those that records only refer to.',
+  ),
+  values: object(valueFields, 'Property values, over all profiles.'),
+  links: url('URL of the complete plan.', `${exampleJobUrl}/plan`),
+};
 
 export const jobDetail = component(
   'JobDetail',
@@ -211,7 +196,7 @@ export const jobDetail = component(
       dry_run: flag(
         'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
       ),
-      plan: orNull(planOf(planFields)),
+      plan: orNull(object(planFields, 'The planned changes. Null if there is no plan, or none yet.'), null),
       read_as: orNull(readAs),
     },
     'A background job that loads a file.',

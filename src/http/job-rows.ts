@@ -4,7 +4,7 @@ import pLimit from 'p-limit';
 import type { Static } from 'typebox';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
 import { takeTurns } from '../postgres/pool.ts';
-import { readRowCursor, rowPage, sendEnvelope, sendJson, writeRowCursor } from './page.ts';
+import { rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts';
 import { listQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
@@ -95,10 +95,10 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
     const summary = await kind.summary?.(environment, jobId, query);
     if (summary != null) return sendJson(reply, JSON.stringify(summary));
     const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = query;
-    const after = Math.min(readRowCursor(cursor) ?? 0, kind.lastPosition);
+    const after = Math.min(rowCursor.read(cursor) ?? 0, kind.lastPosition);
     const page = await kind.list(environment, jobId, { limit, after }, query);
     const { items, last } = takeFitting(page);
-    const next = last === null ? null : writeRowCursor(last);
+    const next = last === null ? null : rowCursor.write(last);
     return sendEnvelope(call, { items, next, limit, more: page.metadata });
   };
 }

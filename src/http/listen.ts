@@ -6,14 +6,6 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import type { ServerState } from './plugins/load-shedding.ts';
 
-interface OpenConnections {
-  /** Makes every answer the last of its connection, and says so, so that clients that keep connections go elsewhere. */
-  endWithAnswers(): void;
-  /** Closes connections without a request, now and as they come. The others close with their answer, which says so. */
-  closeIdle(): void;
-  isBeyond(socket: Socket): boolean;
-}
-
 /** The number of connections beyond the bound, so that those who watch the process are still answered, and others learn why not. */
 const reserve = 32;
 
@@ -24,70 +16,90 @@ const reserve = 32;
  * With `most` connections open, a new one takes the place of the one that has waited longest for a request, or for the rest of its
  * head. While all have requests under way, new ones are let in to be refused: so many that refusing costs little.
  */
-function trackConnections(server: Server, most: number): OpenConnections {
-  const open = new Map<Socket, Set<ServerResponse>>();
+class Connections {
+  readonly #most: number;
+  readonly #open = new Map<Socket, Set<ServerResponse>>();
   /** Connections without a request, the longest without first. */
-  const idle = new Set<Socket>();
-  const beyond = new Set<Socket>();
-  let leaving = false;
-  let stopping = false;
-  const forget = (socket: Socket): void => {
-    for (const known of [open, idle, beyond]) known.delete(socket);
-  };
-  const makeRoom = (socket: Socket): void => {
-    if (open.size - beyond.size < most) return;
-    const [longest] = idle;
+  readonly #idle = new Set<Socket>();
+  readonly #beyond = new Set<Socket>();
+  #isLeaving = false;
+  #isStopping = false;
+
+  constructor(server: Server, most: number) {
+    this.#most = most;
+    server.on('connection', (socket: Socket) => this.#add(socket));
+    const connections = this;
+    // All answers share one function: a closure for each would be most of what this costs a request.
+    function onClosed(this: ServerResponse): void {
+      connections.#answered(this);
+    }
+    // Before the app, which may answer at once.
+    server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+      const owed = this.#open.get(socket);
+      if (owed === undefined) return;
+      owed.add(response);
+      this.#idle.delete(socket);
+      if (this.#isLeaving || this.#beyond.has(socket)) response.shouldKeepAlive = false;
+      response.on('close', onClosed);
+    });
+  }
+
+  #add(socket: Socket): void {
+    if (this.#isStopping) socket.destroy();
+    this.#makeRoom(socket);
+    this.#open.set(socket, new Set());
+    if (!this.#beyond.has(socket)) this.#idle.add(socket);
+    socket.once('close', () => this.#forget(socket));
+  }
+
+  #makeRoom(socket: Socket): void {
+    if (this.#open.size - this.#beyond.size < this.#most) return;
+    const [longest] = this.#idle;
     if (longest !== undefined) {
-      forget(longest);
-      longest.destroy();
+      this.#cut(longest);
       return;
     }
-    const [first] = beyond;
-    if (beyond.size >= reserve && first !== undefined) {
-      forget(first);
-      first.destroy();
-    }
-    beyond.add(socket);
-  };
-  server.on('connection', (socket: Socket) => {
-    if (stopping) socket.destroy();
-    makeRoom(socket);
-    open.set(socket, new Set());
-    if (!beyond.has(socket)) idle.add(socket);
-    socket.once('close', () => forget(socket));
-  });
-  // All answers share one function: a closure for each would be most of what this costs a request.
-  function onClosed(this: ServerResponse): void {
-    const { socket } = this.req;
-    const owed = open.get(socket);
-    if (owed === undefined) return;
-    owed.delete(this);
-    if (owed.size > 0) return;
-    if (stopping) socket.destroySoon();
-    else if (!beyond.has(socket)) idle.add(socket);
+    const [first] = this.#beyond;
+    if (this.#beyond.size >= reserve && first !== undefined) this.#cut(first);
+    this.#beyond.add(socket);
   }
-  // Before the app, which may answer at once.
-  server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    const owed = open.get(socket);
+
+  #cut(socket: Socket): void {
+    this.#forget(socket);
+    socket.destroy();
+  }
+
+  #forget(socket: Socket): void {
+    for (const known of [this.#open, this.#idle, this.#beyond]) known.delete(socket);
+  }
+
+  #answered(response: ServerResponse): void {
+    const { socket } = response.req;
+    const owed = this.#open.get(socket);
     if (owed === undefined) return;
-    owed.add(response);
-    idle.delete(socket);
-    if (leaving || beyond.has(socket)) response.shouldKeepAlive = false;
-    response.on('close', onClosed);
-  });
-  const endWithAnswers = (): void => {
-    leaving = true;
-    for (const owed of open.values()) for (const response of owed) response.shouldKeepAlive = false;
-  };
-  return {
-    endWithAnswers,
-    closeIdle() {
-      stopping = true;
-      endWithAnswers();
-      for (const [socket, owed] of open) if (owed.size === 0) socket.destroy();
-    },
-    isBeyond: (socket) => beyond.has(socket),
-  };
+    owed.delete(response);
+    if (owed.size > 0) return;
+    // The rest of the answer is sent first.
+    if (this.#isStopping) socket.destroySoon();
+    else if (!this.#beyond.has(socket)) this.#idle.add(socket);
+  }
+
+  /** Makes every answer the last of its connection, and says so, so that clients that keep connections go elsewhere. */
+  endWithAnswers(): void {
+    this.#isLeaving = true;
+    for (const owed of this.#open.values()) for (const response of owed) response.shouldKeepAlive = false;
+  }
+
+  /** Closes connections without a request, now and as they come. The others close with their answer, which says so. */
+  closeIdle(): void {
+    this.#isStopping = true;
+    this.endWithAnswers();
+    for (const [socket, owed] of this.#open) if (owed.size === 0) socket.destroy();
+  }
+
+  isBeyond(socket: Socket): boolean {
+    return this.#beyond.has(socket);
+  }
 }
 
 /** Bounds the wanted number of connections by half of the descriptors that this process may open. */
@@ -123,8 +135,8 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   const { createApp } = await import('./app.ts');
   const state: ServerState = { closing: false };
   const app = createApp(system, state);
-  const connections = trackConnections(app.server, boundConnections(config.maxConnections));
-  state.isBeyond = connections.isBeyond;
+  const connections = new Connections(app.server, boundConnections(config.maxConnections));
+  state.isBeyond = (socket) => connections.isBeyond(socket);
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
   log.info({ address }, 'listening');
@@ -148,7 +160,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
 async function stopApp(
   { config, log, live }: System,
   app: FastifyInstance,
-  connections: OpenConnections,
+  connections: Connections,
 ): Promise<void> {
   const deadline = setTimeout(() => {
     log.warn('requests in flight are cut: the time to stop is up');

@@ -1,8 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { readInstant } from '../domain/instant.ts';
-import { DEFAULT_PAGE_SIZE, MAX_ID_BYTES, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
+import {
+  DEFAULT_PAGE_SIZE,
+  MAX_ID_BYTES,
+  MAX_INTEGER,
+  MAX_PAGE_BYTES,
+  MAX_PAGE_SIZE,
+} from '../domain/limits.ts';
 import { ruled, textProblem, worded } from '../validation.ts';
+import { isUuid } from './parameters.ts';
 
 /* Lists are answered page by page. Their cursors lead to the next page, and are opaque to callers. */
 
@@ -11,15 +18,70 @@ export function limitParameter(maximum: number, description: string) {
   return Type.Optional(worded(limit, `limit is a whole number from 1 to ${maximum}`));
 }
 
-export function cursorParameter(read: (text: string) => unknown, message: string, description: string) {
-  const cursor = ruled(Type.String({ description }), (text) => (read(text) === null ? message : null));
+interface CursorKind<T> {
+  readonly write: (place: T) => string;
+  /** Returns `null` for a text that `write` has not written. */
+  readonly read: (cursor: string) => T | null;
+}
+
+/** A cursor is the text of a place, in Base64. */
+function cursorKind<T>(text: (place: T) => string, parse: (text: string) => T | null): CursorKind<T> {
+  const write = (place: T) => Buffer.from(text(place)).toString('base64url');
+  return {
+    write,
+    read(cursor) {
+      const place = parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+      return place !== null && write(place) === cursor ? place : null;
+    },
+  };
+}
+
+const isId = (text: string): boolean => textProblem(text, MAX_ID_BYTES) === null;
+
+/** The ID at which a page of jobs or deliveries ended. */
+export const jobCursor = cursorKind<string>(
+  (id) => id,
+  (text) => (isUuid(text) ? text.toLowerCase() : null),
+);
+/** The position at which a page of rows ended. */
+export const rowCursor = cursorKind<number>(String, (text) =>
+  /^\d{1,15}$/.test(text) ? Number(text) : null,
+);
+/** The ID up to which profiles or mappings have been searched. */
+export const keyCursor = cursorKind<string>(
+  (key) => `id:${key}`,
+  (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
+);
+/** The event at which a page ended. */
+export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
+  ({ at, id }) => `${at} ${id}`,
+  (text) => {
+    const [, at = '', id = ''] = /^(\S+) (.+)$/s.exec(text) ?? [];
+    return readInstant(at)?.text === at && isId(id) ? { at, id } : null;
+  },
+);
+/** The segment at which a page began or ended. */
+export const segmentCursor = cursorKind<number>(
+  (id) => `segment:${id}`,
+  (text) => {
+    const [, digits] = /^segment:(\d{1,10})$/.exec(text) ?? [];
+    return digits !== undefined && Number(digits) <= MAX_INTEGER ? Number(digits) : null;
+  },
+);
+
+export function cursorParameter(
+  kind: Pick<CursorKind<unknown>, 'read'>,
+  message: string,
+  description: string,
+) {
+  const cursor = ruled(Type.String({ description }), (text) => (kind.read(text) === null ? message : null));
   return Type.Optional(worded(cursor, { says: { code: 'invalid_cursor', message } }));
 }
 
-const parameters = (read: (text: string) => unknown, limit: string) => ({
+const parameters = (kind: Pick<CursorKind<unknown>, 'read'>, limit: string) => ({
   limit: limitParameter(MAX_PAGE_SIZE, limit),
   cursor: cursorParameter(
-    read,
+    kind,
     'A cursor is taken, unchanged, from the page before',
     'Cursor from the previous page (`Link`), unchanged.',
   ),
@@ -28,59 +90,19 @@ const parameters = (read: (text: string) => unknown, limit: string) => ({
 const mostItems = 'Maximum number of items on a page.';
 const asManyAsFit = 'Maximum number of items on a page. A page also ends at one megabyte.';
 
-export const jobPage = parameters(readJobCursor, mostItems);
-export const rowPage = parameters(readRowCursor, asManyAsFit);
-export const keyPage = parameters(readKeyCursor, asManyAsFit);
-export const eventPage = parameters(readEventCursor, asManyAsFit);
+export const jobPage = parameters(jobCursor, mostItems);
+export const rowPage = parameters(rowCursor, asManyAsFit);
+export const keyPage = parameters(keyCursor, asManyAsFit);
+export const eventPage = parameters(eventCursor, asManyAsFit);
 
 /** The memory that a page may take until its caller has read it. */
 export const pageBytes = { answerBytes: MAX_PAGE_BYTES } as const;
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-const encode = (text: string): string => Buffer.from(text).toString('base64url');
-const decode = (cursor: string): string => Buffer.from(cursor, 'base64url').toString('utf8');
-
-export const writeJobCursor = encode;
-
-/** Returns `null` for a text that is no cursor, as the other readers do. */
-export function readJobCursor(cursor: string): string | null {
-  const jobId = decode(cursor);
-  return uuid.test(jobId) ? jobId : null;
-}
-
-export function writeRowCursor(row: number): string {
-  return encode(String(row));
-}
-
-export function readRowCursor(cursor: string): number | null {
-  const row = decode(cursor);
-  return /^\d{1,15}$/.test(row) ? Number(row) : null;
-}
-
-export function writeKeyCursor(key: string): string {
-  return encode(`id:${key}`);
-}
-
-export function readKeyCursor(cursor: string): string | null {
-  const [, key] = /^id:(.+)$/s.exec(decode(cursor)) ?? [];
-  if (key === undefined || textProblem(key, MAX_ID_BYTES) !== null) return null;
-  return writeKeyCursor(key) === cursor ? key : null;
-}
-
-interface EventPlace {
-  readonly at: string;
-  readonly id: string;
-}
-
-export function writeEventCursor({ at, id }: EventPlace): string {
-  return encode(`${at} ${id}`);
-}
-
-export function readEventCursor(cursor: string): EventPlace | null {
-  const [, at = '', id = ''] = /^(\S+) (.+)$/s.exec(decode(cursor)) ?? [];
-  if (readInstant(at)?.text !== at || textProblem(id, MAX_ID_BYTES) !== null) return null;
-  return writeEventCursor({ at, id }) === cursor ? { at, id } : null;
+/** Takes a page of what was read, one item more than its limit, and tells where the next one begins. */
+export function takePage<T>(found: readonly T[], limit: number, cursorOf: (last: T) => string) {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: found.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
 /** A name or address and perhaps a port: nothing that could end a header, a path or a URL's authority. */

@@ -30,7 +30,7 @@ import { cancelExport } from '../../export/run-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
 import { ruled, worded } from '../../validation.ts';
 import { named } from '../answers.ts';
-import { jobPage, linkNext, pageBytes, readJobCursor, writeJobCursor } from '../page.ts';
+import { jobCursor, jobPage, linkNext, pageBytes } from '../page.ts';
 import { jobParameters, readSeveral, statusParameter } from '../parameters.ts';
 import { callerEnvironment, callerKeyId, callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
@@ -141,10 +141,10 @@ const list = route({
     const { reader } = call.system;
     const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = call.query;
     const filter = { statuses: readSeveral(status) };
-    const after = readJobCursor(cursor);
+    const after = jobCursor.read(cursor);
     const page = await pageExports(reader.db, call.environment, filter, { limit, after });
     call.reply.header('x-total-count', String(page.total));
-    linkNext(call, page.next === null ? null : writeJobCursor(page.next));
+    linkNext(call, page.next === null ? null : jobCursor.write(page.next));
     const [environment, base] = [callerEnvironment(call.request), call.base()];
     return page.exports.map((each) => renderExportItem(each, environment, base));
   },

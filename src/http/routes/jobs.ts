@@ -30,16 +30,7 @@ import {
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { ruled, worded } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
-import {
-  jobPage,
-  linkNext,
-  pageBytes,
-  readJobCursor,
-  readRowCursor,
-  sendEnvelope,
-  writeJobCursor,
-  writeRowCursor,
-} from '../page.ts';
+import { jobCursor, jobPage, linkNext, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
 import {
   dateOf,
   jobParameters,
@@ -152,10 +143,10 @@ const list = route({
   handle: async (call) => {
     const { reader } = call.system;
     const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = call.query;
-    const after = readJobCursor(cursor);
+    const after = jobCursor.read(cursor);
     const page = await listJobs(reader, call.environment, readJobFilter(given), { limit, after });
     call.reply.header('x-total-count', String(page.total));
-    linkNext(call, page.next === null ? null : writeJobCursor(page.next));
+    linkNext(call, page.next === null ? null : jobCursor.write(page.next));
     const [base, now] = [call.base(), new Date()];
     return page.jobs.map((job) => renderJobListItem(job, base, now));
   },
@@ -214,12 +205,12 @@ const listChunks = route({
   handle: async (call) => {
     const { reader } = call.system;
     const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
-    const after = Math.min(readRowCursor(cursor) ?? 0, MAX_INTEGER);
+    const after = Math.min(rowCursor.read(cursor) ?? 0, MAX_INTEGER);
     const jobId = call.params.job_id;
     const page = await readChunks(reader.db, call.environment, jobId, { limit, after });
     return sendEnvelope(call, {
       items: page.chunks.map((chunk) => JSON.stringify(renderLiveChunk(chunk))),
-      next: page.more ? writeRowCursor(after + page.chunks.length) : null,
+      next: page.more ? rowCursor.write(after + page.chunks.length) : null,
       limit,
       more: { total_count: page.total },
     });

@@ -12,11 +12,11 @@ import type { System } from '../../context.ts';
 import type { KeyedItem, KeyedKind, TitledKind } from '../../domain/definitions.ts';
 import type { PropertyEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
-import { DEFAULT_PAGE_SIZE, MAX_INTEGER, MAX_LOOKUP_PAGE_SIZE } from '../../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE } from '../../domain/limits.ts';
 import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { listSegments } from '../../postgres/stores/segments.ts';
-import { cursorParameter, limitParameter, pageBytes } from '../page.ts';
+import { cursorParameter, limitParameter, pageBytes, segmentCursor } from '../page.ts';
 import { listQuery, undocumented } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -124,7 +124,7 @@ const plainRoutes = Object.entries(lookups).map(([name, { item, read, descriptio
 );
 
 const cursor = (name: string, description: string) =>
-  cursorParameter(readSegmentCursor, `${name} is taken, unchanged, from metadata.cursor`, description);
+  cursorParameter(segmentCursor, `${name} is taken, unchanged, from metadata.cursor`, description);
 
 const listSegmentsRoute = route({
   at: 'GET /api/v1/analytics/exports/lookups/segments',
@@ -152,7 +152,7 @@ const listSegmentsRoute = route({
       const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
       throw inputError('invalid_field', message, 'before_cursor');
     }
-    const [after, before] = [readSegmentCursor(after_cursor), readSegmentCursor(before_cursor)];
+    const [after, before] = [segmentCursor.read(after_cursor), segmentCursor.read(before_cursor)];
     const found = await listSegments(reader.db, environment, { limit, after, before });
     const { segments, total, hasBefore, hasAfter } = found;
     const [first, last] = [segments[0], segments.at(-1)];
@@ -161,8 +161,8 @@ const listSegmentsRoute = route({
       metadata: {
         cursor: {
           // The interface has a string here; an empty one ends the loop of a caller as null would.
-          after: hasAfter && last !== undefined ? writeSegmentCursor(last.id) : '',
-          before: hasBefore && first !== undefined ? writeSegmentCursor(first.id) : null,
+          after: hasAfter && last !== undefined ? segmentCursor.write(last.id) : '',
+          before: hasBefore && first !== undefined ? segmentCursor.write(first.id) : null,
         },
         limit,
         total_count: total,
@@ -170,15 +170,5 @@ const listSegmentsRoute = route({
     };
   },
 });
-
-function writeSegmentCursor(id: number): string {
-  return Buffer.from(`segment:${id}`).toString('base64url');
-}
-
-function readSegmentCursor(cursor: string): number | null {
-  const digits = /^segment:(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
-  const id = Number(digits);
-  return digits !== undefined && id <= MAX_INTEGER && writeSegmentCursor(id) === cursor ? id : null;
-}
 
 export const lookupRoutes: readonly Route[] = [...plainRoutes, listSegmentsRoute];

@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { mappingPage, savedMapping, sourceMember } from '../../api/mapping.ts';
 import { object } from '../../api/schema.ts';
 import {
@@ -12,14 +12,7 @@ import type { Problem } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
 import { sourceFormats } from '../../domain/source.ts';
 import { findContradictions } from '../../domain/source-conflicts.ts';
-import {
-  type GivenSource,
-  type SourceOptionName,
-  sourceOptionNames,
-  sourceOptionProblem,
-  sourceOptions,
-  toSourceOptions,
-} from '../../domain/source-options.ts';
+import { type GivenSource, sourceOptionNames, toSourceOptions } from '../../domain/source-options.ts';
 import {
   absentColumn,
   dropMapping,
@@ -30,10 +23,11 @@ import {
 } from '../../load/saved-mappings.ts';
 import { listMappings } from '../../postgres/stores/mappings.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
-import { keyPage, pageBytes, readKeyCursor, sendEnvelope, writeKeyCursor } from '../page.ts';
+import { keyCursor, keyPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import { optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
+import { sourceFields } from '../upload/options.ts';
 
 const list = route({
   at: 'GET /v1/mappings',
@@ -47,13 +41,11 @@ const list = route({
   handle: async (call) => {
     const { db } = call.system;
     const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
-    const found = await listMappings(db, call.environment, limit + 1, readKeyCursor(cursor));
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
+    const found = await listMappings(db, call.environment, limit + 1, keyCursor.read(cursor));
+    const { items, next } = takePage(found, limit, ({ name }) => keyCursor.write(name));
     return sendEnvelope(call, {
-      items: page.map((each) => JSON.stringify(renderListedMapping(each))),
-      next: found.length > limit && last !== undefined ? writeKeyCursor(last.name) : null,
-      limit,
+      items: items.map((each) => JSON.stringify(renderListedMapping(each))),
+      ...{ next, limit },
     });
   },
 });
@@ -80,12 +72,6 @@ const show = route({
   handle: async ({ system: { db }, params: { name }, environment }) =>
     renderMapping(await requireMapping(db, environment, name)),
 });
-
-function sourceField(name: SourceOptionName): TSchema {
-  const says = `${name} ${sourceOptions[name].rule}`;
-  const problem = (value: unknown) => (sourceOptionProblem(name, value) === null ? null : says);
-  return Type.Optional(worded(ruled(sourceMember(name), problem), says));
-}
 
 const mapField = worded(
   ruled(
@@ -134,10 +120,7 @@ const mappingBody = worded(
         `format must be one of ${sourceFormats.join(', ')}`,
         'Format of the files. Default: detected from the content.',
       ),
-      ...(Object.fromEntries(sourceOptionNames.map((name) => [name, sourceField(name)])) as Record<
-        never,
-        TSchema
-      >),
+      ...sourceFields(sourceMember),
     },
     'The options to save. A load states or detects all others.',
   ),

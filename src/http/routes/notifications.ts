@@ -39,7 +39,7 @@ import {
 import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { worded } from '../../validation.ts';
-import { jobPage, pageBytes, readJobCursor, sendEnvelope, writeJobCursor } from '../page.ts';
+import { jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import {
   checked,
   dateOf,
@@ -98,20 +98,17 @@ const listRoute = route({
       failed,
       jobId: call.query.job_id,
       since: dateOf(since),
-      after: readJobCursor(cursor),
+      after: jobCursor.read(cursor),
       limit: limit + 1,
     };
     const [found, total_count] = await Promise.all([
       listDeliveries(reader.db, call.environment, filter),
       countDeliveries(reader.db, call.environment, filter),
     ]);
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
+    const { items, next } = takePage(found, limit, ({ publicId }) => jobCursor.write(publicId));
     return sendEnvelope(call, {
-      items: page.map((each) => JSON.stringify(renderDelivery(each))),
-      next: found.length > limit && last !== undefined ? writeJobCursor(last.publicId) : null,
-      limit,
-      more: { total_count },
+      items: items.map((each) => JSON.stringify(renderDelivery(each))),
+      ...{ next, limit, more: { total_count } },
     });
   },
 });

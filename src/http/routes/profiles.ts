@@ -23,17 +23,7 @@ import { requireSegment } from '../../profiles/find-segments.ts';
 import { listProfiles } from '../../profiles/list-profiles.ts';
 import { propertyProblem, readPropertyFilter } from '../../profiles/property-filter.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
-import {
-  eventPage,
-  keyPage,
-  pageBytes,
-  readEventCursor,
-  readKeyCursor,
-  sendEnvelope,
-  sendJson,
-  writeEventCursor,
-  writeKeyCursor,
-} from '../page.ts';
+import { eventCursor, eventPage, keyCursor, keyPage, pageBytes, sendEnvelope, sendJson } from '../page.ts';
 import { checked, optionalNumber, pathParameter, textParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -134,11 +124,11 @@ const list = (entity: Entity): Route =>
       const segment =
         segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
       const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, segment };
-      const after = readKeyCursor(cursor);
+      const after = keyCursor.read(cursor);
       const page = await listProfiles(reader, entity, call.environment, filter, { limit, after });
       return sendEnvelope(call, {
         items: page.profiles.map(({ json }) => json),
-        next: page.next === null ? null : writeKeyCursor(page.next),
+        next: page.next === null ? null : keyCursor.write(page.next),
         limit,
       });
     },
@@ -283,7 +273,7 @@ const listUserEvents = route({
     const [{ events, more }, archived_until] = await Promise.all([
       readUserEvents(reader, environment, {
         ...readRange(call.query),
-        ...{ userId, eventName, limit, before: readEventCursor(cursor), bytes: MAX_PAGE_BYTES },
+        ...{ userId, eventName, limit, before: eventCursor.read(cursor), bytes: MAX_PAGE_BYTES },
       }),
       findArchivedUntil(reader.db, environment),
     ]);
@@ -293,7 +283,7 @@ const listUserEvents = route({
     const last = events.at(-1);
     return sendEnvelope(call, {
       items: events.map(({ json }) => json),
-      next: more && last !== undefined ? writeEventCursor(last) : null,
+      next: more && last !== undefined ? eventCursor.write(last) : null,
       limit,
       more: { archived_until },
     });

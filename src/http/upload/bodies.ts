@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { companyItem, userItem } from '../../api/record.ts';
 import { withExamples } from '../../api/schema.ts';
-import type { LoadEntity } from '../../domain/entity.ts';
+import type { Entity, LoadEntity } from '../../domain/entity.ts';
 import { uploadOptions } from './options.ts';
 
 const csvText = 'user_id,name,plan,company_id\nu1,Ada Lovelace,free,acme\nu2,"Hopper, Grace",pro,acme\n';
@@ -28,83 +28,47 @@ export const ndjsonBody = withExamples(
   { users: { summary: 'Users', value: ndjsonText } },
 );
 
-export const packedBody = {
-  schema: Type.String({
-    format: 'binary',
-    description: 'CSV, NDJSON or a JSON array, compressed with gzip.',
-  }),
-};
+/** Tools offer a file for a body that is binary. */
+const binary = (description: string) => ({ schema: Type.String({ format: 'binary', description }) });
 
-export const columnarBody = {
-  schema: Type.String({
-    format: 'binary',
-    description: 'A Parquet file or an Avro object container file. A null leaves the property unchanged.',
-  }),
-};
-
-export const workbookBody = {
-  schema: Type.String({
-    format: 'binary',
-    description:
-      'An Excel workbook (.xlsx). Its first sheet with data, or the one that `sheet` names, is read like CSV.',
-  }),
-};
-
-export const archiveBody = {
-  schema: Type.String({ format: 'binary', description: 'A ZIP archive that contains one such file.' }),
-};
-
-export const anyBody = {
-  schema: Type.String({
-    format: 'binary',
-    description:
-      'CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, plain, gzipped or in a ZIP archive.',
-  }),
-};
-
-const usersArray = {
-  summary: 'Users',
-  value: { users: [{ user_id: 'u1', metadata: { plan: 'pro', logins: 7 } }] },
-};
-
-const companiesArray = {
-  summary: 'Companies',
-  value: { companies: [{ company_id: 'acme', metadata: { name: 'Acme GmbH', size: 120 } }] },
-};
-
-const envelopes = {
-  users: Type.Object(
-    { users: Type.Array(userItem.ref, { minItems: 1, description: 'The users.' }) },
-    { additionalProperties: true },
-  ),
-  companies: Type.Object(
-    { companies: Type.Array(companyItem.ref, { minItems: 1, description: 'The companies.' }) },
-    { additionalProperties: true },
-  ),
-};
-
-export const usersBody = withExamples(
-  Type.Union([envelopes.users, Type.Array(userItem.ref, { minItems: 1 })], {
-    description: 'Users: an array of any length, bare or under `users`.',
-  }),
-  { users: usersArray, array: { summary: 'A bare array', value: usersArray.value.users } },
+export const packedBody = binary('CSV, NDJSON or a JSON array, compressed with gzip.');
+export const columnarBody = binary(
+  'A Parquet file or an Avro object container file. A null leaves the property unchanged.',
 );
-
-export const companiesBody = withExamples(
-  Type.Union([envelopes.companies, Type.Array(companyItem.ref, { minItems: 1 })], {
-    description: 'Companies: an array of any length, bare or under `companies`.',
-  }),
-  { companies: companiesArray, array: { summary: 'A bare array', value: companiesArray.value.companies } },
+export const workbookBody = binary(
+  'An Excel workbook (.xlsx). Its first sheet with data, or the one that `sheet` names, is read like CSV.',
 );
+export const archiveBody = binary('A ZIP archive that contains one such file.');
+const anyFile =
+  'CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, plain, gzipped or in a ZIP archive.';
+export const anyBody = binary(anyFile);
+
+/** An array of any length, bare or under the name of its items. */
+function arrayBody(entity: Entity, item: TSchema, example: object) {
+  const items = Type.Array(item, { minItems: 1, description: `The ${entity}.` });
+  const envelope = Type.Object({ [entity]: items }, { additionalProperties: true });
+  const name = `${entity.charAt(0).toUpperCase()}${entity.slice(1)}`;
+  const description = `${name}: an array of any length, bare or under \`${entity}\`.`;
+  return withExamples(Type.Union([envelope, Type.Array(item, { minItems: 1 })], { description }), {
+    [entity]: { summary: name, value: { [entity]: [example] } },
+    array: { summary: 'A bare array', value: [example] },
+  });
+}
+
+export const usersBody = arrayBody('users', userItem.ref, {
+  user_id: 'u1',
+  metadata: { plan: 'pro', logins: 7 },
+});
+
+export const companiesBody = arrayBody('companies', companyItem.ref, {
+  company_id: 'acme',
+  metadata: { name: 'Acme GmbH', size: 120 },
+});
 
 export function formBody(entities: readonly LoadEntity[], exampleFile = csvText) {
   const fields: Record<string, TSchema> = {
     ...uploadOptions(entities),
-    file: Type.String({
-      format: 'binary',
-      description:
-        'The file: CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, plain, gzipped or in a ZIP archive.',
-    }),
+    file: Type.String({ format: 'binary', description: `The file: ${anyFile}` }),
   };
   return withExamples(
     Type.Object(fields, { additionalProperties: false, description: 'A file and options.' }),

@@ -89,7 +89,7 @@ const commonOptions = {
     `format must be one of ${sourceFormats.join(', ')}`,
     `Format of the file. Default: detected from content, name and media type.${inForms}`,
   ),
-  ...sourceFields(),
+  ...sourceFields(sourceInForm),
   filename: Type.Optional(
     ruled(Type.String({ description: 'Name of the file in the job record.' }), (text) =>
       cleanFilename(text) === undefined ? 'filename must be a file name' : null,
@@ -111,7 +111,7 @@ export const amendOptions = {
     { default: false },
   ),
   format: commonOptions.format,
-  ...sourceFields(),
+  ...sourceFields(sourceInForm),
   filename: commonOptions.filename,
 };
 
@@ -142,17 +142,21 @@ function gather(given: readonly GivenOption[]): Record<string, string[]> {
   return Object.fromEntries(texts);
 }
 
-function sourceFields(): Readonly<Record<SourceOptionName, TSchema>> {
-  const fields = sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceField(name))]);
+/** A field for each option that says how a file is written. */
+export function sourceFields(
+  schemaOf: (name: SourceOptionName) => TSchema,
+): Record<SourceOptionName, TSchema> {
+  const fields = sourceOptionNames.map((name): [string, TSchema] => {
+    const says = `${name} ${sourceOptions[name].rule}`;
+    const isRight = (value: unknown) => sourceOptionProblem(name, value) === null;
+    return [name, Type.Optional(checked(schemaOf(name), isRight, says))];
+  });
   return Object.fromEntries(fields) as Record<SourceOptionName, TSchema>;
 }
 
-function sourceField(name: SourceOptionName): TSchema {
-  const says = `${name} ${sourceOptions[name].rule}`;
+function sourceInForm(name: SourceOptionName): TSchema {
   const { description, ...schema } = schemaOfSourceOption(name);
-  const field = Type.Unsafe<unknown>({ ...schema, description: description + inForms });
-  const problem = (value: unknown) => (sourceOptionProblem(name, value) === null ? null : says);
-  return worded(ruled(field, problem), says);
+  return Type.Unsafe<unknown>({ ...schema, description: description + inForms });
 }
 
 function guardOption(name: string, what: string) {
