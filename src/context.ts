@@ -74,14 +74,7 @@ export interface SystemOptions {
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
   const { config, databaseUrl, log, tracing = null, sandboxes = null } = options;
-  const monitor = new ConnectionMonitor({ url: databaseUrl, log });
-  const pool = createPool({
-    monitor,
-    url: databaseUrl,
-    max: options.poolSize,
-    applicationName: `sluice ${options.role}`,
-  });
-  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
+  const { monitor, pool, reader, watch } = openPools(options);
   const backend = createQueueBackend({
     databaseUrl,
     redisUrl: config.redisUrl,
@@ -90,16 +83,10 @@ export function openSystem(options: SystemOptions): System {
   });
   const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
-  const { role, readPoolSize: connections } = options;
-  const readerOptions = connections === undefined ? null : { databaseUrl, log, role, connections };
-  const reader =
-    readerOptions === null ? readerOn(pool, options.poolSize) : openReader(readerOptions, monitor);
   tracing?.watchPool(pool);
   if (reader.pool !== pool) tracing?.watchPool(reader.pool);
   const knownProperties = new KnownProperties(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
-  const watch = createWatchPool(databaseUrl, options.role, monitor);
-  watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const records = new RecordTap();
   const rates = new Rates({ db, log });
@@ -145,6 +132,20 @@ export function openSystem(options: SystemOptions): System {
       await tracing?.close();
     },
   };
+}
+
+/** Opens the connections: of the work, of requests that only read, and of health and metrics. */
+function openPools({ databaseUrl, log, role, poolSize, readPoolSize: connections }: SystemOptions) {
+  const monitor = new ConnectionMonitor({ url: databaseUrl, log });
+  const pool = createPool({ monitor, url: databaseUrl, max: poolSize, applicationName: `sluice ${role}` });
+  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
+  const reader =
+    connections === undefined
+      ? readerOn(pool, poolSize)
+      : openReader({ databaseUrl, log, role, connections }, monitor);
+  const watch = createWatchPool(databaseUrl, role, monitor);
+  watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
+  return { monitor, pool, reader, watch };
 }
 
 interface Watched extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' | 'log'> {

@@ -207,28 +207,32 @@ export async function noteNewCompanies(
     on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
 }
 
-/**
- * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in
- * file order; one that came before changes nothing, so that half of a replay may be done again.
- */
-export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+/** Selects the profile `s` with the incoming row merged into it. */
+function mergedRow(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const own = (column: string) => sql.ref(`s.${column}`);
   const incoming = {
     properties: 's.properties',
     times: 's.incoming_times',
     company: 's.incoming_company',
   };
-  const changed = scope.dated
-    ? sql`select m.merged, m.merged_times, m.merged_company from ${mergedDated(entity, 's', incoming, scope)} m`
-    : sql`select
-        ${merged(own('metadata'), own('properties'), scope.removes)} as merged,
-        case
-          when s.times is null and not ${scope.removes}::boolean then null
-          else sluice.touch_times(
-            s.times, s.last_seen_at, s.metadata, s.company_id, s.properties, s.incoming_company, ${scope.acceptedAt}::timestamptz
-          )
-        end as merged_times,
-        case when s.incoming_company is null then s.company_id else nullif(s.incoming_company, '') end as merged_company`;
+  if (scope.dated)
+    return sql`select m.merged, m.merged_times, m.merged_company from ${mergedDated(entity, 's', incoming, scope)} m`;
+  return sql`select
+    ${merged(own('metadata'), own('properties'), scope.removes)} as merged,
+    case
+      when s.times is null and not ${scope.removes}::boolean then null
+      else sluice.touch_times(
+        s.times, s.last_seen_at, s.metadata, s.company_id, s.properties, s.incoming_company, ${scope.acceptedAt}::timestamptz
+      )
+    end as merged_times,
+    case when s.incoming_company is null then s.company_id else nullif(s.incoming_company, '') end as merged_company`;
+}
+
+/**
+ * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in
+ * file order; one that came before changes nothing, so that half of a replay may be done again.
+ */
+export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_rows as r (
       load_id, chunk_no, is_new, is_repeated, entity, key, before, company_before, after, company_after,
@@ -258,7 +262,7 @@ export async function replanIncoming(db: Database, entity: Entity, scope: MergeS
       left join lateral (${stored(entity, scope)}) p on true
       where r.key is null or r.chunk_no < ${scope.chunkNo}
     ) s
-    cross join lateral (${changed}) m
+    cross join lateral (${mergedRow(entity, scope)}) m
     where s.is_planned
       or s.metadata is null
       or m.merged <> s.metadata

@@ -106,18 +106,22 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
           empty={<Empty title="No file has been taken yet" />}
         />
       </Section>
-      {of.ignored.length === 0 ? null : (
-        <Section title="Ignored files">
-          <ul class="stack">
-            {of.ignored.map(({ name, why }) => (
-              <li key={name} class="break">
-                <strong>{visibleText(name)}</strong> {visibleText(why)}
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
+      {of.ignored.length === 0 ? null : <Ignored files={of.ignored} />}
     </>
+  );
+}
+
+function Ignored({ files }: { readonly files: FolderProps['of']['ignored'] }): VNode {
+  return (
+    <Section title="Ignored files">
+      <ul class="stack">
+        {files.map(({ name, why }) => (
+          <li key={name} class="break">
+            <strong>{visibleText(name)}</strong> {visibleText(why)}
+          </li>
+        ))}
+      </ul>
+    </Section>
   );
 }
 

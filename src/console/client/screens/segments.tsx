@@ -121,39 +121,44 @@ export function Segment(): VNode {
                 {(preview) => <Ids of={preview} />}
               </Loaded>
             </Section>
-            <Section title="Details">
-              <Facts
-                of={[
-                  [
-                    'Key',
-                    <span key="key" class="mono">
-                      {data.key}
-                    </span>,
-                  ],
-                  ['Category', visibleText(data.category)],
-                  ['Used for', visibleText(data.usage)],
-                  ['Status', visibleText(data.status)],
-                  ['Protected', data.is_protected ? 'yes: it cannot be removed by mistake' : null],
-                  ['Hidden', data.is_hidden ? 'yes: it is not offered in lists' : null],
-                ]}
-              />
-            </Section>
-            <Section title="As command or YAML">
-              <CopyAs
-                forms={[
-                  { name: 'Command line', text: `sluice segments preview ${data.key}` },
-                  {
-                    name: 'YAML',
-                    text: definitionYaml(data),
-                    hint: 'An item of a definitions file; JSON is YAML too.',
-                  },
-                ]}
-              />
-            </Section>
+            <Details of={data} />
           </div>
         </div>
       )}
     </Page>
+  );
+}
+
+function Details({ of }: { readonly of: SegmentDetail }): VNode {
+  const yaml = { text: definitionYaml(of), hint: 'An item of a definitions file; JSON is YAML too.' };
+  return (
+    <>
+      <Section title="Details">
+        <Facts
+          of={[
+            [
+              'Key',
+              <span key="key" class="mono">
+                {of.key}
+              </span>,
+            ],
+            ['Category', visibleText(of.category)],
+            ['Used for', visibleText(of.usage)],
+            ['Status', visibleText(of.status)],
+            ['Protected', of.is_protected ? 'yes: it cannot be removed by mistake' : null],
+            ['Hidden', of.is_hidden ? 'yes: it is not offered in lists' : null],
+          ]}
+        />
+      </Section>
+      <Section title="As command or YAML">
+        <CopyAs
+          forms={[
+            { name: 'Command line', text: `sluice segments preview ${of.key}` },
+            { name: 'YAML', ...yaml },
+          ]}
+        />
+      </Section>
+    </>
   );
 }
 
@@ -245,19 +250,30 @@ function Changed({ definition, now }: { readonly definition: object; readonly no
           ) : null}
         </div>
         <div class="stack" aria-live="polite">
-          {found === null ? null : (
-            <>
-              <p class="figure-line">
-                <strong class="num">{formatCount(found.count)}</strong> {found.count === 1 ? 'user' : 'users'}
-                {now === null ? '' : difference(found.count - now)}
-              </p>
-              <Words of={found.words} />
-              <Ids of={found} />
-            </>
-          )}
+          {found === null ? null : <Found preview={found} now={now} />}
         </div>
       </form>
     </Section>
+  );
+}
+
+function Found({
+  preview,
+  now,
+}: {
+  readonly preview: DefinitionPreview;
+  readonly now: number | null;
+}): VNode {
+  const { count, words } = preview;
+  return (
+    <>
+      <p class="figure-line">
+        <strong class="num">{formatCount(count)}</strong> {count === 1 ? 'user' : 'users'}
+        {now === null ? '' : difference(count - now)}
+      </p>
+      <Words of={words} />
+      <Ids of={preview} />
+    </>
   );
 }
 

@@ -1,5 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact';
-import { useRef } from 'preact/hooks';
+import type { ComponentChildren, TargetedKeyboardEvent, VNode } from 'preact';
 import { useQuery } from '../lib/address.ts';
 import type { Page } from '../lib/api.ts';
 import { formatCount, plural } from '../lib/format.ts';
@@ -33,6 +32,20 @@ interface TableProps<T> {
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
 /** A table whose rows are moved through by keyboard: each has one thing to focus, in its first column. */
+/** Moves the focus from row to row with the keys of `steps`, Home and End. */
+function moveFocus(event: TargetedKeyboardEvent<HTMLElement>): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const targets = [...event.currentTarget.querySelectorAll<HTMLElement>('[data-row]')];
+  const at = targets.indexOf(event.target as HTMLElement);
+  if (at < 0) return;
+  const wanted =
+    event.key === 'Home' ? 0 : event.key === 'End' ? targets.length - 1 : at + (steps[event.key] ?? 0);
+  const next = targets[wanted];
+  if (next === undefined || wanted === at) return;
+  event.preventDefault();
+  next.focus();
+}
+
 export function Table<T>(props: TableProps<T>): VNode {
   const {
     caption,
@@ -45,22 +58,9 @@ export function Table<T>(props: TableProps<T>): VNode {
     isTall = false,
     empty,
   } = props;
-  const body = useRef<HTMLTableSectionElement>(null);
   const query = useQuery();
   if (rows.length === 0 && empty !== undefined) return <>{empty}</>;
   const selected = isSelectable ? query.get('row') : '';
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const targets = [...(body.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
-    const at = targets.indexOf(event.target as HTMLElement);
-    if (at < 0) return;
-    const wanted =
-      event.key === 'Home' ? 0 : event.key === 'End' ? targets.length - 1 : at + (steps[event.key] ?? 0);
-    const next = targets[wanted];
-    if (next === undefined || wanted === at) return;
-    event.preventDefault();
-    next.focus();
-  };
   const opener = (row: T, children: ComponentChildren): ComponentChildren => {
     const onFocus = (): void => {
       if (isSelectable && keyOf(row) !== selected) query.set({ row: keyOf(row) }, { replace: true });
@@ -85,7 +85,7 @@ export function Table<T>(props: TableProps<T>): VNode {
             ))}
           </tr>
         </thead>
-        <tbody ref={body} onKeyDown={onKeyDown}>
+        <tbody onKeyDown={moveFocus}>
           {rows.map((row) => (
             <tr
               key={keyOf(row)}

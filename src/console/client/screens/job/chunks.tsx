@@ -42,8 +42,11 @@ const columns: readonly Column<LoadChunk>[] = [
 ];
 
 /** The parts of a load, in the order of the file: a strip of their states, and who did each. */
-export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): VNode {
-  const query = useQuery();
+interface ChunksProps {
+  readonly chunks: readonly LoadChunk[];
+}
+
+export function Chunks({ chunks }: ChunksProps): VNode {
   const perCell = Math.max(1, Math.ceil(chunks.length / mostCells));
   const cells = Array.from({ length: Math.ceil(chunks.length / perCell) }, (_, at) =>
     chunks.slice(at * perCell, (at + 1) * perCell),
@@ -79,28 +82,34 @@ export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): V
           );
         })}
       </div>
-      <details
-        open={query.get('chunks') !== ''}
-        onToggle={(event) => {
-          const isOpen = event.currentTarget.open;
-          if (isOpen !== (query.get('chunks') !== ''))
-            query.set({ chunks: isOpen ? 'shown' : '' }, { replace: true });
-        }}
-      >
-        <summary>All chunks</summary>
-        <Table
-          caption="Chunks in the order of the file"
-          columns={columns}
-          rows={chunks.slice(0, mostRows)}
-          keyOf={({ chunk }) => String(chunk)}
-        />
-        {chunks.length > mostRows ? (
-          <p class="hint">
-            The first {mostRows} of {formatCount(chunks.length)}; GET …/chunks has all.
-          </p>
-        ) : null}
-      </details>
+      <AllChunks chunks={chunks} />
     </div>
+  );
+}
+
+function AllChunks({ chunks }: ChunksProps): VNode {
+  const query = useQuery();
+  const isShown = query.get('chunks') !== '';
+  return (
+    <details
+      open={isShown}
+      onToggle={({ currentTarget: { open } }) => {
+        if (open !== isShown) query.set({ chunks: open ? 'shown' : '' }, { replace: true });
+      }}
+    >
+      <summary>All chunks</summary>
+      <Table
+        caption="Chunks in the order of the file"
+        columns={columns}
+        rows={chunks.slice(0, mostRows)}
+        keyOf={({ chunk }) => String(chunk)}
+      />
+      {chunks.length > mostRows ? (
+        <p class="hint">
+          The first {mostRows} of {formatCount(chunks.length)}; GET …/chunks has all.
+        </p>
+      ) : null}
+    </details>
   );
 }
 

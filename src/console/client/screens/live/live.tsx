@@ -43,14 +43,12 @@ interface Counts {
 
 const none: Counts = { arrived: 0, refused: 0, shown: 0 };
 
-/** Every record as it arrives, refused ones included. */
-export function Live(): VNode {
-  const query = useQuery();
+/** The lines as they arrive; those of a pause are held back until `resume`. */
+function useLines() {
   const [lines, setLines] = useState<readonly Line[]>([]);
   const [counts, setCounts] = useState(none);
   const [server, setServer] = useState('');
   const [isPaused, setPaused] = useState(false);
-  const [isSending, setSending] = useState(false);
   const held = useRef<Line[]>([]);
   const take = (found: readonly Line[]): void => {
     if (isPaused) held.current = [...found, ...held.current].slice(0, keptLines);
@@ -71,6 +69,22 @@ export function Live(): VNode {
     held.current = [];
     setPaused(false);
   };
+  return {
+    lines,
+    counts,
+    server,
+    isPaused,
+    heldBack: held.current.length,
+    pause: () => setPaused(true),
+    resume,
+  };
+}
+
+/** Every record as it arrives, refused ones included. */
+export function Live(): VNode {
+  const query = useQuery();
+  const { lines, counts, server, isPaused, heldBack, pause, resume } = useLines();
+  const [isSending, setSending] = useState(false);
   const wanted = {
     route: query.get('route'),
     outcome: query.get('outcome'),
@@ -88,7 +102,7 @@ export function Live(): VNode {
       }
       actions={
         <>
-          <Button onClick={() => (isPaused ? resume() : setPaused(true))}>
+          <Button onClick={isPaused ? resume : pause}>
             <Icon name={isPaused ? 'play' : 'pause'} />
             {isPaused ? 'Resume' : 'Pause'}
           </Button>
@@ -104,9 +118,9 @@ export function Live(): VNode {
           {formatCount(counts.shown)} shown / {formatCount(counts.arrived)} arrived
         </strong>
         , {formatCount(counts.refused)} of them refused, since somebody began to watch
-        {isPaused ? `; paused, ${formatCount(held.current.length)} held back` : ''}. Shows single records and
-        batches that the server {server} receives, and loads when they end; the latest {keptLines}. With
-        several servers, each shows its own; <a href={screenHref('/')}>Pulse</a> counts all.
+        {isPaused ? `; paused, ${formatCount(heldBack)} held back` : ''}. Shows single records and batches
+        that the server {server} receives, and loads when they end; the latest {keptLines}. With several
+        servers, each shows its own; <a href={screenHref('/')}>Pulse</a> counts all.
       </p>
       <div class="panel">
         <Table
