@@ -24,9 +24,7 @@ export interface ProvidedDatabase {
 /** Tells whether the configuration asks for an embedded server that has no data yet: starting it creates a database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
   if (databaseUrl !== null) return false;
-  const folder = join(dataDir, 'postgres');
-  await embeddedPostgres.finishInstalling(folder);
-  return !(await embeddedPostgres.hasData(folder));
+  return !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
 }
 
 /** DATABASE_URL, whether it answers or not, or the URL of the embedded server that runs on DATA_DIR; starts none. */
@@ -46,7 +44,6 @@ export async function provideDatabase(
   const running = options.share ? await findDatabaseUrl(config) : config.databaseUrl;
   if (typeof running === 'string') return { url: running, embedded: null, stop: async () => undefined };
   const dataDir = join(config.dataDir, 'postgres');
-  await embeddedPostgres.finishInstalling(dataDir);
   const embedded = await embeddedPostgres.startAndKeepRunning({ dataDir, log });
   return { url: embedded.url, embedded, stop: () => embedded.stop() };
 }

@@ -6,17 +6,7 @@
  * it fails too if the store has none of the files that the ledger names. A file of ended work may be removed while the backup is
  * made; after a restore that work looks as if the file had expired. An archive without its manifest is no backup.
  */
-import {
-  type FileHandle,
-  link,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
@@ -246,31 +236,5 @@ async function removeAbandoned(folder: string): Promise<void> {
     const path = join(folder, name);
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
     if (mtimeMs < before) await rm(path, { force: true });
-  }
-}
-
-export interface LastBackup {
-  /** The time of its snapshot. */
-  readonly at: string;
-  /** `null`: standard output. */
-  readonly file: string | null;
-}
-
-const fileIn = (dataDir: string): string => join(dataDir, 'last-backup.json');
-
-/** Records in the data directory, if there is one, that a backup was made, so that `sluice upgrade --check` can say how old it is. */
-export async function recordBackup(dataDir: string, backup: LastBackup): Promise<void> {
-  const there = await stat(dataDir).catch(() => null);
-  if (there === null) return;
-  const draft = `${fileIn(dataDir)}.${process.pid}`;
-  await writeFile(draft, `${JSON.stringify(backup)}\n`);
-  await rename(draft, fileIn(dataDir));
-}
-
-export async function readLastBackup(dataDir: string): Promise<LastBackup | null> {
-  try {
-    return JSON.parse(await readFile(fileIn(dataDir), 'utf8')) as LastBackup;
-  } catch {
-    return null;
   }
 }

@@ -3,8 +3,12 @@
  * that is killed leaves no database; run again, it writes the same files once more.
  */
 
+import { join } from 'node:path';
 import type pg from 'pg';
-import { DamagedFile, FinalFailure } from '../domain/errors.ts';
+import type { Logger } from 'pino';
+import { DamagedFile, Fault, FinalFailure, TransientError } from '../domain/errors.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { isFull, readDisk } from '../files/disk.ts';
 import { checkRef, type FileRef, type FileStore } from '../files/file-store.ts';
 import { readPackage } from '../package-root.ts';
 import { createDatabase } from '../postgres/database.ts';
@@ -12,6 +16,7 @@ import { type CopiedTable, connectForCopy } from '../postgres/database-copy/read
 import { forgetMissing } from '../postgres/database-copy/stored-files.ts';
 import { DatabaseWriter, findSchemaProblem, hasSchema } from '../postgres/database-copy/write-database.ts';
 import { createPool } from '../postgres/pool.ts';
+import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
 import type { About, Manifest } from './archive.ts';
 import { readArchive } from './read-archive.ts';
 
@@ -76,6 +81,7 @@ async function restoreRows(
   show: Show,
 ): Promise<VerifiedBackup> {
   let tables = new Map<string, CopiedTable>();
+  const written = new Map<string, number>();
   let doing = 'reading';
   let writer: DatabaseWriter | null = null;
   const found = await readArchive(path, {
@@ -89,13 +95,80 @@ async function restoreRows(
       if (kind === 'files') return storeFile(files, checkRef(name), bytes);
       const table = tables.get(name);
       if (table === undefined) throw new DamagedFile(`it has a table ${name} that it does not describe`);
-      await writer?.write(table, bytes);
+      written.set(name, (await writer?.write(table, bytes)) ?? 0);
     },
     progress: (read, of) => show(read / of, doing),
   });
+  assertCounts(found.manifest, written);
   show(1, 'indexes');
   await (writer as DatabaseWriter | null)?.finish();
   return found;
+}
+
+/** Every row of the archive must have become one of the database. @throws Fault */
+function assertCounts({ tables }: Manifest, written: ReadonlyMap<string, number>): void {
+  for (const { name, rows } of tables)
+    if (written.get(name) !== rows)
+      throw new Fault(
+        `${name} has ${written.get(name) ?? 0} rows in the database, and ${rows} in the backup`,
+      );
+}
+
+export interface EmbeddedTarget {
+  /** DATA_DIR */
+  readonly dataDir: string;
+  readonly log: Logger;
+  /** Sets existing data aside, and keeps it. */
+  readonly replace: boolean;
+}
+
+/** @throws FinalFailure, or DataDirInUseError, if a backup may not become the embedded database. */
+export async function assertRestorable({ dataDir, log, replace }: EmbeddedTarget): Promise<void> {
+  const data = join(dataDir, 'postgres');
+  if (!(await embeddedPostgres.hasDataToKeep(data))) return;
+  if (!replace)
+    throw new FinalFailure(
+      'restore_refused',
+      `There is a database in ${dataDir} already, and nothing is restored over it. Restore into another folder\n(--data-dir <folder>), or with --replace: then the one that is there is set aside, and kept.`,
+    );
+  await embeddedPostgres.awaitUnused(data, log);
+}
+
+/** Rows come in once, and indexes are built; nothing else runs. */
+const bulkSettings = { autovacuum: 'off', maintenance_work_mem: '256MB', checkpoint_timeout: '1h' };
+
+/**
+ * Makes a backup the embedded database; `aside` is where the data is that was there before.
+ * @throws FinalFailure, DamagedFile; TransientError if the disk is full.
+ */
+export async function restoreEmbedded(
+  target: EmbeddedTarget & { readonly files: FileStore },
+  path: string,
+  show: Show,
+): Promise<Restored & { readonly aside: string | null }> {
+  await assertRestorable(target);
+  const { log } = target;
+  const dataDir = join(target.dataDir, 'postgres');
+  const claim = await embeddedPostgres.claimForRestore(dataDir, log);
+  try {
+    const server = await embeddedPostgres.start({ dataDir, log, settings: bulkSettings, isRestore: true });
+    const restored = await restoreBackup(
+      path,
+      { databaseUrl: server.url, files: target.files },
+      show,
+    ).finally(() => server.stop());
+    await claim.complete();
+    return { ...restored, aside: claim.aside };
+  } catch (error) {
+    // A server that has no room for its log ends, and the error says no more than that it is gone.
+    const isFullDisk = isDiskFull(error) || (await readDisk(target.dataDir).then(isFull, () => false));
+    await claim.undo().catch(() => undefined);
+    if (!isFullDisk || !(isTransient(error) || embeddedPostgres.isRefusal(error))) throw error;
+    throw new TransientError(
+      `The disk of ${target.dataDir} is full; the database that is not complete was removed. Make room and run it again, or choose another folder (--data-dir).`,
+      { cause: error },
+    );
+  }
 }
 
 /** @throws FinalFailure if a backup may not be restored there. */
@@ -114,7 +187,7 @@ async function assertEmpty(client: pg.Client): Promise<void> {
 }
 
 /** Stores a file under its name: whole, or not at all. */
-export async function storeFile(files: FileStore, ref: FileRef, bytes: AsyncIterable<Buffer>): Promise<void> {
+async function storeFile(files: FileStore, ref: FileRef, bytes: AsyncIterable<Buffer>): Promise<void> {
   const writer = await files.createAs(ref);
   try {
     for await (const chunk of bytes) await writer.write(chunk);

@@ -2,9 +2,14 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
-import { type BackupSummary, recordBackup, writeBackup, writeBackupFile } from '../backup/backup.ts';
-import { assertRestorable, restoreData } from '../backup/new-data.ts';
-import { assertEmptyDatabase, restoreBackup, verifyBackup } from '../backup/restore.ts';
+import { type BackupSummary, writeBackup, writeBackupFile } from '../backup/backup.ts';
+import {
+  assertEmptyDatabase,
+  assertRestorable,
+  restoreBackup,
+  restoreEmbedded,
+  verifyBackup,
+} from '../backup/restore.ts';
 import type { Config } from '../config.ts';
 import { DamagedFile, FinalFailure, Interrupted } from '../domain/errors.ts';
 import { formatBytes, formatDuration, plural } from '../domain/wording.ts';
@@ -12,7 +17,7 @@ import { codeOf, isFileSystemFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand, flag, optional, required } from './define-command.ts';
-import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
+import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { createProgress, type Progress } from './follow.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { provideForCommand, requireData } from './session.ts';
@@ -68,11 +73,6 @@ wrong options; 130 stopped by Ctrl-C, and nothing was left behind.`,
           ? { ...(await writeBackup(source, standardOutput(terminal), show)), fileBytes: null }
           : await writeBackupFile(source, target, show);
       progress.end();
-      await recordBackup(config.dataDir, { at: summary.at, file: target }).catch((error: unknown) =>
-        terminal.inform(
-          `\`sluice upgrade --check\` will not know of this backup: ${explainError(error).message}`,
-        ),
-      );
       const seconds = (performance.now() - startedAt) / 1000;
       report(terminal, { ...summary, file: target, seconds }, json);
     } catch (error) {
@@ -263,7 +263,7 @@ was; 2 wrong options.`,
       const files = openFileStore(config.storage, config.maxInflatedBytes);
       const done =
         databaseUrl === null
-          ? await restoreData({ ...target, files }, path, show)
+          ? await restoreEmbedded({ ...target, files }, path, show)
           : { ...(await restoreBackup(path, { databaseUrl, files }, show)), aside: null };
       return { ...done, at: about.database.at, filesAt: about.files === 'included' ? null : about.files };
     }).finally(() => progress.end());

@@ -52,8 +52,7 @@ const usageCodes = new Set([
 const knownCodes: Readonly<Record<string, string>> = {
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
-  '25006':
-    'The database takes no writes now: it is a replica or read-only, or `sluice move` is copying it. Try again later.',
+  '25006': 'The database takes no writes now: it is a replica or read-only. Try again later.',
   ENOSPC: 'The disk is full. Make room and try again.',
   '53100': 'The disk of the database is full. Make room there and try again.',
 };

@@ -55,23 +55,36 @@ function lookOf(name: string, run: Check['run']): Check {
 
 const oldest = 150_000;
 
+interface Version {
+  readonly version: string;
+  readonly number: number;
+  readonly encoding: string;
+  readonly readOnly: boolean;
+}
+
 async function checkVersion(client: ClientBase): Promise<Finding[]> {
-  const { rows } = await client.query<{ version: string; number: number; readOnly: boolean }>(`
+  const { rows } = await client.query<Version>(`
     select
       current_setting('server_version') as version,
       current_setting('server_version_num')::int as number,
+      current_setting('server_encoding') as encoding,
       pg_is_in_recovery() or current_setting('transaction_read_only')::bool as "readOnly"`);
-  const { version = '', number = 0, readOnly = false } = rows[0] ?? {};
+  const { version = '', number = 0, encoding = '', readOnly = false } = rows[0] ?? {};
   const check = 'postgres version';
   const found = `PostgreSQL ${version}`;
-  const findings =
-    number >= oldest ? [ok(check, found)] : [failed(check, found, 'Use PostgreSQL 15 or newer.')];
-  if (!readOnly) return findings;
-  const advice = 'Point DATABASE_URL at the primary server.';
-  return [
-    ...findings,
-    failed('postgres writes', 'the server takes no writes: it is a replica or read-only', advice),
+  const findings = [
+    number >= oldest ? ok(check, found) : failed(check, found, 'Use PostgreSQL 15 or newer.'),
   ];
+  if (encoding !== 'UTF8') {
+    const advice = "Make the database with: create database … encoding 'UTF8' template template0.";
+    findings.push(failed('postgres encoding', `${encoding}, which cannot hold every text`, advice));
+  }
+  if (readOnly) {
+    const advice = 'Point DATABASE_URL at the primary server.';
+    const what = 'the server takes no writes: it is a replica or read-only';
+    findings.push(failed('postgres writes', what, advice));
+  }
+  return findings;
 }
 
 interface Row {

@@ -405,8 +405,6 @@ export const CONSOLE_LINK_MS = 15 * 60_000;
 /** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
 export const MAX_SESSIONS_PER_KEY = 100;
 
-export const MOVE_FILES_AT_A_TIME = 4;
-
 /** A process that stops waits so long for its last spans to be sent. */
 export const TRACE_FLUSH_MS = 2_000;
 export const MAX_WINDOW_LINKS = 32;

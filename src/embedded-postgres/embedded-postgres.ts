@@ -9,19 +9,13 @@
  * It promises: one server per data directory; the server ends when this process ends, however that happens; what was
  * committed is there at the next start; only this machine reaches it, and only its owner can read its password.
  */
-import { access, constants, readdir, stat } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
 import { withDeadline } from '../with-deadline.ts';
-import {
-  findPackage,
-  locatePackage,
-  type NativePackage,
-  previousAdvice,
-  provideBinaries,
-} from './binaries.ts';
+import { locatePackage, provideBinaries } from './binaries.ts';
 import { type ClusterContext, createCluster, resetPassword } from './create-cluster.ts';
 import {
   DataDirInUseError,
@@ -30,14 +24,9 @@ import {
   ensureRoot,
   hasUsableData,
   layoutOf,
-  type MovedMark,
-  markMoved,
   readMajor,
-  readMovedMark,
   readPassword,
   readServerFile,
-  refuseMoved,
-  removeMovedMark,
   removeServerFile,
 } from './data-directory.ts';
 import {
@@ -49,9 +38,9 @@ import {
   serverUrl,
 } from './launch-server.ts';
 import { awaitPreviousServer } from './previous-server.ts';
+import { claimForRestore, isIncomplete, refuseIncomplete } from './restore-claim.ts';
 import { chooseAccount, runProgram } from './run-program.ts';
 import { inspectMachine, serverSettings } from './settings.ts';
-import { finishInstalling, installStaging, makeStaging, refuseIncomplete, removeStaging } from './staging.ts';
 
 /** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
 const fastDeadlineMs = 60_000;
@@ -71,8 +60,6 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-export type { MovedMark };
-
 export interface EmbeddedPostgresOptions {
   /** Made on first use; holds the data, the passwords, the log. */
   readonly dataDir: string;
@@ -81,10 +68,8 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: Record<string, string>;
   /** Any free one by default. */
   readonly port?: number;
-  /** Also if its data was moved to another server. */
-  readonly evenIfMoved?: boolean;
-  /** The binaries of another version than the installed one. */
-  readonly native?: NativePackage;
+  /** On a directory that a restore has claimed. */
+  readonly isRestore?: boolean;
 }
 
 export const embeddedPostgres = {
@@ -93,20 +78,11 @@ export const embeddedPostgres = {
   findRunning,
   hasData,
   inspect,
-  markMoved,
-  readMovedMark,
-  removeMovedMark,
-  readMajor: (dataDir: string) => readMajor(layoutOf(dataDir)),
-  installedMajor,
-  findPackage,
-  previousAdvice,
-  makeStaging,
-  removeStaging,
-  installStaging,
-  finishInstalling,
+  claimForRestore,
+  /** Tells whether there is data, even of another version, that is not left over from a restore. */
+  hasDataToKeep: async (dataDir: string) => !(await isIncomplete(layoutOf(dataDir))) && hasData(dataDir),
   /** @throws DataDirInUseError if a server runs on the data. */
   awaitUnused: (dataDir: string, log: Logger) => awaitPreviousServer(layoutOf(dataDir), log),
-  measure: (dataDir: string) => measureFolder(layoutOf(dataDir).data),
   /** Tells whether the error says that the server cannot run here; its message says why and what to do. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Tells whether the error says that another live server owns the data directory. */
@@ -115,18 +91,18 @@ export const embeddedPostgres = {
 
 /**
  * Starts the server for dataDir (creating it on first use).
- * Throws DataDirInUseError if a live server runs on it already, EmbeddedPostgresError if none can run here, or its data was
- * moved.
+ * Throws DataDirInUseError if a live server runs on it already, EmbeddedPostgresError if none can run here, or a restore into
+ * it is not complete.
  */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
   const layout = layoutOf(resolve(options.dataDir));
   await ensureRoot(layout);
-  if (options.evenIfMoved !== true) await refuseMoved(layout.root);
+  if (options.isRestore !== true) await refuseIncomplete(layout);
   await awaitPreviousServer(layout, log);
   const account = await chooseAccount(layout);
-  const binaries = await provideBinaries({ account, layout, log, installed: options.native });
+  const binaries = await provideBinaries({ account, layout, log });
   const context = { layout, account, binaries };
   if (!(await hasUsableData(layout, binaries.major))) await createCluster(context);
   else if ((await readPassword(layout.password)) === undefined) await resetPassword(context);
@@ -252,7 +228,7 @@ async function startAgain(
 async function findRunning(dataDir: string): Promise<string | undefined> {
   const layout = layoutOf(dataDir);
   const server = await readServerFile(layout);
-  if (server === undefined) return undefined;
+  if (server === undefined || (await isIncomplete(layout))) return undefined;
   const password = await readPassword(layout.password);
   if (password === undefined) return undefined;
   const url = serverUrl(server.port, password);
@@ -264,38 +240,21 @@ async function findRunning(dataDir: string): Promise<string | undefined> {
   }
 }
 
-/** Tells whether a server was ever started on it, by whatever version. */
+/**
+ * Tells whether a server was ever started on it, by whatever version.
+ * @throws EmbeddedPostgresError if a restore into it is not complete.
+ */
 async function hasData(dataDir: string): Promise<boolean> {
+  await refuseIncomplete(layoutOf(dataDir));
   return (await readMajor(layoutOf(dataDir))) !== undefined;
-}
-
-/** Returns the major version that is installed with us. Throws EmbeddedPostgresError if there is none. */
-async function installedMajor(): Promise<string> {
-  const { version } = await locatePackage();
-  return version.split('.')[0] ?? '';
 }
 
 /** Inspects a data directory without starting anything. Throws EmbeddedPostgresError if no server can run here. */
 async function inspect(dataDir: string): Promise<{ readonly major: string; readonly hasData: boolean }> {
-  await refuseIncomplete(dataDir);
+  await refuseIncomplete(layoutOf(dataDir));
   const { version, native } = await locatePackage();
   const major = version.split('.')[0] ?? '';
   const program = process.platform === 'win32' ? 'postgres.exe' : 'postgres';
   await access(join(native, 'bin', program), constants.R_OK);
   return { major, hasData: await hasUsableData(layoutOf(dataDir), major) };
-}
-
-/** Adds up the bytes of the files in a folder. */
-async function measureFolder(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) bytes += await measureFolder(path);
-    else
-      bytes += await stat(path).then(
-        ({ size }) => size,
-        () => 0,
-      );
-  }
-  return bytes;
 }

@@ -125,6 +125,7 @@ describe('the doctor', () => {
 });
 
 describe('of Postgres', () => {
+  // proves: upgrade
   test('a database that was never migrated is about to be, one of a newer program is not to be touched', async () => {
     const empty = await createEmptyDatabase();
     const newer = await createTestDatabase();
@@ -152,6 +153,20 @@ describe('of Postgres', () => {
     expect(made.rows).toEqual([]);
     await empty.drop();
     await newer.drop();
+  });
+
+  test('an encoding that cannot hold every text is found', async () => {
+    const name = `${new URL(database.url).pathname.slice(1)}_latin`;
+    await connectTo(database.url, (client) =>
+      client.query(`create database ${name} encoding 'LATIN1' template template0 locale 'C'`),
+    );
+    const url = new URL(database.url);
+    url.pathname = name;
+    expect((await look({ DATABASE_URL: url.href })).get('postgres encoding')).toMatchObject({
+      status: 'failed',
+      found: expect.stringContaining('LATIN1'),
+    });
+    await connectTo(database.url, (client) => client.query(`drop database ${name} with (force)`));
   });
 
   test('a role without the rights that migrations take is found before they fail', async ({ skip }) => {

@@ -271,13 +271,6 @@ describe('an embedded Postgres', () => {
     await start(dataDir);
   });
 
-  test('refuses data of another major version', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
-    await mkdir(join(dataDir, 'data'), { recursive: true, mode: 0o700 });
-    await writeFile(join(dataDir, 'data/PG_VERSION'), '17\n');
-    await expect(start(dataDir)).rejects.toThrow(/made by PostgreSQL 17.*PostgreSQL 18.*`sluice upgrade`/);
-  });
-
   test('moves a log that has grown large out of the way', async () => {
     const dataDir = await usedDir();
     await writeFile(join(dataDir, 'postgres.log'), Buffer.alloc(11 * 1024 * 1024));

@@ -1,7 +1,7 @@
 /**
- * All of a database of ours, row by row, out of one and into another: backup, restore, the change to PostgreSQL's next major
- * version and a move to another server share one reader (this file) and one writer (write-database.ts). Both use plain SQL
- * and COPY in text, so the versions and platforms of the two servers may differ, and `pg_dump` is not needed.
+ * All of a database of ours, row by row, out of one (this file, for backups) and into another (write-database.ts, for
+ * restores). Both use plain SQL and COPY in text, so the versions and platforms of the two servers may differ, and `pg_dump`
+ * is not needed.
  *
  * `readDatabase` opens one snapshot, held until `close()`, and locks all tables against DDL. `DatabaseWriter` fills an empty
  * database in one transaction. The `shape` of a database is JSON, and a backup keeps it. The queue is not copied, because

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { Fault } from '../../domain/errors.ts';
 import { applyMigrations, lockSchema, migrate, readMigrations } from '../migrate.ts';
-import { type CopiedTable, copyTarget, type DatabaseShape, type DatabaseSource } from './read-database.ts';
+import { type CopiedTable, copyTarget, type DatabaseShape } from './read-database.ts';
 
 /**
  * Fills a database that has no schema `sluice` yet with the tables and rows of another. Everything happens in one transaction of
@@ -44,14 +44,14 @@ export class DatabaseWriter {
   }
 
   /** Writes all rows of a table, as `copyOut` gave them, and returns how many there are. */
-  async write(table: CopiedTable, rows: AsyncIterable<Buffer>, signal?: AbortSignal): Promise<number> {
+  async write(table: CopiedTable, rows: AsyncIterable<Buffer>): Promise<number> {
     const copy = this.#client.query(copyFrom(`copy ${copyTarget(table)} from stdin with (freeze)`));
-    await pipeline(rows, copy, { signal });
+    await pipeline(rows, copy);
     return copy.rowCount;
   }
 
-  /** Makes the indexes, applies later migrations and commits; calls `beforeCommit` when nothing else can fail. */
-  async finish(beforeCommit: () => Promise<void> = async () => undefined): Promise<void> {
+  /** Makes the indexes, applies later migrations and commits. */
+  async finish(): Promise<void> {
     const client = this.#client;
     for (const statement of this.#indexes) await client.query(statement);
     for (const { name, lastValue, isCalled } of this.#shape.sequences) {
@@ -63,7 +63,6 @@ export class DatabaseWriter {
     }
     await applyMigrations(client, await readMigrations());
     await forgetServer(client);
-    await beforeCommit();
     await client.query('commit');
     // Fits the indexes to this server, which may be of another version.
     await migrate(client);
@@ -89,93 +88,6 @@ export async function findSchemaProblem({
     if (ours.get(name) !== digest) return `its migration ${name} has another text in this version of sluice`;
   }
   return null;
-}
-
-/** The rows of a table: how many there are, and sums of two hashes of each, which do not depend on their order. */
-export interface CopiedContent {
-  readonly rows: number;
-  readonly hash: string;
-}
-
-export interface CopyResult extends CopiedContent {
-  readonly name: string;
-  /** Bytes of COPY's text. */
-  readonly bytes: number;
-  readonly seconds: number;
-}
-
-interface CopyOptions {
-  /** Called with the rows of the table so far. */
-  readonly show: (table: CopiedTable, rows: number) => void;
-  readonly beforeCommit?: () => Promise<void>;
-  readonly signal?: AbortSignal;
-}
-
-/**
- * Copies the rows of every table into an empty database, and compares each table on both sides. Nobody may write to the source
- * meanwhile.
- * @throws Fault if they differ; then nothing is kept.
- */
-export async function copyDatabase(
-  source: DatabaseSource,
-  target: pg.Client,
-  { show, beforeCommit, signal }: CopyOptions,
-): Promise<CopyResult[]> {
-  const writer = await DatabaseWriter.begin(target, source.shape);
-  const copied: CopyResult[] = [];
-  for (const table of source.shape.tables) {
-    const startedAt = performance.now();
-    let [bytes, rows] = [0, 0];
-    const counted = async function* (): AsyncGenerator<Buffer> {
-      for await (const chunk of source.copyOut(table)) {
-        bytes += chunk.length;
-        rows += countLines(chunk);
-        show(table, rows);
-        yield chunk;
-      }
-    };
-    await writer.write(table, counted(), signal);
-    const [was, is] = await Promise.all([readContent(source.client, table), readContent(target, table)]);
-    if (was.rows !== is.rows || was.hash !== is.hash) {
-      throw new Fault(
-        `${table.name} has ${is.rows} rows with the hash ${is.hash} in the target, and ${was.rows} with ${was.hash} in the source: nothing of it was kept`,
-      );
-    }
-    copied.push({ name: table.name, ...is, bytes, seconds: (performance.now() - startedAt) / 1000 });
-    signal?.throwIfAborted();
-  }
-  await writer.finish(beforeCommit);
-  return copied;
-}
-
-const LF = 0x0a;
-
-/** Counts rows in COPY's text, in which line ends within values are escaped. */
-function countLines(bytes: Buffer): number {
-  let lines = 0;
-  for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at + 1)) lines++;
-  return lines;
-}
-
-/** Two hashes of a row are as good as one of 128 bits against chance. */
-const seeds = [0, 5_872_026_110_721] as const;
-
-/** Counts and hashes the rows of a table. With the settings of `connectForCopy` every version of PostgreSQL gives a row the same text. */
-async function readContent(client: pg.Client, { name, columns }: CopiedTable): Promise<CopiedContent> {
-  const list = columns.map((column) => pg.escapeIdentifier(column.name)).join(', ');
-  const { rows } = await client.query<{ rows: string; hash: string }>(
-    `select
-       count(*)::text as rows,
-       concat_ws(':', ${seeds.map((seed) => `coalesce(sum(hashtextextended(line, ${seed})), 0)`).join(', ')}) as hash
-     from (
-       select row::text collate "C" as line
-       from (select ${list} from sluice.${pg.escapeIdentifier(name)}) as row
-       offset 0
-     ) lines`,
-  );
-  const [row] = rows;
-  if (row === undefined) throw new Fault('an aggregate gave no row');
-  return { rows: Number(row.rows), hash: row.hash };
 }
 
 async function prepareTable(client: pg.ClientBase, table: CopiedTable): Promise<void> {
