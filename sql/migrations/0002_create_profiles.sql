@@ -82,8 +82,15 @@ create trigger companies_digest before update on sluice.companies for each row
 -- What an export filters by. Block ranges for the times: a tree of them would have to be written at every change of a
 -- row, which PostgreSQL could then no longer make in place.
 create index users_company_idx on sluice.users (environment_id, company_id) where company_id is not null;
-create index users_updated_idx on sluice.users using brin (updated_at) with (autosummarize = on);
-create index companies_updated_idx on sluice.companies using brin (updated_at) with (autosummarize = on);
+-- Until PostgreSQL 16 a column in a block-range index kept updates from being made in place (HOT).
+do $$
+begin
+  if current_setting('server_version_num')::int >= 160000 then
+    create index users_updated_idx on sluice.users using brin (updated_at) with (autosummarize = on);
+    create index companies_updated_idx on sluice.companies using brin (updated_at) with (autosummarize = on);
+  end if;
+end
+$$;
 
 -- Removes the properties that a record sets to null. Top level only: a null inside a nested value is data.
 create function sluice.without_nulls(properties jsonb) returns jsonb

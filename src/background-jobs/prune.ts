@@ -18,7 +18,6 @@ import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import {
-  countPrunable,
   deleteLoads,
   findExpiredFiles,
   forgetFiles,
@@ -26,7 +25,7 @@ import {
 } from '../postgres/stores/stored-files.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
 import { forgetOldWorkers } from '../postgres/stores/workers.ts';
-import { planEventPruning, pruneEvents, removeReplaced } from '../retention/prune-events.ts';
+import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 
@@ -41,7 +40,7 @@ export interface PruneContext {
   readonly log: Logger;
 }
 
-/** Counts of removed things, or of those to be removed. */
+/** Counts of removed things. */
 export interface Pruned {
   /** Received files. */
   readonly files: number;
@@ -58,16 +57,16 @@ export interface Pruned {
   readonly events: number;
   /** Months of events that were dropped whole. */
   readonly months: number;
-  /** The number of these events that are in files now; null if unknown. */
-  readonly archived: number | null;
+  /** The number of these events that are in files now. */
+  readonly archived: number;
   /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
   readonly problem: string | null;
   /** Events of which somebody was notified. */
   readonly notifications: number;
   /** Runs of schedules. */
   readonly runs: number;
-  /** Leftovers of killed processes in the store; null if unknown. */
-  readonly temporary: number | null;
+  /** Leftovers of killed processes in the store. */
+  readonly temporary: number;
 }
 
 /** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
@@ -98,19 +97,6 @@ export async function schedulePruning(context: TaskContext): Promise<void> {
     requestId: null,
   });
   if (task !== null) await notifyQueue(context, [task]);
-}
-
-/** Plans a `prune` without removing anything. */
-export async function planPrune({ db, config }: Pick<PruneContext, 'db' | 'config'>): Promise<Pruned> {
-  const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
-  const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
-  return {
-    ...prunable,
-    ...(await planEventPruning({ db, config })),
-    archived: null,
-    problem: null,
-    temporary: null,
-  };
 }
 
 export interface Retention {

@@ -7,7 +7,6 @@ import type { Logger } from 'pino';
 import { Fault } from '../domain/errors.ts';
 import { packageRoot } from '../package-root.ts';
 import type { Database } from './database.ts';
-import { isLockTimeout } from './sqlstate.ts';
 
 /** Spells SLUI: one migration at a time per database, whichever process starts first. */
 const advisoryLock = 0x534c5549;
@@ -31,8 +30,7 @@ export async function readMigrations(folder = join(packageRoot, 'sql', 'migratio
 }
 
 /**
- * Brings the schema `sluice` up to date in one transaction under an advisory lock, and its indexes to what suits the server;
- * returns the names applied.
+ * Brings the schema `sluice` up to date in one transaction under an advisory lock; returns the names applied.
  * Throws `Fault` if an applied migration was edited since, or if the database is older than PostgreSQL 15.
  */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
@@ -43,7 +41,6 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await lockSchema(client);
     const applied = await applyMigrations(client, known);
     await client.query('commit');
-    await fitIndexes(client, advisoryLock);
     return applied;
   } catch (error) {
     // If the connection is lost, so is the transaction.
@@ -138,54 +135,7 @@ export async function readMigrationState(client: ClientBase): Promise<MigrationS
   };
 }
 
-/** The first version that updates in place (HOT) although a column in a block-range index changes. */
-const brinAllowsHot = 160_000;
 const lockTimeout = '2s';
-
-/**
- * Has the block-range indexes on `updated_at` where they cost nothing, and has none where they would keep every update of a
- * profile from being made in place (docs/decisions/keys-and-merge.md). Not a migration, because a database moves from
- * one version of PostgreSQL to another. Where a lock is not to be had soon, as beside a long export, the next start does it.
- */
-export async function fitIndexes(client: ClientBase, advisoryLock: number): Promise<void> {
-  const { rows } = await client.query<{ isOld: boolean; tables: string[] }>(
-    `select
-      current_setting('server_version_num')::int < $1 as "isOld",
-      array(
-        select name
-        from unnest('{users,companies}'::text[]) name
-        where to_regclass('sluice.' || name) is not null
-          and (to_regclass('sluice.' || name || '_updated_idx') is null)
-            <> (current_setting('server_version_num')::int < $1)
-      ) as tables`,
-    [brinAllowsHot],
-  );
-  const { isOld = false, tables = [] } = rows[0] ?? {};
-  for (const table of tables) await fitIndex(client, advisoryLock, table, isOld);
-}
-
-async function fitIndex(
-  client: ClientBase,
-  advisoryLock: number,
-  table: string,
-  isOld: boolean,
-): Promise<void> {
-  const index = `${table}_updated_idx`;
-  await client.query('begin');
-  try {
-    await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
-    await client.query(`set local lock_timeout = '${lockTimeout}'`);
-    await client.query(
-      isOld
-        ? `drop index if exists sluice.${index}`
-        : `create index if not exists ${index} on sluice.${table} using brin (updated_at) with (autosummarize = on)`,
-    );
-    await client.query('commit');
-  } catch (error) {
-    await client.query('rollback').catch(() => undefined);
-    if (!isLockTimeout(error)) throw error;
-  }
-}
 
 /** The share of a table's rows that have changed since it was last analysed, and the least number. */
 const staleShare = 0.2;

@@ -6,14 +6,12 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Config } from '../config.ts';
 import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
 import {
   awaitReaders,
-  countPast,
   findOldMonths,
   findReplaced,
   findUnfinished,
@@ -37,7 +35,7 @@ import {
 } from '../postgres/stores/retirements.ts';
 import { archiveEvents, type RetentionContext } from './archive-events.ts';
 
-/** Counts of removed events, or of those to be removed. */
+/** Counts of removed events. */
 export interface PrunedEvents {
   readonly events: number;
   /** Months that were dropped whole. */
@@ -82,25 +80,6 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
   }
   await recordEventPruning(context.db, problem);
   return { ...pruned, problem };
-}
-
-interface PlanContext {
-  readonly db: Database;
-  readonly config: Pick<Config, 'eventRetentionDays'>;
-}
-
-/** Plans `pruneEvents` without removing anything. */
-export async function planEventPruning({
-  db,
-  config,
-}: PlanContext): Promise<Omit<PrunedEvents, 'archived' | 'problem'>> {
-  let [events, months] = [0, 0];
-  for (const month of await findOldMonths(db, config.eventRetentionDays)) {
-    const held = await readHeldNames(db, month, config.eventRetentionDays);
-    events += await countPast(db, month, held);
-    if (isWhollyPast(held)) months++;
-  }
-  return { events, months };
 }
 
 async function pruneMonth(context: RetentionContext, month: Month): Promise<PrunedEvents> {

@@ -94,7 +94,6 @@ describe('the block-range index on when a profile changed', () => {
     );
     return rows.map(({ index }) => index);
   };
-  const both = ['companies_updated_idx', 'users_updated_idx'];
 
   test.skipIf(systemPostgres === undefined)(
     'is not there on PostgreSQL 15, where it would keep updates from being made in place',
@@ -121,23 +120,4 @@ describe('the block-range index on when a profile changed', () => {
       }
     },
   );
-
-  test('comes back with a newer server; where it cannot be made at once, with the next start', async ({
-    skip,
-  }) => {
-    const client = await connect();
-    const { rows } = await client.query('show server_version_num');
-    if (Number(rows[0].server_version_num) < 160_000) return skip('the server of the tests is older');
-    await migrate(client);
-    expect(await found(client)).toEqual(both);
-    // As a database looks that came from PostgreSQL 15.
-    await client.query('drop index sluice.users_updated_idx, sluice.companies_updated_idx');
-    const writer = await connect();
-    await writer.query('begin; lock table sluice.users in row exclusive mode');
-    await migrate(client);
-    expect(await found(client)).toEqual(['companies_updated_idx']);
-    await writer.query('rollback');
-    await migrate(client);
-    expect(await found(client)).toEqual(both);
-  });
 });

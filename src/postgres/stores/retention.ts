@@ -106,19 +106,6 @@ export async function readHeldNames(
   return rows;
 }
 
-/** Counts the events of a month that have outlived their retention. */
-export async function countPast(db: Database, { table }: Month, held: readonly HeldNames[]): Promise<number> {
-  let count = 0;
-  for (const { environmentId, past } of held) {
-    const { rows } = await sql<{ count: number }>`
-      select count(*) as count
-      from ${eventTable(table)}
-      where environment_id = ${environmentId} and event_name = any(${[...past]}::text[])`.execute(db);
-    count += rows[0]?.count ?? 0;
-  }
-  return count;
-}
-
 /** Returns the instant at which a month is over, in UTC whatever the session's zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;

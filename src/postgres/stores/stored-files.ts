@@ -1,6 +1,5 @@
 import { type NotNull, sql } from 'kysely';
 import type { ExportFile } from '../../domain/export.ts';
-import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { hex } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -76,74 +75,6 @@ export async function condemnAbandoned(db: Database, olderThanMs: number, limit:
 /** Once the file is gone. */
 export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
   await db.deleteFrom('received_files').where('file_ref', '=', ref).execute();
-}
-
-export interface RetentionDays {
-  readonly fileDays: number;
-  readonly exportDays: number;
-  readonly jobDays: number;
-}
-
-export interface Prunable {
-  readonly files: number;
-  readonly jobs: number;
-  readonly exports: number;
-  readonly records: number;
-  readonly deletions: number;
-  readonly inboxFiles: number;
-  readonly notifications: number;
-  readonly runs: number;
-}
-
-/**
- * Counts what has outlived its retention. A record goes once its files are gone, which a pruning sees to first. The last run of a
- * schedule, and events that are still being sent, are counted and stay.
- */
-export async function countPrunable(
-  db: Database,
-  { fileDays, exportDays, jobDays }: RetentionDays,
-): Promise<Prunable> {
-  const { rows } = await sql<Prunable>`
-    with days as (
-      select
-        now() - ${fileDays} * interval '1 day' as files,
-        now() - ${jobDays} * interval '1 day' as jobs
-    ),
-    of_loads as (
-      select
-        count(*) filter (where file_ref is not null and ended_at < d.files) as files,
-        count(*) filter (where ended_at < d.jobs and (file_ref is null or ended_at < d.files)) as jobs
-      from loads, days d
-    ),
-    of_exports as (
-      select
-        count(*) filter (where files_expired_at is null and ended_at < now() - coalesce(retention_days, ${exportDays}) * interval '1 day') as exports,
-        count(*) filter (
-          where ended_at < d.jobs
-            and (files_expired_at is not null or ended_at < now() - coalesce(retention_days, ${exportDays}) * interval '1 day')
-        ) as records
-      from exports, days d
-    ),
-    of_deletions as (
-      select count(*) filter (where ended_at < d.jobs) as deletions
-      from deletions, days d
-    ),
-    of_others as (
-      select
-        (select count(*) from inbox_files where state = 'concluded' and concluded_at < d.jobs) as "inboxFiles",
-        (
-          select count(*)
-          from notification_events
-          where created_at < greatest(d.jobs, now() - ${NOTIFICATION_RETENTION_DAYS} * interval '1 day')
-        ) as notifications,
-        (select count(*) from schedule_runs where ended_at < d.jobs) as runs
-      from days d
-    )
-    select *
-    from of_loads, of_exports, of_deletions, of_others`.execute(db);
-  const [row] = rows;
-  if (row === undefined) throw new Error('a row was expected');
-  return row;
 }
 
 /** Received files that have outlived their retention, up to `limit`. */
