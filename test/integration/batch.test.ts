@@ -192,27 +192,6 @@ describe('a batch', () => {
     });
   });
 
-  test('that cannot be committed for one item is committed without it', async () => {
-    const run = ++count;
-    await site.sql(`
-      create function sluice.refuse_batch_item() returns trigger language plpgsql as $$
-      begin
-        raise exception 'not stored' using errcode = '22023';
-      end $$`);
-    await site.sql(`
-      create constraint trigger refuse_batch_item after insert on sluice.users
-      deferrable initially deferred
-      for each row when (new.user_id = '${run}-bad') execute function sluice.refuse_batch_item()`);
-    const items = ['good', 'bad', 'well'].map((user_id) => inRun(run, { type: 'identify', user_id }));
-    const { status, body } = await site.post('/v1/batch', items);
-    expect({ status, body }).toMatchObject({
-      status: 200,
-      body: { accepted: 2, rejected: [{ index: 1, error_code: 'invalid_metadata_value' }] },
-    });
-    const { users } = (await read(run, site.t.environment.environmentId)) as { users: { user_id: string }[] };
-    expect(users.map(({ user_id }) => user_id)).toEqual([`${run}-good`, `${run}-well`]);
-  });
-
   test('of two servers with the same users, companies and event ids in opposite orders end, all of them', async () => {
     const run = ++count;
     const items = Array.from({ length: 40 }, (_, n) => [

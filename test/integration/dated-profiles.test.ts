@@ -117,15 +117,6 @@ describe('a record with a time', () => {
     await p.identify('u', { plan: 'c' });
     expect(await p.user('u')).toEqual({ metadata: { plan: 'c' }, company: null });
   });
-
-  test('of a company has the same rules', async () => {
-    const p = await profiles();
-    await p.identifyCompany('acme', { tier: 'gold' });
-    await p.datedCompany('acme', { at: in2020, tier: 'tin', city: 'Rome' });
-    await p.datedCompany('acme', { at: in2019, city: 'Oslo', size: null });
-    await p.datedCompany('acme', { at: in2019, size: '1' });
-    expect(await p.company('acme')).toEqual({ metadata: { tier: 'gold', city: 'Rome', size: '1' } });
-  });
 });
 
 describe('a record without a time', () => {
@@ -135,24 +126,6 @@ describe('a record without a time', () => {
     await p.identify('u', { plan: 'b', company: '' });
     await p.dated(['u', { at: in2021, plan: 'c', city: 'c', company: 'acme' }]);
     expect(await p.user('u')).toEqual({ metadata: { plan: 'b', city: 'c' }, company: null });
-  });
-
-  test('that changes nothing of a profile with times is remembered too', async () => {
-    const p = await profiles();
-    await p.dated(['u', { at: in2020, plan: 'a' }]);
-    await p.identify('u', { plan: 'a' });
-    await p.dated(['u', { at: in2021, plan: 'c' }]);
-    expect(await p.user('u')).toEqual({ metadata: { plan: 'a' }, company: null });
-  });
-
-  test('that removes a property leaves the time of that, also where no time was kept before', async () => {
-    const p = await profiles();
-    await p.identify('u', { plan: 'a', city: 'a', company: 'acme' });
-    expect(await p.times('u')).toBeNull();
-    await p.identify('u', { plan: null, company: '' });
-    expect(await p.times('u')).not.toBeNull();
-    await p.dated(['u', { at: in2021, plan: 'b', city: 'b', company: 'acme' }]);
-    expect(await p.user('u')).toEqual({ metadata: { city: 'a' }, company: null });
   });
 
   test('keeps no times, in whatever way it comes', async () => {

@@ -291,14 +291,6 @@ describe('what is kept of loads', () => {
     expect(await raws(neighbour, 'ndjson')).toHaveLength(3);
     expect(await filesOf(neighbour)).toBe(2);
   });
-
-  test('the file of a load that waits behind the deletion stays', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
-    const after = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
-    expect(await deletion.run()).toMatchObject({ status: 'completed', removed: { files: 0 } });
-    expect((await runManually(after)).status).toBe('completed');
-  });
 });
 
 describe('deleted companies', () => {

@@ -66,16 +66,6 @@ describe('migrations', () => {
     const { rows } = await client.query("select to_regclass('sluice.later') as later");
     expect(rows[0].later).toBeNull();
   });
-
-  test('one that fails leaves none of its round behind', async () => {
-    const known = await readMigrations();
-    const good = { name: '9998_good.sql', sql: 'create table sluice.good ()', digest: 'good' };
-    const bad = { name: '9999_bad.sql', sql: 'create table sluice.bad (', digest: 'bad' };
-    const client = await connect();
-    await expect(migrate(client, [...known, good, bad])).rejects.toThrow('syntax error');
-    const { rows } = await client.query("select to_regclass('sluice.good') as good");
-    expect(rows[0].good).toBeNull();
-  });
 });
 
 test('the schema type is what the migrations make', () => {

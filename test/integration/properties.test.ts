@@ -5,10 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { Fault } from '../../src/domain/errors.ts';
 import { MAX_LISTED_NAMES, SAMPLED_ROWS } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/domain/load.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
 import {
   type FileOptions,
@@ -117,22 +115,6 @@ describe('an environment', () => {
     }
   });
 
-  test('that cannot be made leaves nothing behind', async () => {
-    const count = async () =>
-      (await t.system.db.selectFrom('properties').select('property_id').execute()).length;
-    const before = await count();
-    await expect(createEnvironment(t.system.db, 'default')).rejects.toThrow(/exists/);
-    expect(await count()).toBe(before);
-  });
-
-  test('has keys of its own', async () => {
-    const [one, two] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-    await load(one, lines({ user_id: 'u', a: 1, b: 'x' }));
-    await load(two, lines({ user_id: 'u', a: 'x' }));
-    expect(await listed(one)).toEqual({ a: 'numeric', b: 'string' });
-    expect(await listed(two)).toEqual({ a: 'string' });
-  });
-
   test('keeps its automatic properties as they are, whatever data bears their names', async () => {
     const environmentId = await newEnvironment(t.system);
     const content = lines({ user_id: 'u', first_seen_at: 'long ago', last_seen_at: 5 });
@@ -169,12 +151,6 @@ describe('a load lists', () => {
     expect(rows).toEqual([{ display_name: 'Firm Name' }]);
   });
 
-  test('what the metadata column of a CSV holds, by its own types', async () => {
-    const environmentId = await newEnvironment(t.system);
-    await load(environmentId, 'user_id,plan,metadata\nu,x,"{""n"":1,""ü"":true,""none"":null}"\n');
-    expect(await listed(environmentId)).toEqual({ plan: 'string', n: 'numeric', ü: 'boolean' });
-  });
-
   test('a column that is empty at the head of its chunk, without widening what is known of it', async () => {
     const environmentId = await newEnvironment(t.system);
     const empty = Array.from({ length: SAMPLED_ROWS }, (_, n) => `u${n},,\n`).join('');
@@ -202,54 +178,6 @@ describe('a load lists', () => {
       public: 'boolean',
       since: 'date',
     });
-  });
-
-  test('the properties of an array', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const content = JSON.stringify([
-      { user_id: 'u', metadata: { a: 1 } },
-      { user_id: 'v', b: false },
-    ]);
-    await load(environmentId, content, { filename: 'users.json' });
-    expect(await listed(environmentId)).toEqual({ a: 'numeric', b: 'boolean' });
-  });
-
-  test('names of any kind as they are', async () => {
-    const names = [
-      'toString',
-      '__defineGetter__',
-      'hasOwnProperty',
-      'ü',
-      '会社',
-      '🎉',
-      `it's "quoted"`,
-      'a,b;{c}\\',
-      'NULL',
-      ' ',
-      '%s $1',
-      'tab\there',
-    ];
-    const expected = Object.fromEntries(names.map((name) => [name, 'string']));
-    const record = JSON.stringify({ user_id: 'u', metadata: expected });
-    // Blanks round the name of a column mean nothing: one of blanks only has none.
-    const columns = names.filter((name) => name.trim() !== '');
-    const cells = ['user_id', ...columns].map((name) => `"${name.replaceAll('"', '""')}"`).join(',');
-    const escaped = record.replace(
-      /[^\0-\x7f]/g,
-      (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
-    );
-    const csv = `${cells}\nu${',x'.repeat(columns.length)}\n`;
-    for (const [content, listing] of [
-      [record, names],
-      [escaped, names],
-      [csv, columns],
-    ] as const) {
-      const environmentId = await newEnvironment(t.system);
-      await load(environmentId, content);
-      expect(await listed(environmentId)).toEqual(
-        Object.fromEntries(listing.map((name) => [name, 'string'])),
-      );
-    }
   });
 
   test('nothing of a dry run', async () => {
@@ -336,20 +264,6 @@ describe('what is known costs no statement', () => {
 });
 
 describe('two processes', () => {
-  test('widen what the other one made, knowing nothing of it', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const note = (system: System, type: DataType) =>
-      system.knownProperties.learnProperties(system.db, environmentId, 'users', types({ a: type }));
-    await note(t.system, 'numeric');
-    await note(other, 'numeric');
-    await note(other, 'date');
-    expect(await listed(environmentId)).toEqual({ a: 'string' });
-    expect(t.system.knownProperties.knowsProperty(environmentId, 'users', 'a', 'date')).toBe(false);
-    await note(t.system, 'date');
-    expect(t.system.knownProperties.knowsProperty(environmentId, 'users', 'a', 'boolean')).toBe(true);
-    expect(await listed(environmentId)).toEqual({ a: 'string' });
-  });
-
   test('add and widen the same names at once, in opposite orders, and neither fails', async () => {
     const environmentId = await newEnvironment(t.system);
     const count = 2_000;
@@ -393,14 +307,6 @@ describe('a statement that fails', () => {
     expect(knownProperties.knowsProperty(nowhere, 'users', 'a', 'date')).toBe(false);
     expect(knownProperties.knowsEventName(nowhere, 'opened')).toBe(false);
   });
-
-  test('cannot be one of a transaction that may be rolled back: that is our fault', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const noting = t.system.db
-      .transaction()
-      .execute((db) => t.system.knownProperties.learnEventNames(db, environmentId, ['a']));
-    await expect(noting).rejects.toThrow(Fault);
-  });
 });
 
 describe('bounds', () => {
@@ -442,19 +348,6 @@ describe('bounds', () => {
     const after = await listed(environmentId);
     expect(Object.keys(after)).toHaveLength(room);
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
-  });
-
-  test('the properties of a profile may be more than are listed', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const half = MAX_LISTED_NAMES / 2 + 250;
-    const record = (from: number) => ({
-      user_id: 'u',
-      metadata: Object.fromEntries(many(from, half).map((name) => [name, 1])),
-    });
-    await load(environmentId, lines(record(0), record(half)));
-    expect(Object.keys(await listed(environmentId))).toHaveLength(MAX_LISTED_NAMES - 2);
-    const { users } = await readProfiles(t.system, environmentId);
-    expect(Object.keys(users['u']?.metadata ?? {})).toHaveLength(MAX_LISTED_NAMES + 500);
   });
 
   test('of more names than memory is given for, those of other environments are forgotten and learned again', async () => {

@@ -104,17 +104,6 @@ describe('retention of events', () => {
     expect(await prune(t.system)).toMatchObject({ events: 0, months: 0 });
   });
 
-  test('without a setting and a rule, nothing ever goes', async () => {
-    const forEver = await openTestSystem();
-    try {
-      await insertEvents(forEver, [event(forEver.environment.environmentId, '2001-01-01T00:00:00.000000Z')]);
-      expect(await prune(forEver.system)).toMatchObject({ events: 0, months: 0 });
-      expect((await heldEvents(forEver)).events).toHaveLength(1);
-    } finally {
-      await forEver.close();
-    }
-  });
-
   test('an event that comes late for a month that is gone is taken in, and goes with the next pruning; until then its id counts', async () => {
     const { environmentId } = t.environment;
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);

@@ -18,7 +18,6 @@ import { acceptFile } from '../support/load-file.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** From the moment that a connection goes silent until its work is done over a new one. */
@@ -269,30 +268,24 @@ test('what a server had under way when it died does not overwrite what was ackno
   ]);
 });
 
-describe.concurrent.each([
-  { version: 'of the tests', start: startOwn, skip: false },
-  { version: 'that the machine has', start: startOfMachine, skip: systemPostgres === undefined },
-])('the monitor, with the server $version', ({ start, skip }) => {
-  test.skipIf(skip)(
-    'ends a session that waits for us, its transaction too, before the caller learns of it',
-    async () => {
-      const { pool, direct, proxy } = await openPool(start);
-      const client = await pool.connect();
-      const { rows: me } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-      await client.query('begin; create table public.t ()');
-      proxy.silence();
-      const asked = client.query('select 1').catch((error: Error) => error);
-      expect(await asked).toMatchObject({ code: 'ETIMEDOUT' });
-      const { rows: left } = await direct.query('select from pg_stat_activity where pid = $1', [me[0]?.pid]);
-      expect(left).toEqual([]);
-      client.release();
-      // Its transaction was never committed.
-      expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
-    },
-  );
+describe.concurrent('the monitor', () => {
+  test('ends a session that waits for us, its transaction too, before the caller learns of it', async () => {
+    const { pool, direct, proxy } = await openPool();
+    const client = await pool.connect();
+    const { rows: me } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    await client.query('begin; create table public.t ()');
+    proxy.silence();
+    const asked = client.query('select 1').catch((error: Error) => error);
+    expect(await asked).toMatchObject({ code: 'ETIMEDOUT' });
+    const { rows: left } = await direct.query('select from pg_stat_activity where pid = $1', [me[0]?.pid]);
+    expect(left).toEqual([]);
+    client.release();
+    // Its transaction was never committed.
+    expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
+  });
 
-  test.skipIf(skip)('leaves alone a COPY that we read slowly', async () => {
-    const { pool } = await openPool(start);
+  test('leaves alone a COPY that we read slowly', async () => {
+    const { pool } = await openPool();
     const client = await pool.connect();
     const stream = client.query(
       copyTo("copy (select repeat('x', 999) from generate_series(1, 20000)) to stdout"),
@@ -306,8 +299,8 @@ describe.concurrent.each([
     client.release();
   });
 
-  test.skipIf(skip)('leaves alone what works, or waits for a lock, however long it takes', async () => {
-    const { pool, direct } = await openPool(start);
+  test('leaves alone what works, or waits for a lock, however long it takes', async () => {
+    const { pool, direct } = await openPool();
     await direct.query('create table public.t ()');
     await direct.query('begin; lock table public.t');
     const [slept, locked] = [pool.query('select pg_sleep(11)'), pool.query('drop table public.t')];
@@ -317,22 +310,19 @@ describe.concurrent.each([
     expect((await locked).command).toBe('DROP');
   });
 
-  test.skipIf(skip)(
-    'the server ends a statement whose process is gone, though it waits for a lock',
-    async () => {
-      const { url, pool, direct, proxy } = await openPool(start);
-      await direct.query('create table public.t ()');
-      const holder = await connect(url);
-      await holder.query('begin; lock table public.t');
-      const lost = pool.query('drop table public.t').catch((error: Error) => error);
-      await waitFor('the statement to wait', async () => (await waiting(direct)) === 1);
-      proxy.cut();
-      expect(await lost).toBeInstanceOf(Error);
-      await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
-      await holder.query('commit');
-      await direct.query('select from public.t');
-    },
-  );
+  test('the server ends a statement whose process is gone, though it waits for a lock', async () => {
+    const { url, pool, direct, proxy } = await openPool();
+    await direct.query('create table public.t ()');
+    const holder = await connect(url);
+    await holder.query('begin; lock table public.t');
+    const lost = pool.query('drop table public.t').catch((error: Error) => error);
+    await waitFor('the statement to wait', async () => (await waiting(direct)) === 1);
+    proxy.cut();
+    expect(await lost).toBeInstanceOf(Error);
+    await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
+    await holder.query('commit');
+    await direct.query('select from public.t');
+  });
 });
 
 async function waiting(direct: pg.Client): Promise<number> {
@@ -342,21 +332,11 @@ async function waiting(direct: pg.Client): Promise<number> {
   return found[0]?.count ?? 0;
 }
 
-async function startOwn(): Promise<string> {
+/** A pool by way of a proxy, and a connection without. */
+async function openPool() {
   const database = await createTestDatabase();
   cleanups.push(() => database.drop());
-  return database.url;
-}
-
-async function startOfMachine(): Promise<string> {
-  const server = await startSystemPostgres();
-  cleanups.push(() => server.stop());
-  return server.url;
-}
-
-/** A pool by way of a proxy, and a connection without. */
-async function openPool(start: () => Promise<string>) {
-  const url = await start();
+  const { url } = database;
   const proxy = await startPostgresProxy(url);
   cleanups.push(() => proxy.close());
   const monitor = new ConnectionMonitor({ url: proxy.url, log: pino({ level: 'silent' }) });

@@ -71,21 +71,6 @@ test('a load whose chunk always runs into statement_timeout fails with that reas
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-test('so does one whose finish does', async () => {
-  const load = await startManually(t.system, environmentId, 'user_id,plan\na,free\nb,free\n', {
-    filename: 'slow-finish.csv',
-    chunkBytes: 1,
-  });
-  for (const chunk of [0, 1]) await load.chunk(chunk);
-  expect(await load.finish(limited)).toMatchObject({ status: 'processing', lastError: timeout });
-  await allButOne();
-  expect(await load.finish(limited)).toMatchObject({
-    status: 'failed',
-    failure: { code: 'database_timeout' },
-    lastError: null,
-  });
-});
-
 test('so does a deletion; tries that got on are not counted', async () => {
   await runManually(await startManually(t.system, environmentId, 'user_id,plan\nsticky,free\n'));
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['sticky']);

@@ -6,21 +6,9 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
 
 /**
- * The rows of one batch on their way into a profile table, in the session's temporary table:
- * each key once; `company` null leaves the company alone and '' removes it; flags as in RowBuffer.
- * It is not part of the generated schema, because no migration makes it.
+ * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
+ * it; `digest` is that of the record if the row is all that one record says; flags as in RowBuffer; `times` as of a profile.
  */
-export interface Incoming {
-  readonly key: string;
-  readonly properties: string;
-  readonly company: string | null;
-  /** The digest of the record, if the row is all that one record says. */
-  readonly digest: string | null;
-  readonly flags: number;
-  /** The times of a dated row, like `times` of a profile; `null`: the time at which the load was accepted. */
-  readonly times: string | null;
-}
-
 export const incomingTable = {
   users: 'incoming_users',
   companies: 'incoming_companies',

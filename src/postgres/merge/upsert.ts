@@ -1,12 +1,10 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
-import type { DB } from '../schema.ts';
 import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
-  type Incoming,
   incomingTable,
   isDated,
   keyHash,
@@ -29,13 +27,6 @@ export interface Written {
   readonly superseded: number;
 }
 
-interface IncomingTables {
-  incoming_users: Incoming;
-  incoming_companies: Incoming;
-}
-
-type MergeDatabase = Kysely<DB & IncomingTables>;
-
 /**
  * Merges the batch into the table in key order (two writers then never wait for each other crosswise), with one
  * statement. Each row remembers which load wrote it, the highest chunk of that load, and how many chunks did;
@@ -43,12 +34,7 @@ type MergeDatabase = Kysely<DB & IncomingTables>;
  * too late (a chunk number above ours). A row of which nothing but its times changed keeps the marks it has (touches = 0).
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
-  const merging = db as unknown as MergeDatabase;
-  const query = scope.dated
-    ? upsertDated(entity, scope)
-    : entity === 'users'
-      ? upsertUsers(merging, scope)
-      : upsertCompanies(merging, scope);
+  const query = scope.dated ? upsertDated(entity, scope) : upsertUndated(entity, scope);
   const counted = countedExpression(scope);
   const { rows } = await sql<Written>`
     with written as (${query})
@@ -105,137 +91,60 @@ function countedExpression(scope: MergeScope) {
   return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
 }
 
-function upsertUsers(db: MergeDatabase, scope: MergeScope) {
-  const incomingMetadata = sql.ref('excluded.metadata');
-  const incomingCompany = sql.ref('excluded.company_id');
-  return db
-    .insertInto('users')
-    .columns([
-      'environment_id',
-      'user_id',
-      'metadata',
-      'company_id',
-      'digest',
-      'load_id',
-      'load_chunk',
-      'load_touches',
-    ])
-    .expression(
-      db
-        .selectFrom('incoming_users as i')
-        .select([
-          sql<number>`${scope.environmentId}::int`.as('environment_id'),
-          'i.key',
-          'i.properties',
-          'i.company',
-          'i.digest',
-          ...mark(scope),
-        ])
-        .orderBy('i.key'),
-    )
-    .onConflict((conflict) =>
-      conflict
-        .columns(['environment_id', 'user_id'])
-        .doUpdateSet({
-          ...marked('users', scope, sameCompany(sql.ref('users.company_id'), incomingCompany)),
-          metadata: merged(sql.ref('users.metadata'), incomingMetadata, scope.removes) as never,
-          company_id: sql`case when ${incomingCompany} is null then users.company_id else nullif(${incomingCompany}, '') end`,
-        })
-        .where(
-          writeAnyway('users', scope, sql`not ${sameCompany(sql.ref('users.company_id'), incomingCompany)}`),
-        ),
-    )
-    .returning(['user_id as key', ...outcome('users', scope)]);
-}
-
-function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
-  const incomingMetadata = sql.ref('excluded.metadata');
-  return db
-    .insertInto('companies')
-    .columns(['environment_id', 'company_id', 'metadata', 'digest', 'load_id', 'load_chunk', 'load_touches'])
-    .expression(
-      db
-        .selectFrom('incoming_companies as i')
-        .select([
-          sql<number>`${scope.environmentId}::int`.as('environment_id'),
-          'i.key',
-          'i.properties',
-          'i.digest',
-          ...mark(scope),
-        ])
-        .orderBy('i.key'),
-    )
-    .onConflict((conflict) =>
-      conflict
-        .columns(['environment_id', 'company_id'])
-        .doUpdateSet({
-          ...marked('companies', scope, sql<boolean>`true`),
-          metadata: merged(sql.ref('companies.metadata'), incomingMetadata, scope.removes) as never,
-        })
-        .where(writeAnyway('companies', scope, sql`false`)),
-    )
-    .returning(['company_id as key', ...outcome('companies', scope)]);
-}
-
-function mark(scope: MergeScope) {
-  return [
-    sql<number>`${scope.loadId}::bigint`.as('load_id'),
-    sql<number>`${scope.chunkNo}::int`.as('load_chunk'),
-    sql<number>`1`.as('load_touches'),
-  ] as const;
-}
-
-function marked(table: Entity, scope: MergeScope, isSameCompany: RawBuilder<boolean>) {
-  const own = (column: string) => sql.ref(`${table}.${column}`);
+/** Each row is written if it changes, if it is dated, or if another chunk of this load wrote it: then it is marked again. */
+function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+  const isUser = entity === 'users';
+  const id = sql.ref(idColumn[entity]);
+  const own = (column: string) => sql.ref(`${entity}.${column}`);
+  const ofUser = (text: RawBuilder<unknown>) => (isUser ? text : sql``);
+  const companyOf = (row: string) => (isUser ? sql.ref(`${row}.company_id`) : sql`null`);
+  const isSameCompany = isUser ? sameCompany(companyOf(entity), companyOf('excluded')) : sql`true`;
+  const holds = changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope);
   const again = sql`${own('load_id')} = excluded.load_id`;
   // Only the times change of a dated profile that has all that comes.
-  const timesOnly = sql`${isDated(table)}
+  const timesOnly = sql`${isDated(entity)}
     and ${own('load_id')} is distinct from excluded.load_id
-    and ${changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope)}
+    and ${holds}
     and ${isSameCompany}`;
-  const company = (column: string) => (table === 'users' ? sql.ref(column) : sql`null`);
-  return {
-    load_id: sql<number>`case when ${timesOnly} then ${own('load_id')} else excluded.load_id end`,
-    load_chunk: sql<number>`case
-      when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
-      when ${timesOnly} then ${own('load_chunk')}
-      else excluded.load_chunk
-    end`,
-    load_touches: sql<number>`case
-      when ${again} then ${own('load_touches')} + 1
-      when ${timesOnly} then ${own('load_touches')}
-      else 1
-    end`,
-    times: sql<never>`case
-      when ${own('times')} is null and not ${scope.removes}::boolean then null
-      else sluice.touch_times(
-        ${own('times')}, ${own('last_seen_at')}, ${own('metadata')}, ${company(`${table}.company_id`)},
-        excluded.metadata, ${company('excluded.company_id')}, ${scope.acceptedAt}::timestamptz
-      )
-    end`,
-    digest: sql<never>`excluded.digest`,
-    last_seen_at: sql<Date>`excluded.last_seen_at`,
-    updated_at: sql<Date>`case when ${timesOnly} then ${own('updated_at')} else excluded.updated_at end`,
-  };
-}
-
-/**
- * A row is written if it changes, if it is dated, so that its times may change, or if another chunk of this load wrote it (then it is marked
- * again).
- */
-function writeAnyway(table: Entity, scope: MergeScope, otherwise: RawBuilder<unknown>) {
-  const stored = sql.ref(`${table}.metadata`);
-  return sql<boolean>`(
-    ${sql.ref(`${table}.load_id`)} = excluded.load_id
-    or ${isDated(table)}
-    or not (${changesNothing(stored, sql.ref('excluded.metadata'), scope)})
-    or ${otherwise}
-  )`;
-}
-
-function outcome(table: Entity, scope: MergeScope) {
-  const { isNew, touches, lastChunk } = outcomeOf(table, scope);
-  return [isNew.as('is_new'), touches.as('touches'), lastChunk.as('last_chunk')] as const;
+  const { isNew, touches, lastChunk } = outcomeOf(entity, scope);
+  return sql`
+    insert into ${sql.table(entity)} (
+      environment_id, ${id}, metadata, digest, load_id, load_chunk, load_touches${ofUser(sql`, company_id`)}
+    )
+    select
+      ${scope.environmentId}::int, i.key, i.properties, i.digest, ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
+      ${ofUser(sql`, i.company`)}
+    from ${sql.table(incomingTable[entity])} i
+    order by i.key
+    on conflict (environment_id, ${id}) do update set
+      metadata = ${merged(own('metadata'), sql.ref('excluded.metadata'), scope.removes)},
+      load_id = case when ${timesOnly} then ${own('load_id')} else excluded.load_id end,
+      load_chunk = case
+        when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
+        when ${timesOnly} then ${own('load_chunk')}
+        else excluded.load_chunk
+      end,
+      load_touches = case
+        when ${again} then ${own('load_touches')} + 1
+        when ${timesOnly} then ${own('load_touches')}
+        else 1
+      end,
+      times = case
+        when ${own('times')} is null and not ${scope.removes}::boolean then null
+        else sluice.touch_times(
+          ${own('times')}, ${own('last_seen_at')}, ${own('metadata')}, ${companyOf(entity)},
+          excluded.metadata, ${companyOf('excluded')}, ${scope.acceptedAt}::timestamptz
+        )
+      end,
+      digest = excluded.digest,
+      last_seen_at = excluded.last_seen_at,
+      updated_at = case when ${timesOnly} then ${own('updated_at')} else excluded.updated_at end
+      ${ofUser(sql`,
+        company_id = case
+          when excluded.company_id is null then users.company_id else nullif(excluded.company_id, '')
+        end`)}
+    where ${again} or ${isDated(entity)} or not (${holds}) or not ${isSameCompany}
+    returning ${id} as key, ${isNew} as is_new, ${touches} as touches, ${lastChunk} as last_chunk`;
 }
 
 /**

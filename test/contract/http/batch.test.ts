@@ -7,7 +7,6 @@ import {
   MAX_RECORD_BYTES,
 } from '../../../src/domain/limits.ts';
 import type { BatchAnswer } from '../../../src/ingest/write-batch.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import type { ErrorBody } from '../../support/http.ts';
 import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -98,36 +97,6 @@ describe('a batch', () => {
     expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{}, { n: [1, { a: null }] }]);
   });
 
-  test('may be empty, and takes nothing then', async () => {
-    for (const body of [{ batch: [] }, []])
-      expect(await send(body)).toEqual({ status: 200, body: { accepted: 0, rejected: [] } });
-  });
-
-  test('keeps every digit, and pays for it item by item', async () => {
-    const id = newId();
-    const items = [1, 2].map(
-      (n) => `{"type":"track","user_id":"${id}","event_name":"x","n":${n}.0000000000000000001}`,
-    );
-    expect((await send(`[${items.join(',')}]`)).body).toEqual({ accepted: 2, rejected: [] });
-    expect((await site.events(id)).map(({ exact }) => exact).toSorted()).toEqual(
-      [1, 2].map((n) => `{"n": ${n}.0000000000000000001}`),
-    );
-  });
-
-  test('is taken in its order: the last of a key wins, property by property, and null removes', async () => {
-    const id = newId();
-    await take([identify(id, { a: '1', b: '1', company_id: 'first' }), company(id, { n: 1 })]);
-    await take([
-      identify(id, { a: '2' }),
-      company(id, { n: 2, m: 1 }),
-      identify(id, { a: '3', b: null, company: { company_id: id, n: 3 } }),
-      identify(id, { c: '4' }),
-      company(id, { m: null }),
-    ]);
-    expect(await site.user(id)).toMatchObject({ company_id: id, metadata: { a: '3', c: '4' } });
-    expect((await site.company(id))?.metadata).toEqual({ n: 3 });
-  });
-
   test('gives an event the company that its user has at that place in the batch', async () => {
     const id = newId();
     const before = newId();
@@ -154,27 +123,6 @@ describe('a batch', () => {
       5: 'named',
       6: 'b',
     });
-  });
-
-  test('stores an event with an id once, in one batch and over many', async () => {
-    const id = newId();
-    const events = [1, 2, 1].map((n) => track(id, { insert_id: `${id} ${n}`, n }));
-    await take(events);
-    await take(events);
-    await site.accept('/v1/track', { user_id: id, event_name: 'x', event_id: `${id} 2` });
-    expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{ n: 1 }, { n: 2 }]);
-  });
-
-  test('has no property type, and no id of an item in a profile', async () => {
-    const id = newId();
-    await take([
-      identify(id, { a: '1', event_id: 'e', metadata: { type: 'admin' } }),
-      company(id, { insert_id: 'e' }),
-      track(id, { a: 1 }),
-    ]);
-    expect((await site.user(id))?.metadata).toEqual({ a: '1', type: 'admin' });
-    expect((await site.company(id))?.metadata).toEqual({});
-    expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{ a: 1 }]);
   });
 });
 
@@ -209,24 +157,6 @@ describe('a profile with a time', () => {
       );
     expect(await companies(moved)).toEqual({ 1: null, 2: 'dated' });
     expect(await companies(stays)).toEqual({ 1: 'newer', 2: 'newer' });
-  });
-
-  test('is refused where its time is none, or lies too far ahead', async () => {
-    const id = newId();
-    const ahead = new Date(Date.now() + 48 * 3_600_000).toISOString();
-    const { body } = await send([
-      identify(id, { timestamp: 'x' }),
-      company(id, { inserted_at: ahead }),
-      identify(id, { timestamp: '2026-01-01', inserted_at: '2026-01-02' }),
-    ]);
-    expect(body).toEqual({
-      accepted: 0,
-      rejected: [
-        rejected(0, 'invalid_date', /timestamp/),
-        rejected(1, 'invalid_date', /inserted_at/),
-        rejected(2, 'invalid_field', /inserted_at and timestamp/),
-      ],
-    });
   });
 });
 
@@ -317,15 +247,6 @@ describe('an item that is not as it should be', () => {
     expect((await site.company(id))?.metadata).toEqual({ n: 15 });
     expect([await site.user(`${id}-3`), await site.user(`${id}-9`)]).toEqual([null, null]);
   });
-
-  test('and stands alone in its batch is refused in an answer that says so', async () => {
-    const number = `0.${'1'.repeat(17_000)}`;
-    const { status, body } = await send(`[{"type":"track","user_id":"u","event_name":"x","n":${number}}]`);
-    expect({ status, body }).toEqual({
-      status: 200,
-      body: { accepted: 0, rejected: [rejected(0, 'invalid_metadata_value', /database/)] },
-    });
-  });
 });
 
 describe('a body that is no batch', () => {
@@ -393,25 +314,6 @@ describe('an Idempotency-Key', () => {
     expect(await site.events(id)).toHaveLength(1);
   });
 
-  test('stands for one body: with another it is 409', async () => {
-    const id = newId();
-    await take([track(id)], keyed(id));
-    expect(await send({ batch: [track(id), track(id)] }, keyed(id))).toEqual({
-      status: 409,
-      body: errorsOf('Conflict', ['idempotency_conflict', 'Idempotency-Key']),
-    });
-    expect(await site.events(id)).toHaveLength(1);
-  });
-
-  test('is not used up by a body that is refused, nor by one of another environment', async () => {
-    const id = newId();
-    expect((await send('[', keyed(id))).status).toBe(400);
-    await take([track(id)], keyed(id));
-    const other = await site.t.addEnvironment(`other-${id}`);
-    await take([track(id), track(id)], { ...keyed(id), key: other.key });
-    expect(await site.events(id, other.environment.environmentId)).toHaveLength(2);
-  });
-
   // proves: batch-idempotent
   test('of ten requests at once has the batch written once, with profiles and without', async () => {
     for (const more of [[], [identify('keyed', { a: '1' })]]) {
@@ -420,17 +322,6 @@ describe('an Idempotency-Key', () => {
       expect(await site.events(id)).toHaveLength(1);
     }
   });
-});
-
-test('a batch reaches its own environment only', async () => {
-  const id = newId();
-  const other = await site.t.addEnvironment(`other-${id}`);
-  await take([identify(id, { company_id: id }), company(id, { a: 1 })]);
-  await take([track(id), identify(id, { b: '1' })], { key: other.key });
-  const { environmentId } = other.environment;
-  expect((await site.events(id, environmentId)).map(({ company_id }) => company_id)).toEqual([null]);
-  expect((await site.user(id, environmentId))?.metadata).toEqual({ b: '1' });
-  expect([(await site.user(id))?.metadata, await site.company(id, environmentId)]).toEqual([{}, null]);
 });
 
 test('batches are counted by item and outcome, one that is refused as a whole as one', async () => {
@@ -511,28 +402,5 @@ describe('a body that is announced and never sent', () => {
     await take([track(newId())]);
     for (const each of silent) each.reset();
     await waitFor('room', async () => (await send([track(newId())], { key: other.key })).status === 200);
-  });
-
-  // proves: leaving-client
-  test('takes no room if its client leaves while its key is looked up', async () => {
-    const tenants = [await site.t.addEnvironment(newId()), await site.t.addEnvironment(newId())];
-    // Of keys that nobody knows yet.
-    const keyOf = async ({ environment }: (typeof tenants)[number]) =>
-      (await createApiKey(site.t.system.db, environment.environmentId, { label: 'x' })).key;
-    const keys = await Promise.all(
-      tenants.flatMap((tenant) =>
-        fill(MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT).map(
-          async (bytes) => [await keyOf(tenant), bytes] as const,
-        ),
-      ),
-    );
-    const lock = await site.hold('lock table sluice.api_keys in access exclusive mode');
-    const leaving = await Promise.all(keys.map(([key, bytes]) => announce(key, bytes)));
-    await site.blocked(keys.length);
-    for (const each of leaving) each.reset();
-    // What comes after them is answered after they were seen to leave, and after their keys were found.
-    await site.server.fetch('/health/live', { key: null });
-    await lock.release();
-    for (const { key } of [site.t, ...tenants]) await take([track(newId())], { key });
   });
 });

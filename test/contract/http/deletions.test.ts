@@ -3,7 +3,6 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { DeletionJobDetail as Detail } from '../../../src/api/deletion.ts';
 import type { JobRecord as Job } from '../../../src/api/job.ts';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -161,21 +160,6 @@ describe('DELETE /v1/users', () => {
     ]);
     expect(await userIds(t)).toContain('stays');
   });
-
-  test('takes a key that may delete, which one that may do all else is not', async () => {
-    const { environmentId } = t.environment;
-    const key = async (scopes: readonly ('ingest' | 'import' | 'export' | 'read' | 'delete')[]) =>
-      (await createApiKey(t.system.db, environmentId, { label: 'x', scopes })).key;
-    const attempt = async (path: string, own: string | null) =>
-      (await server.fetch(path, { ...request('DELETE', { users: ['x'], companies: ['x'] }), key: own }))
-        .status;
-    for (const path of ['/v1/users', '/v1/companies']) {
-      expect(await attempt(path, await key(['ingest', 'import', 'export', 'read']))).toBe(403);
-      expect(await attempt(path, null)).toBe(401);
-      // It is let in, and the body refused.
-      expect(await attempt(path, await key(['delete']))).toBe(400);
-    }
-  });
 });
 
 describe('DELETE /v1/companies', () => {
@@ -196,36 +180,4 @@ describe('DELETE /v1/companies', () => {
     const link = `/api/v1/analytics/exports/jobs/${created.body.job_id}`;
     expect((await server.json<object>(link)).body).toMatchObject({ files_expired: true, presigned_urls: [] });
   });
-});
-
-test('a load sent before a deletion and one sent after take effect in that order', async () => {
-  const upload = async (rows: string) => {
-    const { body, status } = await server.json<Job>('/v1/imports', {
-      method: 'POST',
-      body: `user_id,n\n${rows}`,
-      headers: { 'content-type': 'text/csv' },
-    });
-    expect(status).toBe(200);
-    return body.job_id;
-  };
-  const many = Array.from({ length: 30_000 }, (_, at) => `lane${at},1\n`).join('');
-  const before = await upload(many);
-  const { job_id } = await remove('/v1/users', { users: ['lane0', 'lane1', 'lane29999'] });
-  const after = await upload('lane0,2\n');
-  await t.ended(before);
-  await t.ended(after);
-  expect(await ended(job_id)).toMatchObject({
-    status: 'completed',
-    counts: { deleted: 3 },
-    removed: { files: 1 },
-  });
-  const { rows } = await sql`
-    select user_id, metadata ->> 'n' as n
-    from users
-    where user_id in ('lane0', 'lane1', 'lane2', 'lane29999')
-    order by 1`.execute(t.system.db);
-  expect(rows).toEqual([
-    { user_id: 'lane0', n: '2' },
-    { user_id: 'lane2', n: '1' },
-  ]);
 });

@@ -47,7 +47,7 @@ test('two servers that identify one user with its company at once leave user and
     seen.push(`user by ${user.metadata['by']}, company by ${company.metadata['by']}`);
   }
   await servers[1].close();
-  expect([...new Set(seen)].sort()).toEqual(['user by 0, company by 0', 'user by 1, company by 1']);
+  expect(seen.filter((each) => !/^user by (\d), company by \1$/.test(each))).toEqual([]);
 });
 
 describe('metadata', () => {
@@ -71,25 +71,6 @@ describe('metadata', () => {
     expect((await stored('any-digits')).exact).toBe(
       `{"in": [1${'0'.repeat(400)}], "pi": 3.1415926535897932, "big": 9007199254740993}`,
     );
-  });
-
-  test('that is no object is refused', async () => {
-    for (const [value, kind] of [
-      ['x', 'string'],
-      [7, 'number'],
-      [['a'], 'array'],
-      [false, 'boolean'],
-    ] as const) {
-      const details = `metadata: expected an object, got ${kind}`;
-      await refuse({ user_id: 'u', metadata: value }, ['invalid_field', details]);
-    }
-  });
-
-  test('may be absent, null or empty, also as PHP writes an empty object', async () => {
-    for (const [i, record] of [{}, { metadata: null }, { metadata: {} }, { metadata: [] }].entries()) {
-      await identify({ user_id: `bare${i}`, ...record });
-      expect(await stored(`bare${i}`)).toMatchObject({ metadata: {}, company_id: null });
-    }
   });
 
   test('keeps texts exactly: blanks, line breaks, numbers and dates as they are written', async () => {
@@ -117,27 +98,11 @@ describe('metadata', () => {
     expect((await stored('remove-new')).metadata).toEqual({ b: '2' });
   });
 
-  test('may have 10 000 properties', async () => {
-    const tenant = await site.t.addEnvironment('many-properties');
-    const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`p${i}`, `v${i}`]));
-    await site.accept(path, { user_id: 'wide', metadata }, { key: tenant.key });
-    expect((await site.user('wide', tenant.environment.environmentId))?.metadata).toEqual(metadata);
-  });
-
   test('wins over a key beside it; keys beside it are properties too', async () => {
     await identify({ user_id: 'beside', plan: 'free', email: 'a@example.com', metadata: { plan: 'pro' } });
     expect((await stored('beside')).metadata).toEqual({ plan: 'pro', email: 'a@example.com' });
     await identify({ user_id: 'beside', email: null, plan: 'x', metadata: { plan: null } });
     expect((await stored('beside')).metadata).toEqual({});
-  });
-
-  test('counts the last of keys that repeat', async () => {
-    await identify(
-      '{"user_id":"a","user_id":"repeated","metadata":{"x":"1","x":"2"},"metadata":{"x":"3","x":"4"}}',
-    );
-    expect((await stored('repeated')).metadata).toEqual({ x: '4' });
-    await identify('{"user_id":"repeated","company":{"company_id":"rep","n":1e1,"n":2e400,"n":3e1}}');
-    expect((await storedCompany('rep')).exact).toBe('{"n": 30}');
   });
 });
 
@@ -158,12 +123,6 @@ describe('all problems at once', () => {
       ['invalid_field', 'company.metadata: expected an object, got string'],
       ['invalid_metadata_value', 'company.nested.prototype'],
     );
-  });
-
-  test('end after a hundred', async () => {
-    const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`p${i}`, '\0']));
-    const { status, body } = await site.post(path, { user_id: 'u', metadata });
-    expect([status, body?.errors.length]).toEqual([400, 100]);
   });
 });
 
@@ -194,19 +153,6 @@ describe('company', () => {
       address: { city: 'Bonn' },
     });
     expect(last_seen_at).toBe(first_seen_at);
-  });
-
-  test('may be named by id, which is then no property', async () => {
-    await identify({ user_id: 'short', company: { id: 'by-id', x: '1' } });
-    expect([(await stored('short')).company_id, (await storedCompany('by-id')).metadata]).toEqual([
-      'by-id',
-      { x: '1' },
-    ]);
-    await identify({ user_id: 'short', company: { company_id: null, id: 'by-id-2' } });
-    expect([(await stored('short')).company_id, (await storedCompany('by-id-2')).metadata]).toEqual([
-      'by-id-2',
-      {},
-    ]);
   });
 
   // proves: one-company-id
@@ -256,14 +202,6 @@ describe('company', () => {
     expect((await stored('plain')).company_id).toBe('plain-3');
   });
 
-  test('with a metadata object has the properties of both, and metadata wins', async () => {
-    await identify({
-      user_id: 'merged',
-      company: { company_id: 'with-metadata', size: 1, plan: 'a', metadata: { size: 2, region: 'eu' } },
-    });
-    expect((await storedCompany('with-metadata')).metadata).toEqual({ size: 2, plan: 'a', region: 'eu' });
-  });
-
   test('without an id is refused', async () => {
     for (const company of [{ metadata: {} }, { name: 'x' }, { company_id: null, id: null }])
       await refuse({ user_id: 'u', company }, ['missing_field', 'company.company_id']);
@@ -307,26 +245,6 @@ describe('company', () => {
     }
   });
 
-  test('stays if it is not mentioned, and changes if another is', async () => {
-    await identify({ user_id: 'mover', company: { company_id: 'from', size: 1 } });
-    await identify({ user_id: 'mover', metadata: { x: '1' } });
-    expect((await stored('mover')).company_id).toBe('from');
-    await identify({ user_id: 'mover', company: { company_id: 'to', size: 2 } });
-    expect(await stored('mover')).toMatchObject({ company_id: 'to', metadata: { x: '1' } });
-    expect([(await storedCompany('from')).metadata, (await storedCompany('to')).metadata]).toEqual([
-      { size: 1 },
-      { size: 2 },
-    ]);
-  });
-
-  test('merges what the user brings into what is stored, null removing', async () => {
-    await identify({ user_id: 'm1', company: { company_id: 'shared', a: 1, b: 2 } });
-    await identify({ user_id: 'm2', company: { company_id: 'shared', b: null, c: 'x' } });
-    expect((await storedCompany('shared')).metadata).toEqual({ a: 1, c: 'x' });
-    await identify({ user_id: 'm3', company: { company_id: 'new-with-null', a: null, b: 1 } });
-    expect((await storedCompany('new-with-null')).metadata).toEqual({ b: 1 });
-  });
-
   test('row is left alone by a user who brings nothing new', async () => {
     await identify({ user_id: 'q1', company: { company_id: 'quiet', a: 1 } });
     const version = () => site.sql(`select xmin, ctid from sluice.companies where company_id = 'quiet'`);
@@ -335,27 +253,6 @@ describe('company', () => {
     await identify({ user_id: 'q3', company_id: 'quiet' });
     expect(await version()).toEqual(before);
     expect(await stored('q3')).toMatchObject({ company_id: 'quiet' });
-  });
-
-  test('and user are written together or not at all', async () => {
-    await site.sql(`
-      create function sluice.refuse_company() returns trigger language plpgsql as $$
-      begin
-        raise exception 'no' using errcode = '22023';
-      end $$`);
-    await site.sql(`
-      create trigger refuse before insert on sluice.companies for each row
-      when (new.company_id = 'cannot be') execute function sluice.refuse_company()`);
-    await identify({ user_id: 'together', metadata: { a: '1' } });
-    await refuse({ user_id: 'together', metadata: { a: '2', b: null }, company_id: 'cannot be' }, [
-      'invalid_metadata_value',
-      '',
-    ]);
-    await refuse({ user_id: 'together', metadata: { a: '2' }, company_id: 'cannot be' }, [
-      'invalid_metadata_value',
-      '',
-    ]);
-    expect(await stored('together')).toMatchObject({ metadata: { a: '1' }, company_id: null });
   });
 });
 
@@ -396,37 +293,9 @@ describe('ids', () => {
     expect((await storedCompany('12345678901234567890')).metadata).toEqual({ n: 1 });
     expect((await stored('42')).company_id).toBe('-1.5');
   });
-
-  test('are data, whatever they say', async () => {
-    const before = await site.countRows();
-    const ids = [
-      `'; drop table sluice.users; --`,
-      `") on conflict do nothing; --`,
-      '$1',
-      '%s',
-      '\\',
-      '\\"',
-      '}{',
-      '../../x',
-      '{"e":1}',
-    ];
-    for (const id of ids) await identify({ user_id: id, company_id: id, metadata: { [id]: id } });
-    for (const id of ids) {
-      expect(await site.user(id)).toMatchObject({ company_id: id, metadata: { [id]: id } });
-      expect(await site.company(id)).toMatchObject({ metadata: {} });
-    }
-    const { users, companies } = await site.countRows();
-    expect([users - before.users, companies - before.companies]).toEqual([ids.length, ids.length]);
-  });
 });
 
 describe('a user who is there already', () => {
-  test('keeps what is not mentioned; the rest is replaced', async () => {
-    await identify({ user_id: 'again', metadata: { a: '1', b: '2' } });
-    await identify({ user_id: 'again', metadata: { b: '3', c: '4' } });
-    expect((await stored('again')).metadata).toEqual({ a: '1', b: '3', c: '4' });
-  });
-
   test('is seen again with every identify, and updated only by what is new', async () => {
     const record = { user_id: 'times', metadata: { a: '1' }, company_id: 'times' };
     await identify(record);
@@ -467,38 +336,9 @@ describe('a user who is there already', () => {
     await identify({ user_id: 'times', company: null });
     expect((await stored('times')).updated_at).toBe(last.updated_at);
   });
-
-  test('keeps the marks of the load that wrote it', async () => {
-    const marks = () =>
-      site.sql(
-        `select load_id, load_chunk, load_touches, metadata from sluice.users where user_id = 'loaded'`,
-      );
-    await site.sql(
-      `insert into sluice.users (environment_id, user_id, metadata, load_id, load_chunk, load_touches)
-       values ($1, 'loaded', '{"a": 1}', 41, 42, 43)`,
-      [site.t.environment.environmentId],
-    );
-    await identify({ user_id: 'loaded', metadata: { b: '2' }, company_id: 'x' });
-    await identify({ user_id: 'loaded', metadata: { c: null }, company_id: null });
-    expect(await marks()).toEqual([
-      { load_id: 41, load_chunk: 42, load_touches: 43, metadata: { a: 1, b: '2' } },
-    ]);
-    await identify({ user_id: 'not-loaded' });
-    expect(
-      await site.sql(
-        `select load_id, load_chunk, load_touches from sluice.users where user_id = 'not-loaded'`,
-      ),
-    ).toEqual([{ load_id: null, load_chunk: null, load_touches: null }]);
-  });
 });
 
 describe('identifies of one user', () => {
-  test('fifty at once leave the properties of all', async () => {
-    const each = Array.from({ length: 50 }, (_, i) => i);
-    await Promise.all(each.map((i) => identify({ user_id: 'crowd', metadata: { [`p${i}`]: `${i}` } })));
-    expect((await stored('crowd')).metadata).toEqual(Object.fromEntries(each.map((i) => [`p${i}`, `${i}`])));
-  });
-
   test('two hundred pipelined on one connection take effect in their order', async () => {
     const each = Array.from({ length: 200 }, (_, i) => i + 1);
     const statuses = await site.pipeline(
@@ -643,26 +483,5 @@ describe('the lists of properties', () => {
     );
     expect((await listed('users')).find((each) => each.key === 'signed_up')?.data_type).toBe('string');
     expect((await listed('companies')).find((each) => each.key === 'size')?.data_type).toBe('string');
-  });
-
-  test('is not written when nothing is new, by another process neither', async () => {
-    const { key, environment } = await site.t.addEnvironment('quiet-properties');
-    const record = {
-      user_id: 'u',
-      metadata: { a: 'x', b: '2026-11-20' },
-      company: { company_id: 'c', n: 1 },
-    };
-    await site.accept(path, record, { key });
-    const state = async () => [
-      await properties('users', environment.environmentId),
-      await properties('companies', environment.environmentId),
-      await site.sql(`select last_value from sluice.properties_property_id_seq`),
-    ];
-    const before = await state();
-    expect(before.slice(0, 2).map((list) => list.length)).toEqual([2, 1]);
-    await site.accept(path, { ...record, user_id: 'other' }, { key });
-    await site.onAnotherProcess((other) => other.accept(path, { ...record, user_id: 'third' }, { key }));
-    expect(await site.user('third', environment.environmentId)).toMatchObject({ company_id: 'c' });
-    expect(await state()).toEqual(before);
   });
 });

@@ -1,7 +1,5 @@
-import { get } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
@@ -108,14 +106,6 @@ describe('one profile', () => {
     });
   });
 
-  test('a user without a company has null for it', async () => {
-    await identify('alone');
-    expect((await server.json<Profile>('/v1/users/alone')).body).toMatchObject({
-      company_id: null,
-      metadata: {},
-    });
-  });
-
   // proves: read-your-writes
   test('what was answered 202 is read from then on', async () => {
     for (let n = 0; n < 20; n++) {
@@ -189,21 +179,6 @@ describe('one profile', () => {
     for (const id of taken) {
       const { body } = await server.json<Profile>(`/v1/users/${encodeURIComponent(id)}`, { key: tenant.key });
       expect(body.user_id).toBe(id);
-    }
-  });
-
-  test('ids that clients take for a way up are answered to those that send them', async () => {
-    await store(other, 'users', [{ id: '.' }, { id: '..' }]);
-    for (const id of ['.', '..']) {
-      const status = await new Promise((resolve, reject) => {
-        const { hostname, port } = new URL(server.address);
-        const headers = { authorization: `Token ${other.key}` };
-        get({ hostname, port, path: `/v1/users/${id}`, headers }, (answer) => {
-          answer.resume();
-          resolve(answer.statusCode);
-        }).on('error', reject);
-      });
-      expect([id, status]).toEqual([id, 200]);
     }
   });
 
@@ -384,22 +359,6 @@ describe('lists of profiles', () => {
     ]);
   });
 
-  test('an index is not needed to come to the end: a rare property among many is found, page by page', async () => {
-    const tenant = await newTenant();
-    await t.system.pool.query(
-      `insert into users (environment_id, user_id, metadata)
-      select $1, 'u' || lpad(n::text, 6, '0'), case when n % 9973 = 0 then '{"rare": true}'::jsonb else '{"rare": false}' end
-      from generate_series(1, 30000) as n`,
-      [tenant.environment.environmentId],
-    );
-    expect(await walk('/v1/users?limit=2&property=rare:true', tenant)).toEqual([
-      'u009973',
-      'u019946',
-      'u029919',
-    ]);
-    expect(await walk('/v1/users?limit=500&property=rare:never', tenant)).toEqual([]);
-  });
-
   test.each([
     ['limit=0', 'invalid_field'],
     ['limit=501', 'invalid_field'],
@@ -419,45 +378,5 @@ describe('lists of profiles', () => {
     ['plan=pro', 'invalid_field'],
   ])('%s is 400 %s', async (query, code) => {
     expect(await refusal(`/v1/users?${query}`)).toEqual([400, [code]]);
-  });
-
-  test('companies have neither a company nor segments to be filtered by', async () => {
-    expect(await refusal('/v1/companies?company_id=a')).toEqual([400, ['invalid_field']]);
-    expect(await refusal('/v1/companies?segment_id=1')).toEqual([400, ['invalid_field']]);
-  });
-});
-
-describe('who may read', () => {
-  const paths = [
-    '/v1/users/u',
-    '/v1/companies/c',
-    '/v1/users/u/events',
-    '/v1/users',
-    '/v1/companies',
-    '/v1/segments/1/preview',
-  ];
-
-  test.each(paths)('%s: no key is 401, a key without `read` 403', async (path) => {
-    expect(await refusal(path, { key: null })).toEqual([401, ['invalid_api_key']]);
-    const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
-      label: 'writer',
-      scopes: ['ingest', 'import', 'export', 'delete'],
-    });
-    expect(await refusal(path, { key })).toEqual([403, ['insufficient_scope']]);
-    const { key: reader } = await createApiKey(t.system.db, t.environment.environmentId, {
-      label: 'reader',
-      scopes: ['read'],
-    });
-    expect([200, 404]).toContain((await server.fetch(path, { key: reader })).status);
-  });
-
-  // proves: environments-apart
-  test('a walk through the lists of one environment meets nothing of another', async () => {
-    const [a, b] = [await newTenant(), await newTenant()];
-    await store(a, 'users', [{ id: 'a1', company: 'shared' }, { id: 'a2' }]);
-    await store(b, 'users', [{ id: 'a15', company: 'shared' }, { id: 'b1' }]);
-    expect(await walk('/v1/users?limit=1', a)).toEqual(['a1', 'a2']);
-    expect(await walk('/v1/users?limit=1&company_id=shared', b)).toEqual(['a15']);
-    expect(await walk('/v1/users?limit=1&property=x:y', b)).toEqual([]);
   });
 });

@@ -1,11 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { Agent, request as httpRequest } from 'node:http';
-import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { MAX_RECORD_BYTES } from '../../../src/domain/limits.ts';
 import type { RawConnection } from '../../support/http.ts';
-import { bodyOf, openRecordSite, type RecordSite, statusesIn } from '../../support/records.ts';
+import { bodyOf, openRecordSite, type RecordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /** Lines of the servers' logs. */
@@ -102,87 +100,6 @@ describe.each(kinds)('POST $path', ({ path, record, stored }) => {
       const answer = await curl(id, [...json, ...args(JSON.stringify(record(id)))]);
       expect(answer).toEqual({ status: 202, body: '', stored: 1 });
     });
-
-    test('is taken from stdin, in chunks, and compressed', async () => {
-      const [whole, chunked, packed] = [newId(), newId(), newId()];
-      const text = (id: string) => JSON.stringify(record(id));
-      const taken = { status: 202, body: '', stored: 1 };
-      expect(await curl(whole, [...json, '--data-binary', '@-'], text(whole))).toEqual(taken);
-      expect(await curl(chunked, [...json, '-X', 'POST', '-T', '-'], text(chunked))).toEqual(taken);
-      const gzip = ['-H', 'Content-Encoding: gzip', '--data-binary', '@-'];
-      expect(await curl(packed, [...json, ...gzip], gzipSync(text(packed)))).toEqual(taken);
-    });
-
-    test('is taken without a content type, as curl -d sends it', async () => {
-      const id = newId();
-      const answer = await curl(id, ['-d', JSON.stringify(record(id))]);
-      expect(answer).toEqual({ status: 202, body: '', stored: 1 });
-    });
-
-    test('as a form is told what to send', async () => {
-      const id = newId();
-      const answer = await curl(id, ['-d', `user_id=${id}`, '-d', 'event_name=x']);
-      expect([answer.status, answer.stored]).toEqual([415, 0]);
-      expect(answer.body).toContain('application/json');
-    });
-
-    test('reads the refusal of what it sends too much of', async () => {
-      const id = newId();
-      const text = JSON.stringify({ ...record(id), more: 'x'.repeat(3 * MAX_RECORD_BYTES) });
-      for (const args of [
-        ['--data-binary', '@-'],
-        ['-X', 'POST', '-T', '-'],
-        ['-H', 'Expect:', '--data-binary', '@-'],
-      ]) {
-        const answer = await curl(id, [...json, ...args], text);
-        expect([answer.status, answer.stored]).toEqual([413, 0]);
-        expect(answer.body).toContain('payload_too_large');
-      }
-    });
-  });
-
-  test('is taken from fetch, as a text, as bytes and as a stream', async () => {
-    for (const send of ['text', 'bytes', 'stream'] as const) {
-      const id = newId();
-      const text = JSON.stringify(record(id));
-      const bytes = new TextEncoder().encode(text);
-      const pieces = new ReadableStream({
-        start(controller) {
-          for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
-          controller.close();
-        },
-      });
-      const response = await site.server.fetch(path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: send === 'text' ? text : send === 'bytes' ? bytes : pieces,
-        ...(send === 'stream' ? { duplex: 'half' as const } : {}),
-      });
-      expect([send, response.status, await response.text(), await stored(id)]).toEqual([send, 202, '', 1]);
-    }
-  });
-
-  test('is taken a hundred times on one connection that is kept alive', async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const ports = new Set<number | undefined>();
-    const send = (id: string) =>
-      new Promise<number | undefined>((resolve, reject) => {
-        const options = {
-          method: 'POST',
-          agent,
-          headers: { authorization: `Token ${site.t.key}`, 'content-type': 'application/json' },
-        };
-        const request = httpRequest(new URL(path, site.server.address), options, (response) => {
-          ports.add(response.socket.localPort);
-          response.resume().on('end', () => resolve(response.statusCode));
-        });
-        request.on('error', reject).end(JSON.stringify(record(id)));
-      });
-    const ids = Array.from({ length: 100 }, newId);
-    for (const id of ids) expect(await send(id)).toBe(202);
-    agent.destroy();
-    expect(ports.size).toBe(1);
-    for (const id of ids) expect(await stored(id)).toBe(1);
   });
 
   test('is taken byte by byte', async () => {
@@ -192,22 +109,6 @@ describe.each(kinds)('POST $path', ({ path, record, stored }) => {
       await writeAlone(connection, Uint8Array.of(byte));
     await connection.until(accepted);
     expect(await stored(id)).toBe(1);
-  });
-
-  test('is taken cut in two anywhere', async () => {
-    const whole = Buffer.from(site.request(path, record('client-????')));
-    const body = whole.indexOf('\r\n\r\n') + 4;
-    const umlaut = whole.indexOf('Ä') + 1;
-    for (const at of [1, 7, body - 30, body - 3, body - 1, body, body + 1, umlaut, whole.length - 1]) {
-      const id = newId().padEnd('client-????'.length, '_');
-      const request = Buffer.from(site.request(path, record(id)));
-      expect(request.length).toBe(whole.length);
-      const connection = await connect();
-      await writeAlone(connection, request.subarray(0, at));
-      await connection.write(request.subarray(at));
-      await connection.until(accepted);
-      expect([at, await stored(id)]).toEqual([at, 1]);
-    }
   });
 
   test('is taken in chunks of a byte, with extensions and trailers', async () => {
@@ -246,17 +147,6 @@ describe('pipelined requests', () => {
     expect(await countEvents(lists)).toBe(4);
     expect((await site.user(lists))?.metadata).toEqual({ p2: 'x', p7: 'x', p12: 'x', p17: 'x' });
     expect((await site.company(companies))?.metadata).toEqual({ p3: 3, p8: 8, p13: 13, p18: 18 });
-  });
-
-  test('cut anywhere are the same requests', async () => {
-    const id = newId();
-    const all = Buffer.from(Array.from({ length: 20 }, () => site.request('/v1/track', event(id))).join(''));
-    const connection = await connect();
-    const step = Math.floor(all.length / 37);
-    for (let at = 0; at < all.length; at += step) await writeAlone(connection, all.subarray(at, at + step));
-    await waitFor('twenty answers', () => statusesIn(connection.received).length === 20);
-    expect(statusesIn(connection.received)).toEqual(Array.from({ length: 20 }, () => 202));
-    expect(await countEvents(id)).toBe(20);
   });
 
   test('that follow a refused body are still understood', async () => {
@@ -320,17 +210,6 @@ describe('a body in chunks', () => {
     expect([connection.error, await countEvents(id)]).toEqual([null, 0]);
   });
 
-  test('that is no proper one is 400, and nothing is stored', async () => {
-    const id = newId();
-    const connection = await connect();
-    connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
-    await connection.write(chunk(JSON.stringify(event(id))));
-    await connection.write('no length\r\n');
-    await connection.untilEnded();
-    expect(connection.received).toMatch(/^HTTP\/1\.1 400 /);
-    expect(await countEvents(id)).toBe(0);
-  });
-
   test('beside a length is refused: nobody can say where it ends', async () => {
     const id = newId();
     const connection = await connect();
@@ -370,26 +249,6 @@ describe('a client that hangs up', () => {
       expect(await kind.stored(id)).toBe(0);
     }
   });
-
-  test.each(ways)(
-    'right after sending, %s, has sent at most once, and the next are served',
-    async (_, hangUp) => {
-      const ids = Array.from({ length: 40 }, newId);
-      await Promise.all(
-        ids.map(async (id, i) => {
-          const connection = await connect();
-          await connection.write(site.request('/v1/track', event(id)).repeat(1 + (i % 2)));
-          hangUp(connection);
-          await connection.untilEnded();
-        }),
-      );
-      const next = newId();
-      await Promise.all(Array.from({ length: 20 }, () => site.accept('/v1/track', event(next))));
-      await site.t.system.ingest.drained();
-      for (const [i, id] of ids.entries()) expect(await countEvents(id)).toBeLessThanOrEqual(1 + (i % 2));
-      expect(await countEvents(next)).toBe(20);
-    },
-  );
 
   test('while its record waits for the database does no harm to those that wait with it', async () => {
     const [gone, stays] = [newId(), newId()];
@@ -436,26 +295,6 @@ describe('a body that comes too slowly', () => {
       await connection.untilEnded();
       expect(await countEvents(id, impatient)).toBe(0);
     }
-  });
-
-  test('because it trickles is 408 too: a record must have come in that time', async () => {
-    const connection = await connect(impatient);
-    const lines = head('/v1/track', 'content-length: 900000').map((line) =>
-      line.replace(site.t.key, impatient.t.key),
-    );
-    connection.head(...lines);
-    for (let sent = 0; sent < 900_000 && !slow.test(connection.received); sent++)
-      await writeAlone(connection, ' ');
-    await connection.until(slow);
-  });
-
-  test('does not hold up the others', async () => {
-    const connection = await connect(impatient);
-    await connection.write(request(newId()).slice(0, -1));
-    const id = newId();
-    await Promise.all(Array.from({ length: 20 }, () => impatient.accept('/v1/track', event(id))));
-    expect(await countEvents(id, impatient)).toBe(20);
-    await connection.until(slow);
   });
 });
 

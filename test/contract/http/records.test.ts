@@ -95,12 +95,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toEqual([{}]);
     });
 
-    test('and cannot be committed is refused, not answered 202', async () => {
-      const id = newId();
-      await refuseAt('commit', table, id);
-      expect(await outcome(id, record(id))).toEqual([400, 'invalid_metadata_value', []]);
-    });
-
     test.each<[string, Record<string, string>, (text: string) => string | Uint8Array<ArrayBuffer>]>([
       ['with a charset', { 'content-type': 'application/json; charset=utf-8' }, (text) => text],
       ['with a type in capitals', { 'content-type': 'Application/JSON;Charset="UTF-8"' }, (text) => text],
@@ -115,33 +109,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       const id = newId();
       const body = write(JSON.stringify(record(id, { ü: '✓' })));
       expect(await outcome(id, body, { headers })).toEqual(accepted({ ü: '✓' }));
-    });
-
-    test('may go to a path with a slash at the end, and a query that is ignored', async () => {
-      for (const suffix of ['/', '?dry_run=true&user_id=x&company_id=x', '/?']) {
-        const id = newId();
-        const { status } = await site.post(path + suffix, record(id));
-        expect([suffix, status, await stored(id)]).toEqual([suffix, 202, [{}]]);
-      }
-    });
-
-    test('may use any name for a property but three', async () => {
-      const id = newId();
-      const names = [
-        'n'.repeat(255),
-        ' ',
-        '$',
-        'a.b',
-        'toString',
-        'hasOwnProperty',
-        '\u0001',
-        '🚀'.repeat(127),
-        '0',
-        'null',
-        "'; --",
-      ];
-      const metadata = Object.fromEntries(names.map((name) => [name, 'x']));
-      expect(await outcome(id, record(id, metadata))).toEqual(accepted(metadata));
     });
 
     test('may have a value of 64 KiB, and be of 1 MiB', async () => {
@@ -195,13 +162,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       ['nothing', ''],
     ])('is %s: invalid_json', async (_, body) => {
       await expectNothing(body, 400, bad(['invalid_json', anyDetails]));
-    });
-
-    test('is missing altogether: invalid_json', async () => {
-      for (const headers of [{}, { 'content-type': 'application/json' }] as Record<string, string>[]) {
-        const { status, body } = await site.server.json<ErrorBody>(path, { method: 'POST', headers });
-        expect([status, body]).toEqual([400, bad(['invalid_json', anyDetails])]);
-      }
     });
 
     test.each([
@@ -334,13 +294,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   describe('a key', () => {
     const newKey = (allowed: readonly Scope[] = scopes) =>
       createApiKey(t().system.db, t().environment.environmentId, { label: 'x', scopes: allowed });
-
-    test('is looked at before the body is', async () => {
-      for (const body of ['nonsense', ''])
-        expect((await site.post(path, body, { key: 'x' })).status).toBe(401);
-      const { status } = await site.post(path, 'x', { key: 'x', headers: { 'content-type': 'text/plain' } });
-      expect(status).toBe(401);
-    });
 
     test('that is revoked while it is in use is refused soon', async () => {
       const { key, keyId } = await newKey();
@@ -497,16 +450,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
         expect(await attempts()).toBeGreaterThan(61);
       },
     );
-
-    test('is 400 among sixty callers at the same moment', async () => {
-      const poison = newId();
-      await refuseAt('statement', table, poison);
-      const ids = Array.from({ length: 60 }, newId).toSpliced(20, 0, poison);
-      const answers = await Promise.all(ids.map((id) => site.post(path, record(id))));
-      expect(answers.map(({ status }) => status)).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
-      expect(answers[20]?.body).toEqual(errorsOf('Bad Request', ['invalid_metadata_value', '']));
-      for (const id of ids) expect(await stored(id)).toEqual(id === poison ? [] : [{}]);
-    });
   });
 
   test('a record whose statement loses its connection is 503, and stored once by the next try', async () => {
@@ -526,31 +469,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
     await site.accept(path, record(id));
     expect(await stored(id)).toEqual([{}]);
   });
-
-  test('a failure of the service is 500, and says nothing of its inside', async () => {
-    const id = newId();
-    await refuseAt('statement', table, id, 'XX001');
-    const { status, body } = await site.post(path, record(id));
-    expect({ status, body }).toEqual({
-      status: 500,
-      body: errorsOf('Internal Server Error', ['internal_error', '']),
-    });
-    expect(JSON.stringify(body)).not.toMatch(/sluice|XX001|not stored|trigger|insert/i);
-  });
-});
-
-test('a number that jsonb does not take although it is JSON is refused for the three', async () => {
-  const number = `0.${'1'.repeat(17_000)}`;
-  for (const { path, record, stored } of kinds) {
-    const id = newId();
-    const company =
-      path === '/v1/identify' ? `,"company":{"company_id":"c","n":${number}}}` : `,"n":${number}}`;
-    const body = JSON.stringify(record(id)).replace(/\}$/, company);
-    const { status, body: answer } = await site.post(path, body);
-    expect([path, status, answer?.errors[0]?.error_code]).toEqual([path, 400, 'invalid_metadata_value']);
-    expect(await stored(id)).toEqual([]);
-  }
-  expect(await site.company('c')).toBeNull();
 });
 
 const t = () => site.t;

@@ -54,15 +54,6 @@ describe('an event', () => {
     expect([before, event.inserted_at, after].toSorted()).toEqual([before, event.inserted_at, after]);
   });
 
-  test('is kept as often as it comes, if it has no id', async () => {
-    const record = { user_id: 'often', event_name: 'click' };
-    await track(record);
-    await track(record);
-    await Promise.all(Array.from({ length: 10 }, () => track(record)));
-    const events = await site.events('often');
-    expect([events.length, new Set(events.map(({ event_id }) => event_id)).size]).toEqual([12, 12]);
-  });
-
   test('leaves users and companies as they are', async () => {
     await site.accept('/v1/identify', { user_id: 'known', company: { company_id: 'known', size: 1 } });
     const before = [await site.countRows(), await site.user('known'), await site.company('known')] as const;
@@ -76,27 +67,6 @@ describe('an event', () => {
     const metadata = { n: null, list: [1, [null], { a: {} }], deep: { a: { b: [true] } }, text: '\u2028 ' };
     await track({ user_id: 'any', event_name: 'x', page: '/home', list: 'loses', count: 3, metadata });
     expect((await onlyEvent('any')).metadata).toEqual({ page: '/home', count: 3, ...metadata });
-  });
-
-  test('keeps every digit', async () => {
-    await track(
-      '{"user_id":"digits","event_name":"x","metadata":{"big":9007199254740993,"in":[1e400,-0.10]}}',
-    );
-    expect((await onlyEvent('digits')).exact).toBe(
-      `{"in": [1${'0'.repeat(400)}, -0.1], "big": 9007199254740993}`,
-    );
-  });
-
-  test('may be named with 256 bytes, not with 257, not with nothing', async () => {
-    for (const event_name of ['n'.repeat(256), '🚀'.repeat(64), ' ', "'; --"]) {
-      await track({ user_id: 'names', event_name });
-    }
-    expect((await site.events('names')).map(({ event_name }) => event_name).toSorted()).toEqual(
-      ['n'.repeat(256), '🚀'.repeat(64), ' ', "'; --"].toSorted(),
-    );
-    for (const event_name of ['n'.repeat(257), `${'🚀'.repeat(64)}n`, '', 'a\0', '\udc00']) {
-      await refuse({ user_id: 'u', event_name }, ['invalid_field', 'event_name']);
-    }
   });
 
   test('is refused with every problem it has', async () => {
@@ -132,31 +102,11 @@ describe('the company of an event', () => {
     expect(await companyOf('member')).toEqual(['first', 'first', 'second', 'second', null, null]);
   });
 
-  test('is the one that it names, known or not', async () => {
-    await site.accept('/v1/identify', { user_id: 'guest', company_id: 'home' });
-    await track({ user_id: 'guest', event_name: 'x', company_id: 'elsewhere' });
-    await track({ user_id: 'guest', event_name: 'x', company_id: 'elsewhere', event_id: 'guest' });
-    expect(await companyOf('guest')).toEqual(['elsewhere', 'elsewhere']);
-    expect(await site.company('elsewhere')).toBeNull();
-  });
-
   test('is none for a user nobody knows, or only another environment does', async () => {
     await site.accept('/v1/identify', { user_id: 'theirs', company_id: 'theirs' }, { key: other.key });
     await track({ user_id: 'theirs', event_name: 'x' });
     await track({ user_id: 'theirs', event_name: 'x', event_id: 'theirs' });
     expect(await companyOf('theirs')).toEqual([null, null]);
-  });
-
-  test('is refused where it is no id', async () => {
-    await refuse({ user_id: 'u', event_name: 'x', company_id: true }, [
-      'invalid_field',
-      'company_id: expected a string or a number, got boolean',
-    ]);
-    await refuse({ user_id: 'u', event_name: 'x', company: { id: [7] } }, [
-      'invalid_field',
-      'company.id: expected a string or a number, got array',
-    ]);
-    await refuse({ user_id: 'u', event_name: 'x', company_id: '' }, ['invalid_field', 'company_id']);
   });
 
   test('may be named by an object company, whose other keys are properties of the event', async () => {
@@ -221,17 +171,6 @@ describe('an id that the caller gives', () => {
     ]);
   });
 
-  test('is named by the name it has where it is wrong', async () => {
-    const event = { user_id: 'u', event_name: 'x' };
-    await refuse({ ...event, insert_id: true }, [
-      'invalid_field',
-      'insert_id: expected a string or a number, got boolean',
-    ]);
-    await refuse({ ...event, event_id: null, insert_id: '' }, ['invalid_field', 'insert_id']);
-    await refuse({ ...event, event_id: 'e'.repeat(257) }, ['invalid_field', 'event_id']);
-    await refuse({ ...event, inserted_at: null, timestamp: 'x' }, ['invalid_date', 'timestamp']);
-  });
-
   test('thirty at once are one', async () => {
     await Promise.all(
       Array.from({ length: 30 }, (_, i) =>
@@ -264,26 +203,6 @@ describe('an id that the caller gives', () => {
     await track({ ...event, timestamp: '2021-06-01T00:00:00Z' });
     await track(event);
     expect(await onlyEvent('months')).toMatchObject({ inserted_at: '2021-05-01T00:00:00.000000Z' });
-  });
-
-  test('counts in its environment only', async () => {
-    const event = { user_id: 'tenants', event_name: 'x', event_id: 'tenants' };
-    await track(event);
-    for (let i = 0; i < 2; i++) await site.accept(path, event, { key: other.key });
-    await onlyEvent('tenants');
-    expect(await site.events('tenants', other.environment.environmentId)).toHaveLength(1);
-  });
-
-  test('does not keep the others of its statement from being stored', async () => {
-    await track({ user_id: 'mixed', event_name: 'x', event_id: 'mixed 1' });
-    const records = ['mixed 1', undefined, 'mixed 2', undefined, 'mixed 2', 'mixed 1'];
-    const statuses = await site.pipeline(
-      records.map((event_id) => [path, { user_id: 'mixed', event_name: 'x', event_id }] as const),
-    );
-    expect(statuses).toEqual(records.map(() => 202));
-    const ids = (await site.events('mixed')).map(({ event_id }) => event_id);
-    expect(ids.filter((id) => id.startsWith('mixed')).toSorted()).toEqual(['mixed 1', 'mixed 2']);
-    expect(ids.filter((id) => uuidv7.test(id))).toHaveLength(2);
   });
 });
 
@@ -437,23 +356,5 @@ describe('names of events', () => {
     expect(listed.map(({ event_name }) => event_name)).toEqual(['a', 'b']);
     await track({ user_id: 'u', event_name: 'not in names' });
     expect(await names(tenant.environment.environmentId)).toEqual(listed);
-  });
-
-  test('are not written again when they are known, by another process neither', async () => {
-    const tenant = await site.t.addEnvironment('known-names');
-    const event = { user_id: 'u', event_name: 'known', metadata: { not_a_property: 1 } };
-    await site.accept(path, event, { key: tenant.key });
-    const state = async () => [
-      await names(tenant.environment.environmentId),
-      await site.sql(
-        `select key, xmin::text from sluice.properties where not is_auto_property order by 1, 2`,
-      ),
-    ];
-    const before = await state();
-    expect(before[0]).toHaveLength(1);
-    await site.accept(path, event, { key: tenant.key });
-    await site.onAnotherProcess((process) => process.accept(path, event, { key: tenant.key }));
-    expect(await site.events('u', tenant.environment.environmentId)).toHaveLength(3);
-    expect(await state()).toEqual(before);
   });
 });
