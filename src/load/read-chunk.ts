@@ -15,7 +15,7 @@ import { digestKey } from '../mapping/record-digests.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import type { Database } from '../postgres/database.ts';
-import { findRefuted } from '../postgres/merge/unchanged.ts';
+import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';

@@ -5,18 +5,14 @@
  * The primary key of the events keeps a content id single, which says the time too. Ids of callers, and of events without
  * a time, come with another time when they come again: they are kept single, per user, by `sluice.event_ids`.
  */
-
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
 import type { Yields } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
 import { isMissingPartition } from '../sqlstate.ts';
-import { incomingTable, type MergeScope } from './incoming.ts';
+import { copyText, incomingTable, type MergeScope } from './incoming.ts';
 
 type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
 
@@ -215,9 +211,7 @@ async function copyIncomingEvents(client: pg.PoolClient, { text, ids }: EventBat
 }
 
 async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<void> {
-  await reportingPartitions(() =>
-    pipeline(Readable.from([text], { objectMode: false }), client.query(copyFrom(`copy ${into} from stdin`))),
-  );
+  await reportingPartitions(() => copyText(client, into, text));
 }
 
 /** No partition: it was there before the transaction, and has outlived its retention since. */

@@ -1,11 +1,8 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Transaction } from '../database.ts';
-import { incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
+import { copyText, incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
 
 /*
  * Dated rows: each may say since when it holds, and counts property by property only against what is older
@@ -47,8 +44,7 @@ export async function copyDated(
   scope: MergeScope,
 ): Promise<number> {
   await prepareDated(client);
-  const copy = copyFrom(`copy ${datedTable[entity]} (key, seq, at, properties, company, flags) from stdin`);
-  await pipeline(Readable.from([text], { objectMode: false }), client.query(copy));
+  await copyText(client, `${datedTable[entity]} (key, seq, at, properties, company, flags)`, text);
   const { numAffectedRows } = await sql`
     insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, times)
     select

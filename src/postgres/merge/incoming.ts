@@ -33,12 +33,12 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
   );
 }
 
-/** Sends COPY text (see RowBuffer) into the session's table for `entity`. */
-export async function copyIncoming(client: pg.PoolClient, entity: Entity, text: Buffer): Promise<void> {
-  const sink = client.query(
-    copyFrom(`copy ${incomingTable[entity]} (key, properties, company, digest, flags) from stdin`),
+/** Sends COPY text into `target`: a table with its columns. */
+export async function copyText(client: pg.PoolClient, target: string, text: Buffer): Promise<void> {
+  await pipeline(
+    Readable.from([text], { objectMode: false }),
+    client.query(copyFrom(`copy ${target} from stdin`)),
   );
-  await pipeline(Readable.from([text], { objectMode: false }), sink);
 }
 
 /** The load and chunk that merge, and how. */

@@ -3,18 +3,14 @@
  * temporary table, drop what is there already, one upsert in key order. `insertNewUsers` is the short
  * way for users of whom nothing is known.
  */
-
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
-import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault, TransientError } from '../../domain/errors.ts';
 import type { Yields } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
 import { yieldToLater } from './add-events.ts';
 import { copyDated, holdsDated } from './dated.ts';
-import { copyIncoming, holdsUndated, incomingTable, isDated, keyHash, type MergeScope } from './incoming.ts';
+import { copyText, holdsUndated, incomingTable, isDated, keyHash, type MergeScope } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 export interface Batch {
@@ -77,7 +73,8 @@ export async function copyBatch(transaction: Transaction, batch: Batch): Promise
 
 async function copyRows(transaction: Transaction, { entity, text, keys, scope }: Batch): Promise<number> {
   if (scope.dated) return copyDated(transaction, entity, text, scope);
-  await copyIncoming(transaction.client, entity, text);
+  const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
+  await copyText(transaction.client, target, text);
   return keys ?? 0;
 }
 
@@ -202,10 +199,8 @@ export async function insertNewUsers(
   users: NewUsers,
   keepCompanies: boolean,
 ): Promise<void> {
-  const copy = copyFrom(`
-    copy users (user_id, metadata, company_id, digest, environment_id, load_id, load_chunk, load_touches)
-    from stdin`);
-  await pipeline(Readable.from([users.text], { objectMode: false }), client.query(copy));
+  const columns = 'user_id, metadata, company_id, digest, environment_id, load_id, load_chunk, load_touches';
+  await copyText(client, `users (${columns})`, users.text);
   if (users.keyHashes !== null) {
     await sql`
       insert into load_chunk_keys (load_id, chunk_no, entity, written)
@@ -215,4 +210,51 @@ export async function insertNewUsers(
     const named = sql`select company from unnest(${users.companies}::text[]) company`;
     await createCompanies(db, { ...scope, keepKeys: keepCompanies }, named);
   }
+}
+
+/** Profiles that may bear certain digests: text[] and uuid[] in binary, as many of the one as of the other. */
+export interface DigestClaims {
+  readonly keys: Buffer;
+  readonly digests: Buffer;
+}
+
+/**
+ * The places, from 1, of claims that do not hold: there is no such profile, or it does not bear the digest, or this load has
+ * written it (it must be marked again), or a record with a time has (its times must be written).
+ * A scalar subquery, as where unchanged rows are dropped: always an index look-up per row.
+ */
+export async function findRefuted(
+  db: Database,
+  entity: Entity,
+  { environmentId, loadId }: Pick<MergeScope, 'environmentId' | 'loadId'>,
+  { keys, digests }: DigestClaims,
+): Promise<number[]> {
+  const { rows } = await sql<{ refuted: number[] }>`
+    select coalesce(array_agg(claim.place::int) filter (where not claim.holds), '{}') as refuted
+    from (
+      select
+        c.place,
+        coalesce(
+          (
+            select p.digest = c.digest and p.load_id is distinct from ${loadId} and not ${isDated('p')}
+            from ${sql.table(entity)} p
+            where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = c.key
+          ),
+          false
+        ) as holds
+      from unnest(${keys}::text[], ${digests}::uuid[]) with ordinality as c (key, digest, place)
+    ) claim`.execute(db);
+  return rows[0]?.refuted ?? [];
+}
+
+/** Notes the keys of records that were found unchanged before they were mapped; `keyHashes` is a bigint[] in binary. */
+export async function noteUnchanged(
+  db: Database,
+  entity: Entity,
+  { loadId, chunkNo }: Pick<MergeScope, 'loadId' | 'chunkNo'>,
+  keyHashes: Buffer,
+): Promise<void> {
+  await sql`
+    insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+    values (${loadId}, ${chunkNo}, ${entity}, ${keyHashes}::bigint[])`.execute(db);
 }
