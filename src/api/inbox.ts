@@ -16,11 +16,8 @@ const taken = object({
   file_id,
   name,
   size,
-  state: choice(
-    ['claimed', 'loading', 'refused'],
-    '`claimed`: not received yet. `loading`: its load is accepted. `refused`: there will be no load.',
-  ),
-  claimed_at: time('When a worker took the file.', exampleTime),
+  state: choice(['loading', 'refused'], '`loading`: its load is accepted. `refused`: there will be no load.'),
+  taken_at: time('When a worker took the file.', exampleTime),
   job_id,
 });
 

@@ -9,7 +9,7 @@ const status = defineCommand({
   name: 'status',
   summary: 'what waits, what is being loaded, what became of the last ones',
   description:
-    'Shows for each environment the files that wait in its folder, those that are claimed and those whose loads run,\n' +
+    'Shows for each environment the files that wait in its folder and those whose loads run,\n' +
     'those that are left alone and why, and what became of the last ones. INBOX_DIR must be that of the workers.',
   options: {
     env: text('--env <name>', 'this environment only'),
@@ -53,7 +53,6 @@ function print(terminal: Terminal, { environments, recent }: InboxStatus): void 
     {
       environment: ({ environment }) => environment,
       '>waiting': ({ waiting }) => waiting,
-      '>claimed': ({ claimed }) => claimed,
       '>loading': ({ loading }) => loading,
       'held by a wrong mapping.yaml': ({ held }) => held.join(', '),
     },

@@ -22,11 +22,14 @@ export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.inode === b.inode && a.size === b.size && a.modifiedNs === b.modifiedNs;
 }
 
-/**
- * claimed: it lies in the hidden folder, or is about to. loading: its load is accepted. refused: there will be none.
- * concluded: it lies in done or failed, with its receipt.
- */
-export type InboxState = 'claimed' | 'loading' | 'refused' | 'concluded';
+/** A file as a look at its folder saw it. */
+export interface SeenFile extends FileIdentity {
+  readonly folder: InboxFolder;
+  readonly name: string;
+}
+
+/** loading: its load is accepted. refused: there will be none. concluded: it lies in done or failed, with its receipt. */
+export type InboxState = 'loading' | 'refused' | 'concluded';
 export type InboxOutcome = 'done' | 'failed';
 
 /** A reason why a file was not loaded as a whole. Codes of `errorCodes`, of failed loads, and the inbox's own. */
@@ -36,17 +39,13 @@ export interface InboxReason {
   readonly details: string;
 }
 
-export interface InboxFile extends FileIdentity {
+export interface InboxFile extends SeenFile {
   readonly fileId: string;
   readonly environmentId: number;
   readonly environment: string;
-  readonly folder: InboxFolder;
-  readonly name: string;
-  readonly hasMarker: boolean;
   readonly options: InboxOptions;
   readonly state: InboxState;
-  readonly failures: number;
-  readonly claimedAt: Date;
+  readonly takenAt: Date;
   readonly sha256: string | null;
   readonly jobId: string | null;
   readonly isDuplicate: boolean;

@@ -332,9 +332,6 @@ export const MAX_NOTIFICATION_ERROR_CHARS = 500;
 /** Deliveries are kept so many days, or JOB_RETENTION_DAYS if that is less. */
 export const NOTIFICATION_RETENTION_DAYS = 30;
 
-/** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
-export const MAX_INBOX_FAILURES = 8;
-
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;
 

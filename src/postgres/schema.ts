@@ -262,14 +262,10 @@ export interface IdempotencyKeys {
 
 export interface InboxFiles {
   arrival: Generated<number>;
-  attempt: Generated<number>;
-  claimed_at: Generated<Date>;
   concluded_at: Date | null;
   environment_id: number;
-  failures: Generated<number>;
   file_id: string;
   folder: string;
-  has_marker: boolean;
   inbox_id: string;
   inode: Numeric;
   is_duplicate: Generated<boolean>;
@@ -282,7 +278,8 @@ export interface InboxFiles {
   reasons: Generated<Json>;
   sha256: Buffer | null;
   size: number;
-  state: Generated<string>;
+  state: string;
+  taken_at: Generated<Date>;
 }
 
 export interface JobTraces {

@@ -33,11 +33,10 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
     {
       environment: 'default',
       waiting: 1,
-      claimed: 0,
       loading: 0,
       ignored: [
-        { name: 'logins.7z', why: expect.stringContaining('it is an archive') },
-        { name: 'companies/new.ods', why: expect.stringContaining('save it as .xlsx or CSV') },
+        { name: 'logins.7z', why: expect.stringContaining('files are taken by the names') },
+        { name: 'companies/new.ods', why: expect.stringContaining('files are taken by the names') },
       ],
       held: ['users'],
     },
@@ -52,8 +51,8 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
     { name: 'companies/bad.csv', outcome: 'failed', reasons: [{ error_code: 'unrecognised_columns' }] },
   ]);
   const shown = await status();
-  expect(shown.stdout).toMatch(/default +1 +0 +0 +users\n[\s\S]* users\.csv +done/);
-  expect(shown.stdout).toContain('default/companies/new.ods is left alone: it is a spreadsheet');
+  expect(shown.stdout).toMatch(/default +1 +0 +users\n[\s\S]* users\.csv +done/);
+  expect(shown.stdout).toContain('default/companies/new.ods is left alone: files are taken');
   const off = await runCli(['inbox', 'status', '--data-dir', dataDir]);
   expect(off).toMatchObject({ code: 2, stderr: expect.stringContaining('INBOX_DIR is not set') });
 });

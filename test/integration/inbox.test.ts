@@ -21,21 +21,19 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
-import type { InboxFile } from '../../src/domain/inbox.ts';
 import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
-import { claimedFiles, insertInboxFiles } from '../../src/postgres/stores/inbox-files.ts';
-import { claimFiles, putBackOrphans } from '../../src/sources/inbox/claimed-file.ts';
+import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox-files.ts';
 import { concludeFiles } from '../../src/sources/inbox/conclude.ts';
-import { findFolder, lookInto } from '../../src/sources/inbox/folders.ts';
-import { Backoff, createInboxOpener, type Inbox, Warnings } from '../../src/sources/inbox/inbox.ts';
+import { lookInto } from '../../src/sources/inbox/folders.ts';
+import { Backoff, createInboxOpener, type Inbox } from '../../src/sources/inbox/inbox.ts';
 import { optionsWithoutMapping } from '../../src/sources/inbox/mapping.ts';
-import { takeIn, takeInAgain } from '../../src/sources/inbox/take-in.ts';
+import { type ReadyFile, takeIn, takeInAgain } from '../../src/sources/inbox/take-in.ts';
 import { InboxWatch } from '../../src/sources/inbox/watch-inbox.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
-import { concluded, drop, list, readClaimed, readConcluded } from '../support/inbox.ts';
+import { type Concluded, concluded, drop, list, readConcluded } from '../support/inbox.ts';
 import { readProfiles, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -121,7 +119,6 @@ describe('a file that is dropped', () => {
     expect(await readProfiles(t.system, environment.environmentId)).toMatchObject({
       users: { u1: { metadata: { plan: 'pro' } }, u2: { metadata: { plan: 'a\nb' } } },
     });
-    expect(await readClaimed(folder)).toEqual([]);
   });
 
   test('may be NDJSON, an array, a workbook, packed, and a folder or a mapping says what it is', async () => {
@@ -279,58 +276,33 @@ describe('a file that is dropped', () => {
       expect(found?.outcome, name).toBe('done');
       expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(users(`n${index}`));
     }
-    for (let round = 1; round <= 3; round++) {
-      await waitFor('the one before to be taken', async () => !(await list(folder)).includes('same.csv'));
-      await drop(join(folder, 'same.csv'), users(`round ${round}`));
-      await writeFile(join(folder, 'same.csv.done'), '');
+    for (const round of ['one', 'two']) {
+      await drop(join(folder, 'same.csv'), users(round));
+      await concluded(folder, 'same.csv', round === 'one' ? 1 : 2);
     }
-    const found = await concluded(folder, 'same.csv', 3);
-    const contents = await Promise.all(
-      found.map(async ({ path, receipt }) => [receipt.file, await readFile(path, 'utf8')]),
-    );
-    expect(Object.fromEntries(contents)).toEqual({
-      'same.csv': users('round 1'),
-      'same-2.csv': users('round 2'),
-      'same-3.csv': users('round 3'),
-    });
+    const found = await concluded(folder, 'same.csv', 2);
+    const contents = await Promise.all(found.map(({ path }) => readFile(path, 'utf8')));
+    expect(contents.sort()).toEqual([users('one'), users('two')]);
   });
 });
 
 describe('a file is not taken', () => {
-  test('while it grows, though others are; its marker says at once that it is complete', async () => {
+  test('while it grows', async () => {
     const { folder } = await tenant();
     const growing = join(folder, 'growing.csv');
-    await mkdir(folder, { recursive: true });
     await writeFile(growing, 'user_id,plan\n');
     let rows = 0;
     const grow = () => appendFile(growing, `g${++rows},pro\n`);
-    for (const name of ['x.csv', 'y.csv', 'z.csv']) {
-      await drop(join(folder, name), users(name));
-      await writeFile(join(folder, `${name}.done`), '');
-      await waitFor(name, async () => {
-        await grow();
-        return (await readConcluded(folder)).some(({ receipt }) => receipt.dropped_as === name);
-      });
-    }
+    await drop(join(folder, 'users', 'x.csv'), users('x'));
+    // The earlier one does not wait for it.
+    await utimes(join(folder, 'users', 'x.csv'), 1, 1);
+    await waitFor('the other file', async () => {
+      await grow();
+      return (await readConcluded(folder)).length === 1;
+    });
     expect(await list(folder)).toContain('growing.csv');
-    await writeFile(`${growing}.done`, '');
     const [found] = await concluded(folder, 'growing.csv');
     expect(found?.receipt.counts).toMatchObject({ read: rows, inserted: rows });
-    expect((await list(folder)).filter((name) => name.endsWith('.done'))).toEqual([]);
-    expect(await concluded(folder, 'growing.csv')).toHaveLength(1);
-  });
-
-  test('because of a marker that was there before the file was written', async () => {
-    const { folder } = await tenant();
-    await drop(join(folder, 'a.csv.done'), '');
-    const marker = await stat(join(folder, 'a.csv.done'), { bigint: true });
-    await waitFor('the clock of the file system to go on', async () => {
-      await writeFile(join(folder, 'a.csv'), 'user_id,plan\nu1,pro\n');
-      return (await stat(join(folder, 'a.csv'), { bigint: true })).ctimeNs > marker.ctimeNs;
-    });
-    const view = await lookInto((await findFolder(folder)) ?? { path: folder, device: 0n });
-    expect(view.files).toMatchObject([{ name: 'a.csv', marked: false }]);
-    expect((await concluded(folder, 'a.csv'))[0]?.outcome).toBe('done');
   });
 
   test('if it is no file, hidden, unfinished by its name or of another kind; nor in the folder of nobody', async () => {
@@ -422,8 +394,9 @@ interface ByHand {
   readonly inbox: Inbox;
   readonly environment: Environment;
   readonly folder: string;
-  /** Claims what lies there, or in the folder of another environment; gives the ledger's rows. */
-  claim(of?: Environment): Promise<InboxFile[]>;
+  /** Returns the files that lie there and were not taken. */
+  see(): Promise<ReadyFile[]>;
+  take(file: ReadyFile, system?: System): Promise<void>;
   conclude(): Promise<void>;
 }
 
@@ -434,27 +407,34 @@ async function byHand(run: (hand: ByHand) => Promise<void>): Promise<void> {
   const opened = await createInboxOpener(directory)();
   const folder = join(opened.path, environment.name);
   await mkdir(folder);
-  const tools = { warnings: new Warnings(logged.log), backoff: new Backoff<string>() };
   try {
     await run({
       system,
       inbox: opened,
       environment,
       folder,
-      async claim(of = environment) {
-        const path = join(opened.path, of.name);
-        const view = await lookInto((await findFolder(path)) ?? { path, device: 0n });
-        const files = view.files.map((file) => ({ ...file, folder: '' as const }));
-        const options = new Map([['' as const, optionsWithoutMapping('')]]);
-        await claimFiles(system, opened, of, files, options, tools);
-        return claimedFiles(system.db, opened.id, of.environmentId, 1_000);
+      async see() {
+        const { at, keys } = await readOpenInboxFiles(system.db, opened.id, environment.environmentId);
+        const { files } = await lookInto(folder, '');
+        return files
+          .filter((file) => !keys.has(rowKey(file)))
+          .map((file) => ({ ...file, seenAt: at, options: optionsWithoutMapping('') }));
       },
+      take: (file, as = system) => takeIn(as, opened, environment, file, never),
       conclude: () => concludeFiles(system, opened, new Backoff(), never),
     });
   } finally {
     await system.close();
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+async function concludeOne(hand: ByHand): Promise<Concluded> {
+  await waitFor('a file to be concluded', async () => {
+    await hand.conclude();
+    return (await readConcluded(hand.folder)).length > 0;
+  });
+  return only(readConcluded(hand.folder));
 }
 
 async function only<T>(items: readonly T[] | Promise<readonly T[]>): Promise<T> {
@@ -512,7 +492,6 @@ async function expectInOrder(
   );
   expect(stored['u1']?.metadata).toEqual({ last: String(last), ...own });
   expect(Object.keys(stored)).toHaveLength(count + 1);
-  expect(await readClaimed(folder)).toEqual([]);
 }
 
 describe('two processes, or one that died, do no harm', () => {
@@ -526,58 +505,32 @@ describe('two processes, or one that died, do no harm', () => {
     await expectInOrder(t.system, environment, folder, 100);
   });
 
-  test('the same holds without the lock that lets only one of them watch', async () => {
-    await byHand(async ({ system, inbox: opened, environment, folder }) => {
-      const count = 40;
+  test('without the lock that lets only one of them watch, each file is still loaded once', async () => {
+    await byHand(async (hand) => {
+      const { system, inbox: opened, folder } = hand;
+      const count = 30;
       await dropInOrder(folder, count);
       const other = t.openAnother();
-      const stop = new AbortController();
-      const watches = [system, other].map((each) => new InboxWatch(each, opened, stop.signal));
+      const watches = [system, other].map((each) => new InboxWatch(each, opened));
       const look = async (): Promise<boolean> => {
         await Promise.all(watches.map((watch) => watch.look()));
-        await Promise.all(watches.map((watch) => watch.advance()));
-        const concluded = await readConcluded(folder);
-        // Where two met at one file, the claim is cleared away by a later look.
-        return concluded.length >= count && (await readClaimed(folder)).length === 0;
+        await Promise.all(watches.map((watch) => watch.conclude()));
+        return (await readConcluded(folder)).length >= count;
       };
       // Each look does some of the work.
       await waitFor('all files to be concluded', look, { timeoutMs: 90_000, everyMs: 20 });
-      stop.abort();
-      await Promise.all(watches.map((watch) => watch.ended()));
+      await Promise.all(watches.map((watch) => watch.stop('the test ends')));
       await other.close();
-      await expectInOrder(system, environment, folder, count);
+      expect(await countLoads(hand)).toBe(count);
     });
   });
 
-  test('a claim that was cut short is finished; one that came to nothing is forgotten', async () => {
+  // proves: inbox-once
+  test('a file that is taken in twice, also long after it was seen, becomes one load', async () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
       await drop(join(folder, 'a.csv'), users('a'));
-      await writeFile(join(folder, 'a.csv.done'), '');
-      const file = await only(hand.claim());
-      const claimed = join(folder, '.claimed', file.fileId);
-      expect(await list(claimed)).toEqual(['a.csv', 'a.csv.done']);
-      // As if the process had died after the ledger was written, or after the marker was moved.
-      await rename(join(claimed, 'a.csv'), join(folder, 'a.csv'));
-      expect(await only(hand.claim())).toEqual(file);
-      await takeIn(system, hand.inbox, file, never);
-      expect(await list(folder)).toEqual(['.claimed']);
-      expect(await countLoads(hand)).toBe(1);
-
-      await drop(join(folder, 'b.csv'), users('b'));
-      const gone = await only(hand.claim());
-      await rm(join(folder, '.claimed', gone.fileId, 'b.csv'));
-      await takeIn(system, hand.inbox, gone, never);
-      expect(await hand.claim()).toEqual([]);
-      expect(await countLoads(hand)).toBe(1);
-    });
-  });
-
-  test('a file that is taken in twice becomes one load, and what the first attempt stored is removed', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      await drop(join(folder, 'a.csv'), users('a'));
-      const file = await only(hand.claim());
+      const file = await only(hand.see());
       const before = new Set(await t.storedFiles());
       const stored = async () => (await t.storedFiles()).filter((path) => !before.has(path));
       // The first attempt dies where its file is stored and its load not accepted yet.
@@ -586,15 +539,24 @@ describe('two processes, or one that died, do no harm', () => {
         pool: { ...system.pool, connect: () => Promise.reject(new Error('dies here')) } as never,
       };
       const remove = () => Promise.reject(new Error('dies here'));
-      const cut = { ...dying, files: { ...system.files, remove } };
-      await expect(takeIn(cut, hand.inbox, file, never)).rejects.toThrow('dies here');
+      await expect(hand.take(file, { ...dying, files: { ...system.files, remove } })).rejects.toThrow(
+        'dies here',
+      );
       expect(await stored()).toHaveLength(1);
-      await Promise.all([1, 2, 3].map(() => takeIn(system, hand.inbox, file, never).catch(() => undefined)));
-      await takeIn(system, hand.inbox, file, never);
+      await Promise.all([1, 2, 3].map(() => hand.take(file).catch(() => undefined)));
+      await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
+      expect(await hand.see()).toEqual([]);
+      const { path } = await concludeOne(hand);
+      // A process that has read it, was paused, and goes on.
+      await rename(path, join(folder, 'a.csv'));
+      await expect(hand.take(file)).rejects.toThrow('another process has taken the file');
       expect(await countLoads(hand)).toBe(1);
       await sql`update received_files set received_at = now() - interval '1 day'`.execute(system.db);
       await removeAbandoned(system);
       expect(await stored()).toHaveLength(1);
+      // Somebody who puts it there again means it.
+      await hand.take(await only(hand.see()));
+      expect(await hand.see()).toEqual([]);
     });
   });
 
@@ -602,26 +564,17 @@ describe('two processes, or one that died, do no harm', () => {
     await byHand(async (hand) => {
       const { system, folder } = hand;
       await drop(join(folder, 'a.csv'), users('a'));
-      const file = await only(hand.claim());
-      await takeIn(system, hand.inbox, file, never);
-      await waitFor('the file to be concluded', async () => {
-        await hand.conclude();
-        return (await readConcluded(folder)).length > 0;
-      });
-      const { path } = await only(readConcluded(folder));
+      await hand.take(await only(hand.see()));
+      const { path } = await concludeOne(hand);
       const reopen = () =>
-        system.db
-          .updateTable('inbox_files')
-          .set({ state: 'loading', concluded_at: null })
-          .where('file_id', '=', file.fileId)
-          .execute();
+        sql`update inbox_files set state = 'loading', concluded_at = null
+          where environment_id = ${hand.environment.environmentId}`.execute(system.db);
       const state = async (): Promise<unknown> => ({
         files: await list(join(path, '..')),
-        claimed: await readClaimed(folder),
-        row: await system.db
+        rows: await system.db
           .selectFrom('inbox_files')
           .select(['state', 'placed_as'])
-          .where('file_id', '=', file.fileId)
+          .where('environment_id', '=', hand.environment.environmentId)
           .execute(),
       });
       const right = await state();
@@ -629,12 +582,9 @@ describe('two processes, or one that died, do no harm', () => {
       await reopen();
       await hand.conclude();
       expect(await state()).toEqual(right);
-      // Died before the file was moved, with a draft of the receipt lying there.
+      // Died before the file was moved.
       await reopen();
-      const claimed = join(folder, '.claimed', file.fileId);
-      await mkdir(claimed);
-      await rename(path, join(claimed, 'a.csv'));
-      await writeFile(join(claimed, '.x.draft'), 'half');
+      await rename(path, join(folder, 'a.csv'));
       await hand.conclude();
       expect(await state()).toEqual(right);
     });
@@ -644,25 +594,31 @@ describe('two processes, or one that died, do no harm', () => {
   test('files that cannot be moved hold up neither those behind them nor those of another environment', async () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;
-      const { environment: other } = await t.addEnvironment(`tenant-${++environments}`);
       const stuck = Array.from({ length: 101 }, (_, at) => ({
-        ...{ fileId: uuidv7(), environmentId: environment.environmentId, folder: '' as const },
-        ...{ name: `${at}.csv`, inode: BigInt(at), size: 0n, modifiedNs: 0n, hasMarker: false },
-        options: optionsWithoutMapping(''),
+        ...{ fileId: uuidv7(), inboxId: opened.id, environmentId: environment.environmentId },
+        ...{ folder: '' as const, name: `${at}.csv`, inode: BigInt(at), size: 0n, modifiedNs: 0n },
+        ...{ options: optionsWithoutMapping(''), seenAt: 'now' },
       }));
-      await insertInboxFiles(system.db, opened.id, stuck);
-      await sql`update inbox_files set state = 'refused', outcome = 'failed', placed_as = '2026-01-01/' || name
+      for (const file of stuck) {
+        await insertInboxFile(system.db, file, { state: 'refused', sha256: null, reasons: [] });
+      }
+      await sql`update inbox_files set outcome = 'failed', placed_as = '2026-01-01/' || name
         where inbox_id = ${opened.id}`.execute(system.db);
       await drop(join(folder, 'failed', '2026-01-01'), 'a file where a folder should be');
-      for (const each of [environment, other]) {
-        await drop(join(opened.path, each.name, 'empty.csv'), '');
-        await takeIn(system, opened, await only(hand.claim(each)), never);
-      }
-      await hand.conclude();
+      const { environment: other } = await t.addEnvironment(`tenant-${++environments}`);
+      await drop(join(opened.path, other.name, 'empty.csv'), '');
+      await drop(join(folder, 'empty.csv'), '');
+      const watch = new InboxWatch(system, opened);
       for (const { name } of [environment, other]) {
+        await waitFor('the empty file', async () => {
+          await watch.look();
+          await watch.conclude();
+          return (await readConcluded(join(opened.path, name))).length > 0;
+        });
         const { receipt } = await only(readConcluded(join(opened.path, name)));
         expect(receipt).toMatchObject({ file: 'empty.csv', environment: name });
       }
+      await watch.stop('the test ends');
     });
   });
 
@@ -671,88 +627,53 @@ describe('two processes, or one that died, do no harm', () => {
     await byHand(async (hand) => {
       const { system, inbox: opened, environment, folder } = hand;
       await drop(join(folder, 'a.csv'), '');
-      const { fileId, ...file } = await only(hand.claim());
-      await takeIn(system, opened, { fileId, ...file }, never);
-      await hand.conclude();
-      const failed = (await only(readConcluded(folder))).path;
+      const { inode, ...file } = await only(hand.see());
+      await hand.take({ inode, ...file });
+      const { path: failed } = await concludeOne(hand);
+      const { fileId } = await system.db
+        .selectFrom('inbox_files')
+        .select('file_id as fileId')
+        .where('environment_id', '=', environment.environmentId)
+        .executeTakeFirstOrThrow();
       const again = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
       await drop(join(folder, 'a.csv'), users('another'));
       await expect(again()).rejects.toThrow('another file of that name lies in the inbox');
       await rm(join(folder, 'a.csv'));
       await link(failed, join(folder, 'a.csv'));
-      expect(await hand.claim()).toEqual([]);
+      expect(await hand.see()).toEqual([]);
       await again();
       expect(await list(join(failed, '..'))).toEqual(['a.csv.receipt.json']);
-      expect(await hand.claim()).toMatchObject([{ name: 'a.csv', inode: file.inode }]);
+      expect(await hand.see()).toMatchObject([{ name: 'a.csv', inode }]);
     });
   });
 
-  test('a file that is written to after the look is given back; one written to after it was read goes to failed', async () => {
+  test('a file that is written to after the look is not loaded yet; written to after it was read, it is loaded again whole', async () => {
     await byHand(async (hand) => {
-      const { system, folder } = hand;
+      const { folder } = hand;
       await drop(join(folder, 'a.csv'), users('a'));
-      const early = await only(hand.claim());
-      await appendFile(join(folder, '.claimed', early.fileId, 'a.csv'), 'a2,pro\n');
-      await takeIn(system, hand.inbox, early, never);
-      expect(await list(folder)).toEqual(['.claimed', 'a.csv']);
+      const early = await only(hand.see());
+      await appendFile(join(folder, 'a.csv'), 'a2,pro\n');
+      await hand.take(early);
       expect(await countLoads(hand)).toBe(0);
-
-      const file = await only(hand.claim());
-      await takeIn(system, hand.inbox, file, never);
-      await appendFile(join(folder, '.claimed', file.fileId, 'a.csv'), 'a3,pro\n');
-      await waitFor('the file to be concluded', async () => {
-        await hand.conclude();
-        return (await readConcluded(folder)).length > 0;
-      });
-      expect(await only(readConcluded(folder))).toMatchObject({
-        outcome: 'failed',
-        receipt: { counts: { read: 2 }, reasons: [{ error_code: 'file_changed' }] },
-      });
+      await hand.take(await only(hand.see()));
+      await appendFile(join(folder, 'a.csv'), 'a3,pro\n');
+      await hand.take(await only(hand.see()));
+      expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 3 });
+      expect(await countLoads(hand)).toBe(2);
     });
   });
 
-  test('a hard link that is made of a file once it is claimed is not loaded', async () => {
+  test.each([
+    ['a hard link', (at: string, other: string) => link(at, other)],
+    ['a symbolic link', (at: string, other: string) => rename(at, other).then(() => symlink(other, at))],
+  ])('%s that is made of a file after the look is not loaded', async (_what, change) => {
     await byHand(async (hand) => {
-      const { system, folder } = hand;
-      await drop(join(folder, 'a.csv'), users('a'));
-      const file = await only(hand.claim());
-      await link(join(folder, '.claimed', file.fileId, 'a.csv'), join(hand.inbox.path, 'other'));
-      await takeIn(system, hand.inbox, file, never);
+      await drop(join(hand.folder, 'a.csv'), users('a'));
+      const file = await only(hand.see());
+      await change(join(hand.folder, 'a.csv'), join(hand.inbox.path, 'other'));
+      await hand.take(file);
       expect(await countLoads(hand)).toBe(0);
-      const view = await lookInto((await findFolder(folder)) ?? { path: folder, device: 0n });
-      expect(view).toMatchObject({
-        files: [],
-        ignored: [{ name: 'a.csv', why: expect.stringContaining('hard link') }],
-      });
-    });
-  });
-
-  test('a symbolic link that takes the place of a file is not followed', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      await writeFile(join(hand.inbox.path, 'secret'), users('secret'));
-      await drop(join(folder, 'a.csv'), users('a'));
-      const file = await only(hand.claim());
-      const claimed = join(folder, '.claimed', file.fileId, 'a.csv');
-      await rm(claimed);
-      await symlink(join(hand.inbox.path, 'secret'), claimed);
-      await takeIn(system, hand.inbox, file, never);
-      expect(await countLoads(hand)).toBe(0);
-      expect((await lookInto({ path: folder, device: 0n })).files).toEqual([]);
-    });
-  });
-
-  test('claimed files that the database does not know are put back', async () => {
-    await byHand(async (hand) => {
-      const { system, folder } = hand;
-      await drop(join(folder, 'a.csv'), users('a'));
-      const file = await only(hand.claim());
-      await putBackOrphans(system, hand.inbox, hand.environment.name, '');
-      expect(await list(folder)).toEqual(['.claimed']);
-      await system.db.deleteFrom('inbox_files').where('file_id', '=', file.fileId).execute();
-      await putBackOrphans(system, hand.inbox, hand.environment.name, '');
-      expect(await list(folder)).toEqual(['.claimed', 'a.csv']);
-      expect(await readClaimed(folder)).toEqual([]);
+      expect(await hand.see()).toEqual([]);
     });
   });
 
@@ -764,9 +685,8 @@ describe('two processes, or one that died, do no harm', () => {
       await drop(join(folder, 'b.csv'), users('a'));
       // No lane starts, so the load stays queued.
       await system.db.transaction().execute(async (held) => {
-        const { sql } = await import('kysely');
         await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(held);
-        for (const file of await hand.claim()) await takeIn(system, hand.inbox, file, never);
+        for (const file of await hand.see()) await hand.take(file, system);
         const { job_id } = await system.db
           .selectFrom('loads')
           .select('job_id')
@@ -816,7 +736,6 @@ test('files wait while the store is away and connections are lost, and go on by 
     expect(await readConcluded(folder)).toEqual([]);
     await rm(blocked);
     for (const name of names) expect((await concluded(folder, name))[0]?.outcome).toBe('done');
-    expect(await readClaimed(folder)).toEqual([]);
   } finally {
     await own.close();
     await rm(directory, { recursive: true, force: true });

@@ -163,10 +163,10 @@ describe('pruning', () => {
     await sql`update exports set status = 'cancelled', ended_at = now() - interval '8 days'
       where export_id = ${old.exportId}`.execute(system.db);
     await sql`
-      insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, has_marker,
+      insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns,
         options, state, outcome, placed_as, concluded_at)
       select overlay(gen_random_uuid()::text placing '7' from 15)::uuid, gen_random_uuid(), ${environment.environmentId},
-        '', 'f.csv', n, 1, 1, false, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
+        '', 'f.csv', n, 1, 1, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
       from generate_series(1, 510) as n`.execute(system.db);
     const others = { problem: null, inboxFiles: 510, notifications: 0, runs: 0, events: 0, months: 0 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };

@@ -77,9 +77,3 @@ export async function concluded(environment: string, droppedAs: string, count = 
 export async function list(folder: string): Promise<string[]> {
   return (await readdir(folder).catch(() => [])).sort();
 }
-
-/** Files still claimed, in whichever folder of the environment. */
-export async function readClaimed(environment: string): Promise<string[]> {
-  const folders = ['', 'users', 'companies'].map((folder) => join(environment, folder, '.claimed'));
-  return (await Promise.all(folders.map(list))).flat();
-}

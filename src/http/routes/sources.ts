@@ -7,6 +7,7 @@ import { inputError, TransientError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
 import { readRuns } from '../../postgres/stores/schedule-runs.ts';
+import { placeOf } from '../../sources/inbox/folders.ts';
 import { type InboxLook, type InboxStatus, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
 import { takeInAgain } from '../../sources/inbox/take-in.ts';
 import {
@@ -190,12 +191,9 @@ function lookTogether(): (path: string) => Promise<InboxLook> {
 
 type Status = InboxStatus['environments'][number];
 
-function renderTaken({ fileId, folder, name, size, state, claimedAt, jobId }: Status['taken'][number]) {
+function renderTaken({ fileId, size, state, takenAt, jobId, ...file }: Status['taken'][number]) {
   const shown = state === 'concluded' ? 'loading' : state;
-  return {
-    ...render({ fileId, name: folder === '' ? name : `${folder}/${name}`, size: Number(size) }),
-    ...render({ state: shown, claimedAt, jobId }),
-  };
+  return render({ fileId, name: placeOf(file), size: Number(size), state: shown, takenAt, jobId });
 }
 
 const show = route({

@@ -1,137 +1,78 @@
 import { type InferResult, sql } from 'kysely';
 import { ConflictError } from '../../domain/errors.ts';
-import type {
-  FileIdentity,
-  InboxFile,
-  InboxFolder,
-  InboxOptions,
-  InboxOutcome,
-  InboxReason,
-} from '../../domain/inbox.ts';
+import type { InboxFile, InboxOptions, InboxOutcome, InboxReason, SeenFile } from '../../domain/inbox.ts';
 import { endedStatuses } from '../../domain/load.ts';
 import { camel, hex } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 
 /*
- * Files of the inbox: claimed (a row, then a rename into a hidden folder) → loading | refused → concluded. They are not tasks of
- * `src/tasks/`: their order of arrival counts, and one process at a time looks after an inbox, under an advisory lock that ends with its
- * session. A lease of each file would guard what the lock guards already. `attempt` fences what taking a file in writes.
+ * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their order of arrival counts, and one process
+ * at a time looks after an inbox, under an advisory lock that ends with its session. A row is written when a file is taken, and refused
+ * if the file was taken since it was seen: that fences a process that has lost the lock.
  */
 
-export interface NewInboxFile extends FileIdentity {
+export interface NewInboxFile extends SeenFile {
   readonly fileId: string;
+  readonly inboxId: string;
   readonly environmentId: number;
-  readonly folder: InboxFolder;
-  readonly name: string;
-  readonly hasMarker: boolean;
   readonly options: InboxOptions;
+  /** The time of the look that saw it, by the database's clock. */
+  readonly seenAt: string;
 }
 
-/** Inserts rows in the order of arrival. Returns the ids of those that were inserted: files that are claimed already are left out. */
-export async function insertInboxFiles(
+type Taken =
+  | {
+      readonly state: 'loading';
+      readonly jobId: string;
+      readonly isDuplicate: boolean;
+      readonly sha256: string;
+    }
+  | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly InboxReason[] };
+
+/** Writes the row of a file that is taken. Throws `ConflictError` if it was taken since `seenAt`. */
+export async function insertInboxFile(db: Database, file: NewInboxFile, taken: Taken): Promise<void> {
+  const { state, sha256, jobId, isDuplicate, reasons } = {
+    ...{ jobId: null, isDuplicate: false, reasons: [] },
+    ...taken,
+  };
+  const { rows } = await sql`
+    insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options, state,
+      sha256, job_id, is_duplicate, reasons)
+    select ${file.fileId}::uuid, f.*, ${JSON.stringify(file.options)}::jsonb, ${state}, decode(${sha256}, 'hex'),
+      ${jobId}::uuid, ${isDuplicate}::boolean, ${JSON.stringify(reasons)}::jsonb
+    from (
+      values (${file.inboxId}::uuid, ${file.environmentId}::integer, ${file.folder}, ${file.name},
+        ${String(file.inode)}::numeric, ${String(file.size)}::bigint, ${String(file.modifiedNs)}::numeric)
+    ) as f (inbox_id, environment_id, folder, name, inode, size, modified_ns)
+    where not exists (
+      select from inbox_files as known
+      where (known.inbox_id, known.environment_id, known.folder, known.name, known.inode, known.size, known.modified_ns)
+        = (f.inbox_id, f.environment_id, f.folder, f.name, f.inode, f.size, f.modified_ns)
+        and (known.state <> 'concluded' or known.concluded_at > ${file.seenAt}::timestamptz)
+    )
+    on conflict do nothing
+    returning file_id`.execute(db);
+  if (rows.length === 0) throw new ConflictError('another process has taken the file');
+}
+
+/** Tells a file from all others in the folder of its environment. */
+export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): string {
+  return [folder, name, inode, size, modifiedNs].join('/');
+}
+
+/** Returns the keys of an environment's files that are taken and lie where they were dropped, and the time. */
+export async function readOpenInboxFiles(
   db: Database,
   inboxId: string,
-  files: readonly NewInboxFile[],
-): Promise<Set<string>> {
-  if (files.length === 0) return new Set();
-  const rows = await db
-    .insertInto('inbox_files')
-    .values(
-      files.map((file) => ({
-        file_id: file.fileId,
-        inbox_id: inboxId,
-        environment_id: file.environmentId,
-        folder: file.folder,
-        name: file.name,
-        inode: String(file.inode),
-        size: Number(file.size),
-        modified_ns: String(file.modifiedNs),
-        has_marker: file.hasMarker,
-        options: JSON.stringify(file.options),
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .returning('file_id')
-    .execute();
-  return new Set(rows.map((row) => row.file_id));
-}
-
-/** Begins an attempt and returns its number, which fences all earlier ones; `null` if the file is not claimed any more. */
-export async function beginAttempt(db: Database, fileId: string): Promise<number | null> {
-  const row = await db
-    .updateTable('inbox_files')
-    .set((eb) => ({ attempt: eb('attempt', '+', 1) }))
-    .where((eb) => eb.and({ file_id: fileId, state: 'claimed' }))
-    .returning('attempt')
-    .executeTakeFirst();
-  return row?.attempt ?? null;
-}
-
-export interface Accepted {
-  readonly jobId: string;
-  readonly isDuplicate: boolean;
-  /** Hex. */
-  readonly sha256: string;
-}
-
-/** Call it in the transaction that accepts the load. Throws `ConflictError` if another attempt has begun since. */
-export async function markLoading(
-  db: Database,
-  fileId: string,
-  attempt: number,
-  accepted: Accepted,
-): Promise<void> {
-  const noted = await db
-    .updateTable('inbox_files')
-    .set({
-      state: 'loading',
-      job_id: accepted.jobId,
-      is_duplicate: accepted.isDuplicate,
-      sha256: Buffer.from(accepted.sha256, 'hex'),
-    })
-    .where((eb) => eb.and({ file_id: fileId, state: 'claimed', attempt }))
-    .returning('file_id')
-    .executeTakeFirst();
-  if (noted === undefined) throw new ConflictError('another process takes the file in');
-}
-
-/** Refuses a file, unless another attempt has begun since. */
-export async function markRefused(
-  db: Database,
-  fileId: string,
-  attempt: number,
-  sha256: string | null,
-  reasons: readonly InboxReason[],
-): Promise<void> {
-  await db
-    .updateTable('inbox_files')
-    .set({
-      state: 'refused',
-      sha256: sha256 === null ? null : Buffer.from(sha256, 'hex'),
-      reasons: JSON.stringify(reasons),
-    })
-    .where((eb) => eb.and({ file_id: fileId, state: 'claimed', attempt }))
-    .execute();
-}
-
-/** Counts a failure and returns the number so far. */
-export async function countInboxFailure(db: Database, fileId: string): Promise<number> {
-  const row = await db
-    .updateTable('inbox_files')
-    .set((eb) => ({ failures: eb('failures', '+', 1) }))
-    .where((eb) => eb.and({ file_id: fileId, state: 'claimed' }))
-    .returning('failures')
-    .executeTakeFirst();
-  return row?.failures ?? 0;
-}
-
-/** Forgets a file that was put back, or that somebody took away before it was claimed. */
-export async function dropInboxFile(db: Database, fileId: string, attempt: number): Promise<void> {
-  await db
-    .deleteFrom('inbox_files')
-    .where((eb) => eb.and({ file_id: fileId, state: 'claimed', attempt }))
-    .execute();
+  environmentId: number,
+): Promise<{ readonly at: string; readonly keys: ReadonlySet<string> }> {
+  const { rows } = await sql<{ at: string; keys: string[] }>`
+    select clock_timestamp()::text as at, array(
+      select concat_ws('/', folder, name, inode, size, modified_ns) from inbox_files
+      where inbox_id = ${inboxId} and environment_id = ${environmentId} and state <> 'concluded'
+    ) as keys`.execute(db);
+  return { at: rows[0]?.at ?? '', keys: new Set(rows[0]?.keys) };
 }
 
 /** Fixes where a file goes, unless that is fixed already. Returns `null` if another file goes there. */
@@ -172,34 +113,8 @@ export async function markConcluded(
     .execute();
 }
 
-/** Returns the environments with claimed files. */
-export async function environmentsWithClaims(db: Database, inboxId: string): Promise<number[]> {
-  const rows = await db
-    .selectFrom('inbox_files')
-    .select('environment_id')
-    .distinct()
-    .where((eb) => eb.and({ inbox_id: inboxId, state: 'claimed' }))
-    .execute();
-  return rows.map((row) => row.environment_id);
-}
-
-/** Reads an environment's claimed files in order of arrival. */
-export async function claimedFiles(
-  db: Database,
-  inboxId: string,
-  environmentId: number,
-  limit: number,
-): Promise<InboxFile[]> {
-  const rows = await selectInboxFiles(db)
-    .where((eb) => eb.and({ 'f.inbox_id': inboxId, 'f.environment_id': environmentId, 'f.state': 'claimed' }))
-    .orderBy('f.arrival')
-    .limit(limit)
-    .execute();
-  return rows.map(toInboxFile);
-}
-
 /**
- * Reads the files in the hidden folder that were refused or whose load has ended, without `except`: the first of each environment in
+ * Reads the files that were refused or whose load has ended, without `except`: the first of each environment in
  * order of arrival, then the second of each and so on, so that one environment does not hold up another.
  */
 export async function filesToConclude(
@@ -237,35 +152,28 @@ export async function filesToConclude(
 }
 
 /** Returns the running load of the same bytes and options that was taken from the inbox before; `null` if there is none. */
-export async function findTwin(db: Database, file: InboxFile, sha256: string): Promise<string | null> {
+export async function findTwin(
+  db: Database,
+  environmentId: number,
+  sha256: string,
+  options: InboxOptions,
+): Promise<string | null> {
   const row = await db
     .selectFrom('inbox_files')
     .select('job_id')
     .where((eb) =>
       eb.and({
-        environment_id: file.environmentId,
+        environment_id: environmentId,
         sha256: Buffer.from(sha256, 'hex'),
         state: 'loading',
         is_duplicate: false,
       }),
     )
-    .where(sql<boolean>`options = ${JSON.stringify(file.options)}::jsonb`)
+    .where(sql<boolean>`options = ${JSON.stringify(options)}::jsonb`)
     .orderBy('arrival', 'desc')
     .limit(1)
     .executeTakeFirst();
   return row?.job_id ?? null;
-}
-
-/** Returns which of these files are not concluded. */
-export async function openInboxFiles(db: Database, ids: readonly string[]): Promise<Set<string>> {
-  if (ids.length === 0) return new Set();
-  const rows = await db
-    .selectFrom('inbox_files')
-    .select('file_id')
-    .where('file_id', 'in', ids)
-    .where('state', '<>', 'concluded')
-    .execute();
-  return new Set(rows.map((row) => row.file_id));
 }
 
 /** Deletes up to `limit` files that were concluded `days` ago and whose load has no stored file any more. Returns the number. */
@@ -292,8 +200,8 @@ export function selectInboxFiles(db: Database) {
     .select(
       camel('f.file_id', 'f.environment_id', 'f.folder', 'f.name', 'f.inode', 'f.size', 'f.modified_ns'),
     )
-    .select(camel('f.has_marker', 'f.options', 'f.state', 'f.failures', 'f.claimed_at', 'f.job_id'))
-    .select(camel('f.is_duplicate', 'f.reasons', 'f.outcome', 'f.placed_as'))
+    .select(camel('f.options', 'f.state', 'f.taken_at', 'f.job_id', 'f.is_duplicate'))
+    .select(camel('f.reasons', 'f.outcome', 'f.placed_as'))
     .select(['e.name as environment', hex('f.sha256', 'sha256')]);
 }
 

@@ -91,23 +91,16 @@ export class InboxLock {
   }
 }
 
-/** Counts, by environment, the files that are claimed, and those that are further but not concluded. */
-export async function countOpenInboxFiles(
-  db: Database,
-  inboxId: string,
-): Promise<Map<number, { readonly claimed: number; readonly loading: number }>> {
+/** Counts, by environment, the files that are taken and not concluded. */
+export async function countOpenInboxFiles(db: Database, inboxId: string): Promise<Map<number, number>> {
   const rows = await db
     .selectFrom('inbox_files')
-    .select((eb) => [
-      'environment_id',
-      eb.fn.countAll<number>().filterWhere('state', '=', 'claimed').as('claimed'),
-      eb.fn.countAll<number>().filterWhere('state', '<>', 'claimed').as('loading'),
-    ])
+    .select((eb) => ['environment_id', eb.fn.countAll<number>().as('count')])
     .where('inbox_id', '=', inboxId)
     .where('state', '<>', 'concluded')
     .groupBy('environment_id')
     .execute();
-  return new Map(rows.map(({ environment_id, ...counts }) => [environment_id, counts]));
+  return new Map(rows.map(({ environment_id, count }) => [environment_id, count]));
 }
 
 /** A file that was concluded. */
@@ -160,7 +153,7 @@ export async function recentInboxFiles(
     isDuplicate: file.isDuplicate,
     rejected: file.rejected ?? 0,
     reasons: file.reasons,
-    concludedAt: file.concludedAt ?? file.claimedAt,
+    concludedAt: file.concludedAt ?? file.takenAt,
   }));
 }
 

@@ -1,63 +1,42 @@
 import { randomUUID } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { constants, type FileHandle, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { TransientError } from '../../domain/errors.ts';
-import { type FileIdentity, type InboxFolder, isSameFile } from '../../domain/inbox.ts';
+import { type FileIdentity, type InboxFolder, isSameFile, type SeenFile } from '../../domain/inbox.ts';
 import { codeOf } from '../../files/disk.ts';
-import { classifyName, type DropFolder, mappingName, markerSuffix } from './inbox.ts';
+import { classifyName, mappingName } from './inbox.ts';
 
-/** Returns null unless it is there and a folder, and not a symbolic link to one. */
-export async function findFolder(path: string): Promise<DropFolder | null> {
+/** Returns null if nothing is there. A symbolic link is not followed. */
+export async function statOf(path: string): Promise<BigIntStats | null> {
   try {
-    const { dev, isDirectory } = await statOf(path);
-    return isDirectory ? { path, device: dev } : null;
+    return await lstat(path, { bigint: true });
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return null;
     throw error;
   }
 }
 
-/** Returns true if something is there that is no folder: a file, or a symbolic link. */
-export async function isInTheWay(path: string): Promise<boolean> {
-  try {
-    return !(await statOf(path)).isDirectory;
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
+export async function isFolder(path: string): Promise<boolean> {
+  return (await statOf(path))?.isDirectory() === true;
 }
 
-/** Makes it, unless something of that name is there. */
+/** Makes a folder, unless something of that name is there. */
 export async function offerFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path);
-  } catch (error) {
+  await mkdir(path).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
-  }
+  });
 }
 
-/** Makes it if need be. Throws `TransientError` if something else is there: it might lead out of the inbox. */
+/** Makes a folder if need be. Throws `TransientError` if something else is there: it might lead out of the inbox. */
 export async function ensureFolder(path: string): Promise<void> {
   await offerFolder(path);
-  if ((await findFolder(path)) === null) throw new TransientError(`${path} is in the way: it is no folder`);
-}
-
-async function statOf(path: string): Promise<{ dev: bigint; isDirectory: boolean }> {
-  const stats = await lstat(path, { bigint: true });
-  return { dev: stats.dev, isDirectory: stats.isDirectory() };
-}
-
-/** A file that may be taken once it is complete. */
-interface Seen extends FileIdentity {
-  readonly name: string;
-  /** Somebody said that it is complete, after it was last touched. */
-  readonly marked: boolean;
+  if (!(await isFolder(path))) throw new TransientError(`${path} is in the way: it is no folder`);
 }
 
 interface FolderView {
-  readonly files: readonly Seen[];
+  readonly files: readonly SeenFile[];
   readonly mapping: FileIdentity | null;
   /** Files that are left alone, with a sentence for the log. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
@@ -66,74 +45,34 @@ interface FolderView {
 const looksAtATime = 16;
 
 /** Lists a folder, with one call for each file that may be taken. */
-export async function lookInto(folder: DropFolder): Promise<FolderView> {
-  const names = await readdir(folder.path);
-  const present = new Set(names);
+export async function lookInto(path: string, folder: InboxFolder): Promise<FolderView> {
+  const names = await readdir(path);
   const ignored: { name: string; why: string }[] = [];
   const atATime = pLimit(looksAtATime);
-  const seen = await Promise.all(
-    names.map(async (name): Promise<Seen | null> => {
-      const kind = classifyName(name);
-      if (kind === 'unknown') ignored.push({ name, why: unknownName(name) });
-      if (kind !== 'loadable') return null;
-      const stats = await atATime(() => look(folder, name));
-      const why = stats === null ? nameProblem(name) : problem(stats, folder);
-      if (why !== null) ignored.push({ name, why });
-      if (stats === null || why !== null) return null;
-      const marked = present.has(name + markerSuffix) && (await atATime(() => isMarked(folder, name, stats)));
-      return { name, marked, ...identify(stats) };
-    }),
-  );
-  const mapping = present.has(mappingName) ? await look(folder, mappingName) : null;
-  return {
-    files: seen.filter((each) => each !== null),
-    mapping: mapping === null ? null : identify(mapping),
-    ignored,
+  const look = async (name: string): Promise<SeenFile[]> => {
+    const kind = classifyName(name);
+    const stats = kind === 'loadable' ? await statOf(join(path, name)) : null;
+    const why = kind === 'unknown' ? unknownName : stats === null ? nameProblem(name) : problemOf(stats);
+    if (why !== null) ignored.push({ name, why });
+    return stats === null || why !== null ? [] : [{ folder, name, ...identify(stats) }];
   };
+  const files = (await Promise.all(names.map((name) => atATime(look, name)))).flat();
+  const mapping = names.includes(mappingName) ? await statOf(join(path, mappingName)) : null;
+  return { files, mapping: mapping && identify(mapping), ignored };
 }
 
 export function identify({ ino, size, mtimeNs }: BigIntStats): FileIdentity {
   return { inode: ino, size, modifiedNs: mtimeNs };
 }
 
-/** Returns null if it is not there (any more). */
-async function look({ path }: DropFolder, name: string): Promise<BigIntStats | null> {
-  try {
-    return await lstat(join(path, name), { bigint: true });
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
-    throw error;
-  }
-}
+const unknownName =
+  'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx, .parquet and .avro, also with .gz behind, and .zip';
 
-/**
- * A marker counts if it came after the last touch of the file. One that was left lying, say because its file was taken
- * before it came, would otherwise mark the next file of that name while it is being written. These are times of change,
- * which no program that copies files can set.
- */
-async function isMarked(folder: DropFolder, name: string, file: BigIntStats): Promise<boolean> {
-  const marker = await look(folder, name + markerSuffix);
-  return marker?.isFile() === true && marker.ctimeNs >= file.ctimeNs;
-}
-
-/** Whoever may write here could so have any file loaded that we can read and they cannot. */
-export function hasOtherNames({ nlink }: BigIntStats): boolean {
-  return nlink > 1n;
-}
-
-function unknownName(name: string): string {
-  if (/\.(?:xls|xlsb|ods|numbers)(?:\.gz)?$/i.test(name))
-    return 'is left alone: it is a spreadsheet; save it as .xlsx or CSV';
-  if (/\.(?:7z|rar|t?bz2?|t?xz|zst|tar|tgz|tar\.gz)$/i.test(name))
-    return 'is left alone: it is an archive; put what is in it here, plain, as .gz or as .zip';
-  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx, .parquet and .avro, also with .gz behind, and .zip';
-}
-
-function problem(stats: BigIntStats, folder: DropFolder): string | null {
+/** Anyone who may write here could have any file loaded that we can read and they cannot, by a link to it. */
+function problemOf(stats: BigIntStats): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
-  if (hasOtherNames(stats)) return 'is left alone: it is a hard link; put a copy of the file here';
-  return stats.dev === folder.device ? null : 'is left alone: it lies on another file system';
+  return stats.nlink > 1n ? 'is left alone: it is a hard link; put a copy of the file here' : null;
 }
 
 /** Names that are no UTF-8 are read with this character instead, and then not found. */
@@ -141,12 +80,33 @@ function nameProblem(name: string): string | null {
   return name.includes('\uFFFD') ? 'is left alone: its name is not UTF-8; rename it' : null;
 }
 
-/** A file, and the folder of the environment that it lies in. */
-export interface SeenFile extends Seen {
-  readonly folder: InboxFolder;
+/** Opens a file, following no link and waiting for nobody at the other end of a pipe. */
+export async function openPlain(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 }
 
-/** When a look was made. */
+/** Opens a file as it was seen; `null` if it is gone, another, or was written to since. */
+export async function openSeen(path: string, seen: FileIdentity): Promise<FileHandle | 'unreadable' | null> {
+  try {
+    const handle = await openPlain(path);
+    if (await isUnchanged(handle, seen)) return handle;
+    await handle.close();
+    return null;
+  } catch (error) {
+    const code = codeOf(error) ?? '';
+    if (['EACCES', 'EPERM'].includes(code)) return 'unreadable';
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EISDIR'].includes(code)) return null;
+    throw new TransientError(`opening a file: ${String(error)}`, { cause: error });
+  }
+}
+
+/** Returns true if the open file is the one that was seen, with the same content and no other name. */
+export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promise<boolean> {
+  const stats = await handle.stat({ bigint: true });
+  return problemOf(stats) === null && isSameFile(identify(stats), seen);
+}
+
+/** The moment of a look. */
 export interface Moment {
   /** From any origin, never set back. */
   readonly monotonicMs: number;
@@ -177,39 +137,34 @@ export class StableFiles {
    * the time of their last change, then by name. A complete file waits for an earlier one that is not: that one either
    * becomes complete, or changes and is the later one.
    */
-  look(files: readonly SeenFile[], now: Moment): SeenFile[] {
+  look<F extends SeenFile>(files: readonly F[], now: Moment): F[] {
     const histories = new Map<string, History>();
     for (const file of files) {
-      const key = `${file.folder}/${file.name}`;
-      const before = this.#histories.get(key);
-      const same = before !== undefined && isSameFile(before.identity, file);
-      histories.set(key, {
-        identity: same ? before.identity : identityOf(file),
-        sinceMs: same ? before.sinceMs : now.monotonicMs,
-        looks: same ? before.looks + 1 : 1,
-      });
+      const before = this.#histories.get(placeOf(file));
+      const isSame = before !== undefined && isSameFile(before.identity, file);
+      histories.set(
+        placeOf(file),
+        isSame
+          ? { ...before, looks: before.looks + 1 }
+          : { identity: file, sinceMs: now.monotonicMs, looks: 1 },
+      );
     }
     this.#histories = histories;
     const ordered = files.toSorted(byArrival);
-    const end = ordered.findIndex((file) => !this.#isComplete(file, now));
+    const end = ordered.findIndex((file) => !this.#isComplete(histories.get(placeOf(file)), now));
     return end < 0 ? ordered : ordered.slice(0, end);
   }
 
-  #isComplete(file: SeenFile, now: Moment): boolean {
-    if (file.marked) return true;
-    const history = this.#histories.get(`${file.folder}/${file.name}`);
-    return history !== undefined && isStable(history, now, this.#stableMs);
+  #isComplete(history: History | undefined, now: Moment): boolean {
+    if (history === undefined || history.looks < 2) return false;
+    const untouchedMs = now.wallMs - Number(history.identity.modifiedNs / 1_000_000n);
+    return now.monotonicMs - history.sinceMs >= this.#stableMs || untouchedMs >= this.#stableMs;
   }
 }
 
-function isStable({ identity, sinceMs, looks }: History, now: Moment, stableMs: number): boolean {
-  if (looks < 2) return false;
-  const untouchedMs = now.wallMs - Number(identity.modifiedNs / 1_000_000n);
-  return now.monotonicMs - sinceMs >= stableMs || untouchedMs >= stableMs;
-}
-
-function identityOf({ inode, size, modifiedNs }: FileIdentity): FileIdentity {
-  return { inode, size, modifiedNs };
+/** The path of a file below the folder of its environment. */
+export function placeOf({ folder, name }: Pick<SeenFile, 'folder' | 'name'>): string {
+  return folder === '' ? name : `${folder}/${name}`;
 }
 
 function byArrival(a: SeenFile, b: SeenFile): number {
@@ -218,17 +173,13 @@ function byArrival(a: SeenFile, b: SeenFile): number {
   return a.folder < b.folder ? -1 : 1;
 }
 
-/**
- * Writes a file that appears whole, with its bytes on disk; replaces what was there under that name. `draftFolder` is
- * where it is written first: on the same file system.
- */
+/** Writes a file that appears whole, with its bytes on disk; replaces what was there under that name. */
 export async function writeWhole(
   folder: string,
   name: string,
   content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  draftFolder = folder,
 ): Promise<void> {
-  const draft = join(draftFolder, `.${randomUUID()}.draft`);
+  const draft = join(folder, `.${randomUUID()}.draft`);
   try {
     const file = await open(draft, 'wx', 0o644);
     try {

@@ -9,13 +9,6 @@ import { codeOf } from '../../files/disk.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
 
-/**
- * The inbox: a directory with a folder for each environment, into which files are dropped to be loaded. One worker at a time
- * (`watch-inbox.ts`) looks into the folders, claims what is complete (a row in `inbox_files`, then a rename), takes it in
- * (`take-in.ts`) and moves it to done or failed with a receipt (`conclude.ts`). Whatever dies, one load comes of each file:
- * its row changes in the transaction that accepts the load. See docs/inbox.md.
- */
-
 /** The context of the inbox. A `System` is one. */
 export interface InboxContext extends LoadContext {
   readonly config: Config;
@@ -29,12 +22,6 @@ export interface Inbox {
   readonly path: string;
   /** Stands in a file of the directory: the same on whichever machine it is seen. */
   readonly id: string;
-}
-
-/** A folder that files are dropped into, seen to be a real one. */
-export interface DropFolder {
-  readonly path: string;
-  readonly device: bigint;
 }
 
 const idName = '.sluice-inbox';
@@ -104,14 +91,8 @@ async function createId(path: string): Promise<void> {
   }
 }
 
-/** Files that are claimed lie here, each in a folder of its own, until they are concluded. */
-export const claimedFolder = '.claimed';
-const doneFolder = 'done';
-const failedFolder = 'failed';
 export const mappingName = 'mapping.yaml';
 export const mappingErrorName = `${mappingName}.error`;
-/** `users.csv.done` says that `users.csv` is complete. */
-export const markerSuffix = '.done';
 export const receiptSuffix = '.receipt.json';
 export const rejectsSuffix = '.rejects.csv';
 
@@ -120,37 +101,23 @@ const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|avro|xlsx|xlsm)(?:\.gz)?
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
 /** Excel keeps such a file beside a workbook that is open. */
 const ownerMark = '~$';
-const own: ReadonlySet<string> = new Set([
-  mappingName,
-  mappingErrorName,
-  doneFolder,
-  failedFolder,
-  ...inboxFolders,
-]);
+const own: ReadonlySet<string> = new Set([mappingName, mappingErrorName, 'done', 'failed', ...inboxFolders]);
 
 /** `loadable`: taken, if it is a file. `left`: ignored. `unknown`: ignored and logged. */
 export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
   if (name.startsWith('.') || name.startsWith(ownerMark) || unfinished.test(name) || own.has(name))
     return 'left';
-  if (loadable.test(name)) return 'loadable';
-  return name.endsWith(markerSuffix) ? 'left' : 'unknown';
+  return loadable.test(name) ? 'loadable' : 'unknown';
 }
 
 /** Bytes; room for what is put behind, in the 255 that file systems give a name. */
 const longestPlaced = 190;
-const numbered = 9;
 
-/**
- * The names that a file may go by in done or failed: its own, then `users-2.csv` up to `users-9.csv`, then one with
- * part of `fileId`, which no other has.
- */
-export function* placedNames(name: string, fileId: string): Generator<string, void> {
+/** The names that a file may go by in done or failed: its own, or one with part of `fileId`, which no other has. */
+export function placedNames(name: string, fileId: string): string[] {
   const extension = loadable.exec(name)?.[0] ?? '';
   const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);
-  yield `${stem}${extension}`;
-  for (let number = 2; number <= numbered; number++) yield `${stem}-${number}${extension}`;
-  yield `${stem}-${fileId.slice(-12)}${extension}`;
-  yield `${stem}-${fileId}${extension}`;
+  return [`${stem}${extension}`, `${stem}-${fileId.slice(-12)}${extension}`];
 }
 
 function cut(text: string, maxBytes: number): string {
@@ -205,8 +172,8 @@ export class Warnings {
     this.#current.add(warning);
   }
 
-  /** All folders were scanned: what was not met this time is logged again when it comes back. */
-  endScan(): void {
+  /** Ends a look: what was not met in it is logged again when it comes back. */
+  endLook(): void {
     this.#logged = this.#current;
     this.#current = new Set();
   }

@@ -9,8 +9,7 @@ import {
   recentInboxFiles,
 } from '../../postgres/stores/inbox.ts';
 import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
-import { statOf } from './claimed-file.ts';
-import { findFolder, lookInto } from './folders.ts';
+import { isFolder, lookInto, placeOf, statOf } from './folders.ts';
 import { findInbox, mappingErrorName } from './inbox.ts';
 
 const MOST_IGNORED = 100;
@@ -30,11 +29,9 @@ export interface InboxLook {
 
 interface EnvironmentStatus extends InboxLook {
   readonly environment: string;
-  /** Taken, not received yet. */
-  readonly claimed: number;
-  /** Files taken, and files whose loads run, by arrival; the first MOST_SHOWN. */
+  /** Files that were taken and are not in their place yet, in order of arrival; the first MOST_SHOWN. */
   readonly taken: readonly InboxFile[];
-  /** Their loads are accepted, or there will be none; not moved to their place yet. */
+  /** The number of all of them. */
   readonly loading: number;
 }
 
@@ -63,11 +60,19 @@ export async function inspectInbox(
   const open = await countOpenInboxFiles(db, inbox.id);
   const environments: EnvironmentStatus[] = [];
   for (const { environmentId, name } of wanted) {
-    const { claimed, loading } = open.get(environmentId) ?? { claimed: 0, loading: 0 };
-    const taken =
-      claimed + loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
-    const folder = await look(join(inbox.path, name));
-    environments.push({ environment: name, claimed, loading, taken, ...folder });
+    const loading = open.get(environmentId) ?? 0;
+    const taken = loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
+    const { waiting, files, ...folder } = await look(join(inbox.path, name));
+    const places = new Set(taken.map(placeOf));
+    environments.push({
+      environment: name,
+      // A file that was taken still lies there.
+      waiting: Math.max(0, waiting - loading),
+      loading,
+      files: files.filter((file) => !places.has(file.name)),
+      taken,
+      ...folder,
+    });
   }
   const ids = wanted.map(({ environmentId }) => environmentId);
   return { environments, recent: await recentInboxFiles(db, inbox.id, ids, options.limit) };
@@ -79,16 +84,16 @@ export async function lookAt(path: string): Promise<InboxLook> {
   const ignored: { name: string; why: string }[] = [];
   const held: string[] = [];
   for (const folder of inboxFolders) {
-    const found = await findFolder(join(path, folder));
-    if (found === null) continue;
-    const view = await lookInto(found);
+    const own = join(path, folder);
+    if (!(await isFolder(own))) continue;
+    const view = await lookInto(own, folder);
     waiting += view.files.length;
     for (const { name, size, modifiedNs } of view.files) {
       const modifiedAt = new Date(Number(modifiedNs / 1_000_000n));
       files.push({ name: join(folder, name), size: Number(size), modifiedAt });
     }
     for (const { name, why } of view.ignored) ignored.push({ name: join(folder, name), why });
-    if ((await statOf(join(found.path, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
+    if ((await statOf(join(own, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
   }
   files.sort((a, b) => a.modifiedAt.getTime() - b.modifiedAt.getTime());
   return { waiting, files: files.slice(0, MOST_SHOWN), ignored: ignored.slice(0, MOST_IGNORED), held };

@@ -1,5 +1,5 @@
 /** The mapping.yaml of a folder of the inbox: how the files beside it are loaded (docs/inbox.md). */
-import { constants, open, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
@@ -22,7 +22,7 @@ import {
 import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
 import { choice, objectOf, withDefault } from '../../operator-file/schema.ts';
 import type { FileProblem } from '../../operator-file/source.ts';
-import { type Moment, StableFiles, writeWhole } from './folders.ts';
+import { type Moment, openPlain, StableFiles, writeWhole } from './folders.ts';
 import { mappingErrorName, mappingName, type Warnings } from './inbox.ts';
 
 const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
@@ -115,7 +115,7 @@ export class FolderMapping {
       await this.#writeErrors(path, null);
       return optionsWithoutMapping(this.#folder);
     }
-    const seen = { ...file, name: mappingName, folder: this.#folder, marked: false };
+    const seen = { ...file, name: mappingName, folder: this.#folder };
     if (this.#stable.look([seen], now).length === 0) return null;
     const { options, problems } = await this.#read(path, file);
     const lines = problems.map(({ line, column, message }) => `${mappingName}:${line}:${column} ${message}`);
@@ -143,7 +143,7 @@ export class FolderMapping {
 
 async function read(path: string, folder: InboxFolder): Promise<MappingReading> {
   try {
-    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const handle = await openPlain(path);
     try {
       const stats = await handle.stat();
       if (!stats.isFile() || stats.size > MAX_OPERATOR_FILE_BYTES)

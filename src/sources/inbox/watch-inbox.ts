@@ -1,213 +1,276 @@
 /*
- * The inbox: files dropped into a folder are loaded. One worker at a time looks (`watch-environment.ts`),
- * waits until a file is stable, claims it by a rename, loads it (`take-in.ts`) and puts it with its receipt
- * into `done` or `failed` (`conclude.ts`). Promise: one load for each file, whatever dies meanwhile.
+ * The inbox: a directory with a folder for each environment; files that are dropped there are loaded. One worker at a time looks into
+ * the folders, takes in every file that is complete (`take-in.ts`) and, once its load has ended, moves it to done or failed with a
+ * receipt (`conclude.ts`). A file stays where it was dropped until then; its row in `inbox_files` says that it was taken. Promise: one
+ * load for each file, whatever dies meanwhile. See docs/inbox.md.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Interrupted } from '../../domain/errors.ts';
+import pLimit from 'p-limit';
+import { ConflictError, Interrupted } from '../../domain/errors.ts';
+import { type InboxFolder, inboxFolders } from '../../domain/inbox.ts';
 import { type Poller, startPoller } from '../../poller.ts';
+import { isTransient } from '../../postgres/sqlstate.ts';
 import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { InboxLock } from '../../postgres/stores/inbox.ts';
-import type { ClaimTools } from './claimed-file.ts';
+import { readOpenInboxFiles, rowKey } from '../../postgres/stores/inbox-files.ts';
 import { concludeFiles } from './conclude.ts';
-import { findFolder } from './folders.ts';
+import { ensureFolder, isFolder, lookInto, offerFolder, placeOf, StableFiles, statOf } from './folders.ts';
 import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './inbox.ts';
-import { InboxLanes } from './take-in.ts';
-import { EnvironmentWatch } from './watch-environment.ts';
+import { FolderMapping } from './mapping.ts';
+import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
 
-/** Pause between two steps with claimed files; the folders may be scanned less often. */
-const advanceMs = 500;
+/** Pause between two looks for loads that have ended; the folders may be looked into less often. */
+const concludeMs = 500;
+/** Environments whose files are being received at the same moment. */
+const visitsAtATime = 4;
+/** Attempts at a file that meets errors which are not known to pass. */
+const maxFailures = 8;
+
+interface Held {
+  readonly inbox: Inbox;
+  readonly lock: InboxLock;
+  /** Null while another process has the lock. */
+  watch: InboxWatch | null;
+}
 
 /**
  * Watches `directory`, if no other process does. Whatever goes wrong is logged and tried again later; nothing is thrown.
  */
 export function startInbox(context: InboxContext, directory: string): Poller {
-  const session = new InboxSession(context, directory);
-  const { inboxScanMs } = context.config;
-  const poller = startPoller(Math.min(inboxScanMs, advanceMs), () => session.step());
+  const { config, databaseUrl, monitor, log } = context;
+  const open = createInboxOpener(directory);
+  const backoff = new Backoff<'step'>();
+  let held: Held | null = null;
+  let lookAtMs = 0;
+  let isStopped = false;
+
+  const leave = async (): Promise<void> => {
+    const left = held;
+    held = null;
+    await left?.watch?.stop('the inbox is left');
+    await left?.lock.release();
+  };
+
+  /** Returns the watch, if this process has the lock. Another id means another directory: a mount came, or went. */
+  const hold = async (): Promise<InboxWatch | null> => {
+    const inbox = await open();
+    if (held !== null && (held.inbox.id !== inbox.id || held.inbox.path !== inbox.path)) await leave();
+    const lost = (): void => {
+      log.warn('inbox: the lock is lost');
+      held?.watch?.interrupt('the lock of the inbox is lost');
+    };
+    held ??= { inbox, lock: new InboxLock({ url: databaseUrl, monitor }, inbox.id, lost), watch: null };
+    const isOurs = await held.lock.hold();
+    if (held.watch?.isInterrupted === true) {
+      await held.watch.stop('the lock of the inbox is lost');
+      held.watch = null;
+    }
+    if (!isOurs || isStopped) return null;
+    if (held.watch === null) log.info({ inbox: inbox.path }, 'inbox: this process watches it');
+    held.watch ??= new InboxWatch(context, inbox);
+    return held.watch;
+  };
+
+  const step = async (): Promise<void> => {
+    const isDue = performance.now() >= lookAtMs;
+    if (isStopped || !backoff.isDue('step') || (!isDue && !held?.watch)) return;
+    try {
+      const watch = await hold();
+      if (isDue) {
+        lookAtMs = performance.now() + config.inboxScanMs;
+        await watch?.look();
+      }
+      await watch?.conclude();
+      backoff.succeeded('step');
+    } catch (error) {
+      if (isStopped) return;
+      const fields = { err: error, wait_ms: backoff.failed('step') };
+      log.warn(fields, 'inbox: it cannot be watched now; it will be tried again');
+    }
+  };
+
+  const poller = startPoller(Math.min(config.inboxScanMs, concludeMs), step);
   return {
     async stop() {
-      session.interrupt();
+      isStopped = true;
+      held?.watch?.interrupt('the worker stops');
       await poller.stop();
-      await session.close();
+      await leave();
     },
   };
 }
 
-interface Holding {
-  readonly inbox: Inbox;
-  readonly lock: InboxLock;
-  /** The lock; null while another process has it. */
-  watch: { readonly at: InboxWatch; readonly abort: AbortController } | null;
-}
-
-class InboxSession {
-  readonly #context: InboxContext;
-  readonly #open: () => Promise<Inbox>;
-  readonly #backoff = new Backoff<'step'>();
-  #holding: Holding | null = null;
-  #lookAtMs = 0;
-  #stopped = false;
-
-  constructor(context: InboxContext, directory: string) {
-    this.#context = context;
-    this.#open = createInboxOpener(directory);
-  }
-
-  async step(): Promise<void> {
-    const isDue = performance.now() >= this.#lookAtMs;
-    if (this.#stopped || !this.#backoff.isDue('step') || (!isDue && this.#watch === null)) return;
-    try {
-      const watch = await this.#hold();
-      if (isDue) {
-        this.#lookAtMs = performance.now() + this.#context.config.inboxScanMs;
-        await watch?.look();
-      }
-      await watch?.advance();
-      this.#backoff.succeeded('step');
-    } catch (error) {
-      if (this.#stopped) return;
-      const waitMs = this.#backoff.failed('step');
-      this.#context.log.warn(
-        { err: error, wait_ms: waitMs },
-        'inbox: it cannot be watched now; it will be tried again',
-      );
-    }
-  }
-
-  /** Ends what is under way at the next occasion. */
-  interrupt(): void {
-    this.#stopped = true;
-    this.#holding?.watch?.abort.abort(new Interrupted('the worker stops'));
-  }
-
-  async close(): Promise<void> {
-    await this.#end();
-  }
-
-  get #watch(): InboxWatch | null {
-    return this.#holding?.watch?.at ?? null;
-  }
-
-  /** The watch, if this process has the lock. Another id means another directory: a mount came, or went. */
-  async #hold(): Promise<InboxWatch | null> {
-    const inbox = await this.#open();
-    if (this.#holding !== null && !isSame(this.#holding.inbox, inbox)) await this.#end();
-    this.#holding ??= this.#begin(inbox);
-    const holding = this.#holding;
-    const isOurs = await holding.lock.hold();
-    if (holding.watch?.abort.signal.aborted === true) {
-      await holding.watch.at.ended();
-      holding.watch = null;
-    }
-    if (!isOurs || this.#stopped) return null;
-    if (holding.watch === null) {
-      const abort = new AbortController();
-      holding.watch = { at: new InboxWatch(this.#context, inbox, abort.signal), abort };
-      this.#context.log.info({ inbox: inbox.path }, 'inbox: this process watches it');
-    }
-    return holding.watch.at;
-  }
-
-  #begin(inbox: Inbox): Holding {
-    const { databaseUrl, monitor, log } = this.#context;
-    const lock: InboxLock = new InboxLock({ url: databaseUrl, monitor }, inbox.id, () => {
-      log.warn('inbox: the lock is lost');
-      this.#holding?.watch?.abort.abort(new Interrupted('the lock of the inbox is lost'));
-    });
-    return { inbox, lock, watch: null };
-  }
-
-  async #end(): Promise<void> {
-    const holding = this.#holding;
-    this.#holding = null;
-    if (holding === null) return;
-    holding.watch?.abort.abort(new Interrupted('the inbox is left'));
-    await holding.watch?.at.ended();
-    await holding.lock.release();
-  }
-}
-
-function isSame(a: Inbox, b: Inbox): boolean {
-  return a.id === b.id && a.path === b.path;
-}
-
-/** The work of the process that holds the lock of the inbox, until `signal` is aborted. */
+/** The work of the process that holds the lock of the inbox, until it is stopped. */
 export class InboxWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;
-  readonly #signal: AbortSignal;
-  readonly #lanes: InboxLanes;
+  readonly #abort = new AbortController();
   readonly #warnings: Warnings;
-  readonly #tools: ClaimTools;
-  readonly #concluding = new Backoff<string>();
-  readonly #looking = new Backoff<string>();
-  readonly #environments = new Map<string, EnvironmentWatch>();
+  readonly #atATime = pLimit(visitsAtATime);
+  readonly #visiting = new Map<number, Promise<void>>();
+  readonly #environments = new Map<number, EnvironmentWatch>();
+  readonly #unvisited = new Backoff<number>();
+  readonly #unconcluded = new Backoff<string>();
 
-  constructor(context: InboxContext, inbox: Inbox, signal: AbortSignal) {
+  constructor(context: InboxContext, inbox: Inbox) {
     this.#context = context;
     this.#inbox = inbox;
-    this.#signal = signal;
-    this.#lanes = new InboxLanes(context, inbox, signal);
     this.#warnings = new Warnings(context.log);
-    this.#tools = { warnings: this.#warnings, backoff: new Backoff() };
   }
 
-  /** Looks into the folder of every environment; what goes wrong in one does not keep it from the others. */
+  /** Begins a visit to every environment where none is under way; what goes wrong in one does not keep it from the others. */
   async look(): Promise<void> {
     const environments = await listEnvironments(this.#context.db);
     await this.#warnOfOthers(environments);
     for (const environment of environments) {
-      if (this.#signal.aborted) return;
-      if (this.#looking.isDue(environment.name)) await this.#lookInto(environment);
-    }
-    this.#warnings.endScan();
-  }
-
-  /** Takes in what is claimed, and concludes what has ended. */
-  async advance(): Promise<void> {
-    await this.#lanes.start();
-    await concludeFiles(this.#context, this.#inbox, this.#concluding, this.#signal);
-  }
-
-  /** Resolves when nothing is under way any more, after the signal. */
-  async ended(): Promise<void> {
-    await this.#lanes.ended();
-  }
-
-  async #lookInto(environment: Environment): Promise<void> {
-    const { name } = environment;
-    const watch =
-      this.#environments.get(name) ??
-      new EnvironmentWatch(this.#context, this.#inbox, environment, this.#tools);
-    this.#environments.set(name, watch);
-    try {
-      await watch.look();
-      this.#looking.succeeded(name);
-    } catch (error) {
-      const waitMs = this.#looking.failed(name);
-      const fields = { err: error, environment: name, wait_ms: waitMs };
-      this.#context.log.warn(
-        fields,
-        'inbox: an environment cannot be looked into now; it will be tried again',
+      const { environmentId } = environment;
+      if (this.#visiting.has(environmentId) || !this.#unvisited.isDue(environmentId)) continue;
+      const visit = this.#atATime(() => this.#visit(environment)).finally(() =>
+        this.#visiting.delete(environmentId),
       );
+      this.#visiting.set(environmentId, visit);
+    }
+  }
+
+  /** Moves the files whose loads have ended. */
+  async conclude(): Promise<void> {
+    await concludeFiles(this.#context, this.#inbox, this.#unconcluded, this.#abort.signal);
+  }
+
+  get isInterrupted(): boolean {
+    return this.#abort.signal.aborted;
+  }
+
+  /** Ends what is under way at the next occasion. */
+  interrupt(reason: string): void {
+    this.#abort.abort(new Interrupted(reason));
+  }
+
+  async stop(reason: string): Promise<void> {
+    this.interrupt(reason);
+    await this.ended();
+  }
+
+  /** Resolves when no visit is under way. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#visiting.values());
+  }
+
+  async #visit(environment: Environment): Promise<void> {
+    const { environmentId, name } = environment;
+    const { signal } = this.#abort;
+    if (signal.aborted) return;
+    const watch =
+      this.#environments.get(environmentId) ?? new EnvironmentWatch(this.#context, this.#inbox, environment);
+    this.#environments.set(environmentId, watch);
+    try {
+      await watch.visit(signal);
+      this.#unvisited.succeeded(environmentId);
+    } catch (error) {
+      if (signal.aborted) return;
+      const fields = { err: error, environment: name, wait_ms: this.#unvisited.failed(environmentId) };
+      this.#context.log.warn(fields, 'inbox: files cannot be taken in now; it will be tried again');
     }
   }
 
   async #warnOfOthers(environments: readonly Environment[]): Promise<void> {
     const known = new Set(environments.map(({ name }) => name));
     for (const name of await readdir(this.#inbox.path)) {
-      if (name.startsWith('.')) continue;
       const path = join(this.#inbox.path, name);
-      const isFolder = (await findFolder(path)) !== null;
-      if (known.has(name) && isFolder) continue;
-      this.#warnings.warn(path, known.has(name) ? notReal : isFolder ? unknownEnvironment : noEnvironment);
+      const isReal = name.startsWith('.') || (await isFolder(path));
+      if (!isReal) this.#warnings.warn(path, known.has(name) ? notReal : noEnvironment);
+      else if (!name.startsWith('.') && !known.has(name)) this.#warnings.warn(path, unknownEnvironment);
     }
+    this.#warnings.endLook();
   }
 }
 
-const notReal = 'is left alone: the folder of an environment must be a folder, not a link to one';
+/** `cp a.csv inbox/default/users` makes a file of that name, where there is no such folder. */
+const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';
 const noEnvironment = 'is left alone: files go into the folder of an environment, such as default/';
+
+/** A process's memory of an environment's folders between two looks. */
+class EnvironmentWatch {
+  readonly #context: InboxContext;
+  readonly #inbox: Inbox;
+  readonly #environment: Environment;
+  readonly #path: string;
+  readonly #warnings: Warnings;
+  readonly #stable: StableFiles;
+  readonly #mappings: ReadonlyMap<InboxFolder, FolderMapping>;
+  #isMade = false;
+  /** The file that could not be taken in last; those behind it must not overtake it. */
+  #stuck: { readonly place: string; readonly failures: number } | null = null;
+
+  constructor(context: InboxContext, inbox: Inbox, environment: Environment) {
+    const { inboxStableMs } = context.config;
+    this.#context = context;
+    this.#inbox = inbox;
+    this.#environment = environment;
+    this.#path = join(inbox.path, environment.name);
+    this.#warnings = new Warnings(context.log);
+    this.#stable = new StableFiles(inboxStableMs);
+    this.#mappings = new Map(inboxFolders.map((each) => [each, new FolderMapping(each, inboxStableMs)]));
+  }
+
+  /** Looks into its folders, and takes in what is complete, in order of arrival. Throws if a file has to wait. */
+  async visit(signal: AbortSignal): Promise<void> {
+    for (const file of await this.#findReady()) {
+      if (signal.aborted) return;
+      try {
+        await takeIn(this.#context, this.#inbox, this.#environment, file, signal);
+      } catch (error) {
+        // Another process has taken it in.
+        if (error instanceof ConflictError) continue;
+        if (signal.aborted || isTransient(error) || this.#mayPass(file)) throw error;
+        this.#context.log.error({ err: error, file: placeOf(file) }, 'inbox: the file is given up');
+        await giveUp(this.#context, this.#inbox, this.#environment, file, maxFailures, error);
+      }
+      this.#stuck = null;
+    }
+  }
+
+  async #findReady(): Promise<ReadyFile[]> {
+    if (!this.#isMade) await this.#makeFolders();
+    // Asked before the look: a file that is concluded between the two is not seen.
+    const { at: seenAt, keys } = await readOpenInboxFiles(
+      this.#context.db,
+      this.#inbox.id,
+      this.#environment.environmentId,
+    );
+    const now = { monotonicMs: performance.now(), wallMs: Date.now() };
+    const seen: ReadyFile[] = [];
+    for (const [folder, mapping] of this.#mappings) {
+      const path = join(this.#path, folder);
+      if (!(await isFolder(path))) {
+        if ((await statOf(path)) !== null) this.#warnings.warn(path, notReal);
+        continue;
+      }
+      const view = await lookInto(path, folder);
+      for (const { name, why } of view.ignored) this.#warnings.warn(join(path, name), why);
+      const options = await mapping.look(path, view.mapping, now, this.#warnings);
+      if (options === null) continue;
+      const files = view.files.filter((file) => !keys.has(rowKey(file)));
+      seen.push(...files.map((file) => ({ ...file, seenAt, options })));
+    }
+    this.#warnings.endLook();
+    return this.#stable.look(seen, now);
+  }
+
+  async #makeFolders(): Promise<void> {
+    await ensureFolder(this.#path);
+    for (const folder of inboxFolders) if (folder !== '') await offerFolder(join(this.#path, folder));
+    this.#isMade = true;
+  }
+
+  /** An error that nobody knows may be the disk's, or this file's: after some tries it is not let hold up the others. */
+  #mayPass(file: ReadyFile): boolean {
+    const place = placeOf(file);
+    const failures = (this.#stuck?.place === place ? this.#stuck.failures : 0) + 1;
+    this.#stuck = { place, failures };
+    return failures < maxFailures;
+  }
+}

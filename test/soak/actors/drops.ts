@@ -114,12 +114,10 @@ export function createDrops(
       const strays = names.flatMap((file) =>
         places.get(file) === 1 ? [] : [`${file} ${places.get(file)} times`],
       );
-      const claimed = files.filter((path) => path.startsWith('.claimed/'));
       return [
         ...problems,
         ...(await space.check(sql)),
         ...(strays.length > 0 ? [`dropped files not there once: ${some(strays)}`] : []),
-        ...(claimed.length > 0 ? [`files left in .claimed: ${some(claimed)}`] : []),
       ];
     },
   };

@@ -145,7 +145,7 @@ const takenColumns: readonly Column<TakenFile>[] = [
   name,
   size,
   { title: 'State', cell: ({ state }) => <Badge tone="busy">{state}</Badge> },
-  { title: 'Taken', is: 'num', cell: ({ claimed_at }) => <Time at={claimed_at} ago /> },
+  { title: 'Taken', is: 'num', cell: ({ taken_at }) => <Time at={taken_at} ago /> },
 ];
 
 function stateOf({ outcome, is_duplicate, rejected }: ConcludedFile): readonly [Tone, string] {

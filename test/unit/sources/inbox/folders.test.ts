@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { type SeenFile, StableFiles } from '../../../../src/sources/inbox/folders.ts';
+import type { SeenFile } from '../../../../src/domain/inbox.ts';
+import { StableFiles } from '../../../../src/sources/inbox/folders.ts';
 
 const wall = Date.UTC(2026, 10, 20);
 
 /** A file that was last changed `ageMs` before the first look. */
 function file(name: string, ageMs: number, own: Partial<SeenFile> = {}): SeenFile {
   const modifiedNs = BigInt(wall - ageMs) * 1_000_000n;
-  return { name, folder: '', marked: false, inode: 1n, size: 10n, modifiedNs, ...own };
+  return { name, folder: '', inode: 1n, size: 10n, modifiedNs, ...own };
 }
 
 /** What is ready at each of the looks, made so many milliseconds after the first. */
@@ -47,24 +48,6 @@ describe('a file is complete', () => {
       [2_700, replaced],
     ] as const;
     expect(looks(1_000, ...rounds, [3_600, replaced])).toEqual([[], [], [], [], ['a']]);
-    const slow = [
-      [0, a],
-      [900, grown],
-      [1_800, touched],
-      [2_700, replaced],
-    ] as const;
-    expect(looks(5_000, ...slow, [7_600, replaced], [7_700, replaced])).toEqual([
-      [],
-      [],
-      [],
-      [],
-      ['a'],
-      ['a'],
-    ]);
-  });
-
-  test('at once if it is marked', () => {
-    expect(looks(5_000, [0, file('a', 0, { marked: true })])).toEqual([['a']]);
   });
 
   test('anew if it was away for a look', () => {
@@ -81,7 +64,7 @@ describe('files are taken in order of arrival', () => {
 
   test('so that a complete one waits for an earlier one that is not, and not for a later one', () => {
     const earlier = file('earlier', 500);
-    const later = file('later', 400, { marked: true });
+    const later = file('later', 400);
     const latest = file('latest', 0);
     const all = [latest, later, earlier];
     expect(looks(1_000, [0, ...all], [600, ...all], [1_000, ...all])).toEqual([

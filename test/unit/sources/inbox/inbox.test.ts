@@ -19,29 +19,19 @@ test('a file is known by its name', () => {
   ]) {
     expect(classifyName(name), name).toBe('loadable');
   }
-  for (const name of [
-    '.a.csv',
-    'a.csv.part',
-    'a.csv.TMP',
-    'a.csv.filepart',
-    'a.csv.crdownload',
-    'a.csv~',
-    'a.csv.done',
-  ]) {
+  for (const name of ['.a.csv', 'a.csv.part', 'a.csv.TMP', 'a.csv.filepart', 'a.csv.crdownload', 'a.csv~']) {
     expect(classifyName(name), name).toBe('left');
   }
   for (const name of ['mapping.yaml', 'mapping.yaml.error', 'users', 'companies', 'done', 'failed']) {
     expect(classifyName(name), name).toBe('left');
   }
-  for (const name of ['a.txt', 'csv', 'a.xls', 'mapping.yml'])
+  for (const name of ['a.txt', 'csv', 'a.xls', 'a.csv.done', 'mapping.yml'])
     expect(classifyName(name), name).toBe('unknown');
 });
 
 test('no two files need have the same name, and none is too long for what stands beside it', () => {
   const names = [...placedNames('users.csv.gz', fileId)];
-  expect(names.slice(0, 3)).toEqual(['users.csv.gz', 'users-2.csv.gz', 'users-3.csv.gz']);
-  expect(names.slice(9)).toEqual(['users-9ad39648de07.csv.gz', `users-${fileId}.csv.gz`]);
-  expect(new Set(names).size).toBe(names.length);
+  expect(names).toEqual(['users.csv.gz', 'users-9ad39648de07.csv.gz']);
   for (const stem of ['x'.repeat(251), 'é'.repeat(125), `a${'😀'.repeat(62)}`]) {
     for (const name of placedNames(`${stem}.csv`, fileId)) {
       expect(Buffer.byteLength(`${name}.receipt.json`), name).toBeLessThanOrEqual(255);
