@@ -168,8 +168,6 @@ export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 /** Refused records, and bytes of them, that a download of rejects holds at a time. */
 export const REJECTS_AT_A_TIME = 1_000;
 export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
-/** Refused records of a chunk that are not UTF-8 and for which an encoding is suggested. */
-export const MAX_EXPLAINED_RECORDS = 100;
 export const MAX_SHAPE_CHARS = 48;
 /** Causes of a job that are listed, the most frequent first; the others are counted. */
 export const MAX_SHOWN_CAUSES = 50;

@@ -50,28 +50,6 @@ export interface CsvReadAs {
   readonly columnCount: number;
 }
 
-/** The only encodings that a message about a file may suggest. The console offers them. */
-export const advisedEncodings = [
-  'windows-1252',
-  'windows-1250',
-  'windows-1251',
-  'windows-1253',
-  'windows-1254',
-  'windows-1255',
-  'windows-1256',
-  'windows-1257',
-  'windows-874',
-  'iso-8859-5',
-  'koi8-r',
-  'ibm866',
-  'shift_jis',
-  'euc-jp',
-  'euc-kr',
-  'gb18030',
-  'big5',
-] as const;
-export type AdvisedEncoding = (typeof advisedEncodings)[number];
-
 /** The keys and positions that lead to the array of records in a JSON document; empty: the document itself. */
 export type RecordsPath = readonly string[];
 

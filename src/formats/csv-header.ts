@@ -7,8 +7,8 @@ import { type CsvDialect, isBlankByte, isPlain, marksOf } from './csv-dialect.ts
 import { CellTable } from './csv-plain.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { type DefusedCells, findDefusedCells, isOwnHeader } from './csv-text.ts';
-import { explainNotUtf8 } from './detect-encoding.ts';
 import { CR, LF } from './record-scanner.ts';
+import { explainNotUtf8 } from './utf8.ts';
 
 /** The header of a CSV: the names of its columns, and how all other records are written. */
 export interface CsvHeader {
@@ -174,7 +174,7 @@ function malformedHeader(problem: 'invalid_quote' | 'unclosed_quote'): InputErro
 
 function requireUtf8(record: Buffer): void {
   if (isUtf8(record)) return;
-  const details = `header: ${explainNotUtf8(record, true)}`;
+  const details = `header: ${explainNotUtf8(record)}`;
   throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
 }
 

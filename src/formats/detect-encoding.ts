@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
-import { findWestern, likelyEncodings } from './likely-encodings.ts';
-import { findUtf16, markedEncoding, type TextEncoding } from './text-encoding.ts';
+import { findUtf16, markedEncoding, TextReader } from './text-encoding.ts';
 import { describeFault, splitBytes, validPrefix } from './utf8.ts';
 
-/** An encoding, and what a person should know of how it was found. */
-export interface FoundEncoding extends TextEncoding {
+/** A character encoding by its name in the WHATWG Encoding Standard, and what a person should know of how it was found. */
+export interface FoundEncoding {
+  readonly name: string;
   readonly notes: readonly string[];
 }
 
@@ -21,14 +21,13 @@ export function findEncoding(head: Buffer, isWhole: boolean, said: string | null
   const marked = markedEncoding(head);
   if (isUtf32(head))
     throw inputError('unsupported_format', 'The file is in UTF-32; send it in UTF-8', 'byte 0');
-  if (marked !== null) return { ...marked, notes: notesOfMark(marked.name, said) };
+  if (marked !== null) return { name: marked, notes: notesOfMark(marked, said) };
   const utf16 = findUtf16(head);
-  if (said !== null) return { name: said, bomBytes: 0, notes: notesOfSaid(said, head, utf16) };
+  if (said !== null) return { name: said, notes: notesOfSaid(said, head, utf16) };
   if (utf16 !== null) return found(utf16);
   const text = isWhole ? head : head.subarray(0, head.length - splitBytes(head));
-  if (isUtf8(text)) return found('utf-8');
-  if (isNearlyUtf8(text)) return found('utf-8');
-  if (!findWestern(text).isClear) throw notUtf8(text);
+  if (isUtf8(text) || isNearlyUtf8(text)) return found('utf-8');
+  if (!isWestern(text)) throw notUtf8(text);
   return found(
     'windows-1252',
     'The file is not in UTF-8; its letters say that it is in windows-1252, and it was read so (encoding= says otherwise).',
@@ -36,7 +35,7 @@ export function findEncoding(head: Buffer, isWhole: boolean, said: string | null
 }
 
 function found(name: string, ...notes: readonly string[]): FoundEncoding {
-  return { name, bomBytes: 0, notes };
+  return { name, notes };
 }
 
 /** In UTF-16 LE it would begin with U+0000, which no text does. */
@@ -100,12 +99,32 @@ function isNearlyUtf8(text: Buffer): boolean {
   return broken * BROKEN_SHARE <= valid;
 }
 
-/** Why a record or header is refused that is not UTF-8; with what it may be in, if that is wanted. */
-export function explainNotUtf8(bytes: Buffer, withLikely: boolean): string {
-  const at = validPrefix(bytes);
-  const likely = withLikely ? likelyEncodings(bytes) : [];
-  const hint = likely.length === 0 ? '' : `; it looks like ${likely.join(' or ')}`;
-  return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}${hint}`;
+/**
+ * What text in windows-1252 does not hold. A byte is ø there and ř in windows-1250, ý there and ı in windows-1254; what stands
+ * beside it tells Western European words from others. The rules refuse too much rather than too little: a refusal costs an option.
+ */
+const foreign: readonly RegExp[] = [
+  // Controls, and bytes that are no character.
+  /[^\P{Cc}\t\n\f\r\cZ]/u,
+  // Letters of Icelandic or rare ones, elsewhere those of Slavic, Turkish and Baltic words; signs that ISO-8859-15 has not.
+  /[ŠšŽžŸÿÝýÞþÐð¤¦¨¸¼½¾ƒˆ˜‰†‡]/,
+  // Words of other scripts.
+  /[À-ÿŒœ]{3}|(?<!\p{L})[À-ÿŒœ]{2}(?!\p{L})/u,
+  /[aeiouyà-åè-ïò-öù-ü][æø]|[æø][aeiouyà-åè-ïò-öù-ü]|è[aeiouyà-ü]|ñ(?![aeiouà-ü])|ç(?![aouà-ü])/i,
+  /ã(?![oe])|õ(?!e)|œ(?![uid])|[ìòù]\p{L}|[êîû][bdgjkz]|[a-z][À-ÖØ-Þ](?![A-Z])|\p{Ll}\p{Lu}(?!\p{Lu})/u,
+  // Signs where no word has them; an apostrophe only after an article or before an ending.
+  /\p{L}[^\p{L}\p{ASCII}’´·\u00a0\u00ad]\p{L}|\p{L}[‚„«‹¡¿“‘¹±×÷¬¯¶]|[”»›…±×÷¬¯¶¹³]\p{L}|(?<!m)[²³](?<=\p{L}.)/u,
+  /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
+];
+
+/** What shows that it is: a letter within a word, a currency or degree beside a number, a quote before a word. */
+const western =
+  /[A-Za-z][À-ÿŒœ]|[À-ÿŒœ][A-Za-z]|\d[ \u00a0]?[€£°]|[€£][ \u00a0]?\d|\p{L}’\p{L}|[“„«¿¡]\p{L}/u;
+
+/** Tells whether bytes that are not UTF-8 are plainly windows-1252. */
+export function isWestern(bytes: Buffer): boolean {
+  const text = new TextReader('windows-1252').read(bytes);
+  return western.test(text) && !foreign.some((pattern) => pattern.test(text));
 }
 
 function notUtf8(text: Buffer): Error {
@@ -113,9 +132,8 @@ function notUtf8(text: Buffer): Error {
   const lineStart = text.lastIndexOf(10, at) + 1;
   const line = text.subarray(0, lineStart).toString('latin1').split('\n').length;
   const column = [...text.toString('utf8', lineStart, at)].length + 1;
-  const likely = likelyEncodings(text.subarray(lineStart)).map((each) => `encoding=${each}`);
-  const choice = likely.length === 0 ? 'such as encoding=windows-1252' : `probably ${likely.join(' or ')}`;
-  const advice = `say which encoding it is in, ${choice}; with encoding=utf-8, the records that are not are refused one by one`;
+  const advice =
+    'say which encoding it is in, such as encoding=windows-1252; with encoding=utf-8, the records that are not are refused one by one';
   return inputError(
     'unsupported_format',
     `The file is not in UTF-8, and what it holds does not say clearly what it is in: ${advice}`,

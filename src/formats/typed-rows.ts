@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { DamagedFile } from '../domain/errors.ts';
 import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain/limits.ts';
+import { encodeUtf8 } from './utf8.ts';
 
 /*
  * Rows of formats that have types, Parquet and Avro, as the NDJSON that they are stored as. A value becomes JSON text at once:
@@ -96,7 +97,7 @@ export class LineBatch {
   /** Returns the remaining lines; `null` if there are none. */
   take(): Buffer | null {
     if (this.#lines.length === 0) return null;
-    const text = encode(this.#lines.join(''));
+    const text = encodeUtf8(this.#lines.join(''), noCharacter);
     this.#lines = [];
     this.#chars = 0;
     return text;
@@ -105,14 +106,7 @@ export class LineBatch {
 
 /** Half a surrogate pair, which stands for bytes that are no character. `JSON.stringify` never leaves one in a text. */
 const NO_CHARACTER = '\ud800';
-const NO_UTF8 = Buffer.of(0xff);
-
-/** Replaces each such mark by a byte that is never UTF-8, so that the check of every record refuses this one. */
-function encode(lines: string): Buffer {
-  if (lines.isWellFormed()) return Buffer.from(lines);
-  const pieces = lines.split(/\ud800/u).flatMap((piece) => [Buffer.from(piece), NO_UTF8]);
-  return Buffer.concat(pieces.slice(0, -1));
-}
+const noCharacter = /\ud800/u;
 
 /** Writes bytes that are declared as text. */
 export function textJson(bytes: Uint8Array): JsonText {

@@ -1,31 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
 
-/*
- * What text in another encoding holds that no character stands for is written as bytes that are not UTF-8 either, so that the
- * record is refused when it is read: a byte as an overlong sequence, and as another one a byte that the file ends with in the middle
- * of a character, half a surrogate pair as its three bytes, anything else as 0xFF. None of them can be part of a valid
- * sequence, whatever stands beside it, and all but the last say what was there.
- */
-export const NO_CHARACTER = 0xff;
-const UNDECODED_BYTES = 3;
+/** Stands in text for what is no character, such as bytes that the file's encoding lacks. It is never UTF-8, whatever stands beside it. */
+const NO_CHARACTER = Buffer.of(0xff);
 
-/** Writes a byte that could not be decoded; returns where it ends. */
-export function writeUndecoded(byte: number, target: Uint8Array, at: number): number {
-  target[at] = 0xe0;
-  target[at + 1] = 0x80 | (byte >> 6);
-  target[at + 2] = 0x80 | (byte & 0x3f);
-  return at + UNDECODED_BYTES;
+/** Encodes well-formed text; what matches `fault` becomes a byte that is never UTF-8, so that its record is refused when it is read. */
+export function encodeUtf8(text: string, fault: RegExp): Buffer {
+  if (!fault.test(text)) return Buffer.from(text);
+  const pieces = text.split(fault).flatMap((piece) => [Buffer.from(piece), NO_CHARACTER]);
+  return Buffer.concat(pieces.slice(0, -1));
 }
-
-/** Writes the byte of UTF-16 that a file ends with, though its character wants another. */
-export function writeCutByte(byte: number, target: Uint8Array): void {
-  writeUndecoded(byte, target, 0);
-  target[1] = (target[1] as number) | CUT;
-}
-
-/** In the second byte of such a sequence. */
-const CUT = 0x04;
 
 /** Characters are at most so long. */
 const LONGEST = 4;
@@ -92,30 +76,15 @@ function invalid(position: number, bytes: Buffer): Error {
   return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
 }
 
-/** Describes the bytes at `at` that are not UTF-8. */
+/** Explains why a record or header is refused that is not UTF-8. */
+export function explainNotUtf8(bytes: Buffer): string {
+  const at = validPrefix(bytes);
+  return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}`;
+}
+
+/** Describes the byte at `at` that is not UTF-8. */
 export function describeFault(bytes: Buffer, at: number): string {
-  const [first = 0, second = 0, third = 0] = bytes.subarray(at, at + 3);
-  if (first === 0xe0 && second >= 0x80 && second < 0x88 && third >> 6 === 2) {
-    const byte = hex(((second & 3) << 6) | (third & 0x3f));
-    return (second & CUT) === 0
-      ? `${byte}, for which the file's encoding has no character`
-      : `${byte}, half of the UTF-16 character in which the file ends`;
-  }
-  if (first === 0xed && second >= 0xa0 && second < 0xc0 && third >> 6 === 2) {
-    return 'half a surrogate pair';
-  }
-  return hex(first);
-}
-
-/** Tells whether the bytes were decoded from another encoding: they hold what no character stood for. */
-export function isDecoded(bytes: Buffer): boolean {
-  for (let at = bytes.indexOf(0xe0); at >= 0; at = bytes.indexOf(0xe0, at + 1)) {
-    const second = bytes[at + 1] ?? 0;
-    if (second >= 0x80 && second < 0x88 && (bytes[at + 2] ?? 0) >> 6 === 2) return true;
-  }
-  return false;
-}
-
-function hex(byte: number): string {
-  return `0x${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  const byte = bytes[at] ?? 0;
+  const hex = `0x${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  return byte === NO_CHARACTER[0] ? `${hex}, or bytes that are no character of the file's encoding` : hex;
 }

@@ -11,8 +11,6 @@ import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { likelyEncodings } from '../formats/likely-encodings.ts';
-import { isDecoded } from '../formats/utf8.ts';
 import { foreignColumns, foreignRecord } from '../mapping/foreign-events.ts';
 import type { Database } from '../postgres/database.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
@@ -232,13 +230,9 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
   }
 }
 
-function ofAnyFormat({ code, raw }: Reject): string | null {
-  if (code === 'invalid_utf8') {
-    const bytes = Buffer.from(raw);
-    if (isDecoded(bytes)) return null;
-    const [likely = 'windows-1252'] = likelyEncodings(bytes);
-    return `the file is not in UTF-8; say what it is in, for example encoding=${likely}`;
-  }
+function ofAnyFormat({ code }: Reject): string | null {
+  if (code === 'invalid_utf8')
+    return 'the file is not in UTF-8; say what it is in, for example encoding=windows-1252';
   if (code === 'unknown_event_type') {
     return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;
   }

@@ -1,7 +1,5 @@
-import { MAX_EXPLAINED_RECORDS } from '../domain/limits.ts';
 import type { Reason, RejectCode } from '../domain/reject.ts';
-import { explainNotUtf8 } from '../formats/detect-encoding.ts';
-import { validPrefix } from '../formats/utf8.ts';
+import { explainNotUtf8, validPrefix } from '../formats/utf8.ts';
 import type { CsvCells } from './csv-cells.ts';
 
 const problemTexts: Readonly<Record<string, string>> = {
@@ -62,13 +60,10 @@ export function unclearApostrophe(column: string | null): Reason {
   };
 }
 
-/** Why records of one chunk are refused whose bytes are not UTF-8. For the first of them it is looked at what they may be in. */
+/** Explains records that are not UTF-8. */
 export class Utf8Reasons {
-  #left = MAX_EXPLAINED_RECORDS;
-
   ofRecord(record: Buffer, column: string | null = null): Reason {
-    this.#left--;
-    return { code: 'invalid_utf8', message: explainNotUtf8(record, this.#left >= 0), column };
+    return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
   }
 
   /** Explains the CSV record bytes [start, end), with the column at fault. */

@@ -151,10 +151,10 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
       bad('u1,a,"c\0"', 'nul_character', 'company_id', /U\+0000/),
     ],
     'bytes that are no UTF-8': [
-      bad(Buffer.from('u1,\xff,', 'latin1'), 'invalid_utf8', 'name', /byte 4 is not UTF-8: 0xFF$/),
+      bad(Buffer.from('u1,\xff,', 'latin1'), 'invalid_utf8', 'name', /byte 4 is not UTF-8: 0xFF,/),
       bad(Buffer.from('\xc3,a,', 'latin1'), 'invalid_utf8', 'user_id', /byte 1 is not UTF-8: 0xC3$/),
-      bad(Buffer.from('u1,caf\xe9,', 'latin1'), 'invalid_utf8', 'name', /byte 7 .* looks like windows-1252$/),
-      bad(Buffer.from('u1,\xed\xa0\x80,', 'latin1'), 'invalid_utf8', 'name', /half a surrogate pair$/),
+      bad(Buffer.from('u1,caf\xe9,', 'latin1'), 'invalid_utf8', 'name', /byte 7 is not UTF-8: 0xE9$/),
+      bad(Buffer.from('u1,\xed\xa0\x80,', 'latin1'), 'invalid_utf8', 'name', /byte 4 is not UTF-8: 0xED$/),
       bad(Buffer.from('u1,"\xc0\x80",', 'latin1'), 'invalid_utf8', 'name', /byte 5 is not UTF-8/),
     ],
     quotes: [
@@ -636,7 +636,7 @@ describe('however the file is encoded and its lines end', () => {
           expect(Object.keys(users)).toEqual(['u1', 'u3']);
           const [reject, ...others] = await readRejects(t.system, jobId);
           expect(reject).toMatchObject({ row: 2, code: 'invalid_utf8' });
-          expect(reject?.message).toContain('half a surrogate pair');
+          expect(reject?.message).toContain("no character of the file's encoding");
           expect(others).toEqual([]);
         }
       }
@@ -653,7 +653,7 @@ describe('however the file is encoded and its lines end', () => {
     expect(users).toMatchObject({ u1: { metadata: { a: 'ł' } }, u3: { metadata: { a: 'ż' } } });
     const [reject, ...others] = await readRejects(t.system, jobId);
     expect(reject).toMatchObject({ row: 2, column: 'a', code: 'invalid_utf8' });
-    expect(reject?.message).toContain("0x81, for which the file's encoding has no character");
+    expect(reject?.message).toContain("bytes that are no character of the file's encoding");
     expect(others).toEqual([]);
   });
 
@@ -663,7 +663,7 @@ describe('however the file is encoded and its lines end', () => {
     const { users, jobId } = await loadFile(content, { chunkBytes: 10 * MiB });
     expect(Object.keys(users)).toEqual(['u1', 'u3']);
     expect(await readRejects(t.system, jobId)).toMatchObject([
-      { column: 'a', message: 'byte 7 is not UTF-8: 0xE9; it looks like windows-1252' },
+      { column: 'a', message: 'byte 7 is not UTF-8: 0xE9' },
     ]);
   });
 

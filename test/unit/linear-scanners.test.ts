@@ -116,7 +116,7 @@ const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
 };
 
 const transcoded = (name: string) => (input: Buffer) =>
-  drain(toUtf8(inPieces(input, every(input, 1001)), { name, bomBytes: 0 }));
+  drain(toUtf8(inPieces(input, every(input, 1001)), name));
 const encoding = (input: Buffer): void => {
   try {
     findEncoding(input, true, null);
@@ -395,7 +395,7 @@ const scanners: readonly Scanner[] = [
   {
     name: 'UTF-16: surrogates',
     generate: repeated('\u00d8\ud83d\ude00'),
-    run: (input) => drain(toUtf8(inPieces(input, every(input, 1001)), { name: 'utf-16le', bomBytes: 0 })),
+    run: transcoded('utf-16le'),
   },
   { name: 'the format: blanks', generate: repeated(' \n'), run: (input) => detectFormat(input, {}) },
   {
@@ -406,7 +406,7 @@ const scanners: readonly Scanner[] = [
   {
     name: 'UTF-16: halves of surrogate pairs',
     generate: (bytes) => Buffer.alloc(bytes, Buffer.of(0, 0xd8)),
-    run: (input) => drain(toUtf8(inPieces(input, every(input, 1001)), { name: 'utf-16le', bomBytes: 0 })),
+    run: transcoded('utf-16le'),
   },
   { name: 'a code page: no characters', generate: bytesOf(0x81), run: transcoded('windows-1252') },
   {

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { undoDefuse } from '../../domain/formula.ts';
 import { isNullWord } from '../../domain/reject.ts';
+import { isWestern } from '../../formats/detect-encoding.ts';
+import { TextReader } from '../../formats/text-encoding.ts';
 import { likelyKind, type Mend } from './mend.ts';
 
 /** White space, and characters that nobody sees. */
@@ -62,45 +64,20 @@ export const mendsOfWords: readonly Mend[] = [
   },
 ];
 
-/* Bytes that are not UTF-8, read in a code page of one byte a character: what they mean is then sure if the code page is. */
-
-/** The code pages that `likelyEncodings` may name and whose letters do not look like UTF-8. */
-const codePages = [
-  'windows-1252',
-  'windows-1250',
-  'windows-1251',
-  'windows-1253',
-  'windows-1254',
-  'windows-1255',
-  'windows-1256',
-  'windows-1257',
-  'windows-874',
-  'iso-8859-2',
-  'iso-8859-15',
-  'koi8-r',
-  'macintosh',
-] as const;
-
 /** A character of UTF-8 beyond ASCII, in a byte string. */
 const utf8Character = /[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}/;
-/** Control characters that no text has, and those that stand for no byte. */
-const noText = /[\u0080-\u009f\ufffd]/;
 
-function readIn(encoding: string): (raw: Buffer) => string | null {
-  return (raw) => {
-    // Text that is partly UTF-8 was written by two programs, so either reading would be wrong.
-    if (isUtf8(raw) || utf8Character.test(raw.toString('latin1'))) return null;
-    const text = new TextDecoder(encoding).decode(raw);
-    return noText.test(text) ? null : text;
-  };
-}
-
-export const mendsOfEncodings: readonly Mend[] = codePages.map((encoding) => ({
-  name: encoding,
-  sentence: `read in ${encoding}`,
+/** Reads bytes that are not UTF-8 in windows-1252, if they can be nothing else; for another encoding the file is sent again. */
+export const mendOfEncoding: Mend = {
+  name: 'windows-1252',
+  sentence: 'read in windows-1252',
   codes: ['invalid_utf8'],
-  bytes: readIn(encoding),
-}));
+  bytes(raw) {
+    // Text that is partly UTF-8 was written by two programs, so either reading would be wrong.
+    if (isUtf8(raw) || utf8Character.test(raw.toString('latin1')) || !isWestern(raw)) return null;
+    return new TextReader('windows-1252').read(raw);
+  },
+};
 
 /* Times that are written otherwise than ISO 8601 has them. Years of two digits are of this century: no record is older. */
 

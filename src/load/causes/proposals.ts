@@ -1,12 +1,11 @@
 import { inputError } from '../../domain/errors.ts';
 import { CAUSE_SAMPLES } from '../../domain/limits.ts';
 import { type Reject, type RejectCode, readCauseId, writeCauseId } from '../../domain/reject.ts';
-import { likelyEncodings } from '../../formats/likely-encodings.ts';
 import type { Mend } from './mend.ts';
 import type { MendedRecord, Mending } from './mending.ts';
 import { mendsOfCsv } from './mends-of-csv.ts';
 import { mendsOfJson } from './mends-of-json.ts';
-import { mendsOfDates, mendsOfEncodings, mendsOfWords } from './mends-of-text.ts';
+import { mendOfEncoding, mendsOfDates, mendsOfWords } from './mends-of-text.ts';
 import { readReplacementId } from './replacement.ts';
 
 /** A mend that would make records of a cause acceptable. */
@@ -30,7 +29,7 @@ export async function proposeMends(
   const [first] = rejects;
   if (first === undefined) return [];
   const tried: Trial[] = [];
-  for (const mend of candidates(first, rejects)) {
+  for (const mend of mendsOf(first.code)) {
     const mended = await mending.mend(mend, rejects);
     if (mended.length > 0) tried.push({ mend, mended });
   }
@@ -56,13 +55,6 @@ export async function proposeMends(
 interface Trial {
   readonly mend: Mend;
   readonly mended: readonly MendedRecord[];
-}
-
-function candidates({ code }: Reject, rejects: readonly Reject[]): readonly Mend[] {
-  const mends = mendsOf(code);
-  if (code !== 'invalid_utf8') return mends;
-  const likely = likelyEncodings(Buffer.concat(rejects.map(({ raw }) => raw)));
-  return mends.filter(({ name }) => likely.some((encoding) => encoding === name));
 }
 
 /** Keeps the first of mends with the same result. */
@@ -121,7 +113,7 @@ export const mends: readonly Mend[] = [
   ...mendsOfDates,
   ...mendsOfCsv,
   ...mendsOfJson,
-  ...mendsOfEncodings,
+  mendOfEncoding,
 ];
 
 const byName: ReadonlyMap<string, Mend> = new Map(mends.map((mend) => [mend.name, mend]));

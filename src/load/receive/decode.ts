@@ -54,14 +54,14 @@ export async function decode({ plain, hints, archived }: Unpacked): Promise<Deco
   if (isBinary(plain.head, hints)) return { ...noText, format: detectFormat(plain.head, hints) };
   const sniffed = await peek(plain.all, ENCODING_SNIFF_BYTES);
   await turn();
-  const { notes, ...encoding } = findEncoding(sniffed.head, sniffed.isWhole, said);
+  const { name: encoding, notes } = findEncoding(sniffed.head, sniffed.isWhole, said);
   const text = await peek(
-    toUtf8(encoding.name === 'utf-8' ? sniffed.all : inTurns(sniffed.all), encoding),
+    toUtf8(encoding === 'utf-8' ? sniffed.all : inTurns(sniffed.all), encoding),
     SNIFF_BYTES,
   );
   const bomBytes = text.head.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   const format = detectFormat(text.head, hints);
-  const about = { encoding: encoding.name, bomBytes, notes };
+  const about = { encoding, bomBytes, notes };
   if (format !== 'json' && format !== 'ndjson') return { bytes: text.all, format, ...about, ...noJson };
   const json = await peek(text.all, JSON_SNIFF_BYTES);
   // No more than that, so that it does not depend on how the bytes come.

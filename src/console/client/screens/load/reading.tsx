@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { Inspection } from '../../../../api/inspection.ts';
-import { advisedEncodings, type SourceFormat } from '../../../../domain/source.ts';
+import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/address.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn, RefusedSample, StoredRow } from '../../lib/records.ts';
@@ -74,11 +74,12 @@ function headerText(line: number | null): string {
   return line === null ? 'none; columns are numbered' : `line ${formatCount(line)}`;
 }
 
-/** The encodings that a message may advise, and others that files come in. */
+/** The encodings that files come in. */
 const encodings = [
-  'utf-8',
-  ...advisedEncodings,
-  ...['iso-8859-2', 'iso-8859-15', 'macintosh', 'utf-16le', 'utf-16be'],
+  ...['utf-8', 'utf-16le', 'utf-16be', 'windows-1250', 'windows-1251', 'windows-1252', 'windows-1253'],
+  ...['windows-1254', 'windows-1255', 'windows-1256', 'windows-1257', 'windows-874', 'iso-8859-2'],
+  ...['iso-8859-5', 'iso-8859-15', 'koi8-r', 'ibm866', 'macintosh', 'shift_jis', 'euc-jp', 'euc-kr'],
+  ...['gb18030', 'big5'],
 ];
 const delimiters: Options = [
   ['comma', 'Comma ,'],
