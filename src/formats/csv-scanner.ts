@@ -1,7 +1,6 @@
 import { MAX_RECORD_BYTES } from '../domain/limits.ts';
-import { type CsvMarks, isBlankByte, isBlankRecord, MORE, marksOf, type RecordForm } from './csv-dialect.ts';
-import { CsvRest } from './csv-rest.ts';
-import { type CellList, CsvWalker, countLines, TOO_LARGE } from './csv-walker.ts';
+import { type CsvMarks, isBlankByte, marksOf, type RecordForm } from './csv-dialect.ts';
+import { type CellList, CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
@@ -53,7 +52,6 @@ class Scanner implements RecordScanner {
   readonly #marks: CsvMarks;
   readonly #maxBytes: number;
   readonly #walker: CsvWalker;
-  readonly #rest: CsvRest;
   readonly #walkAll: boolean;
   /** -1 where it is the quote. */
   readonly #escapeByte: number;
@@ -72,7 +70,6 @@ class Scanner implements RecordScanner {
     this.#marks = marks;
     this.#maxBytes = maxRecordBytes;
     this.#walker = new CsvWalker(marks, maxRecordBytes, cells);
-    this.#rest = new CsvRest(marks);
     this.#walkAll = cells !== null;
     this.#escapeByte = marks.escape === marks.quote ? -1 : marks.escape;
     for (let byte = 0; byte < 256; byte++) {
@@ -113,20 +110,20 @@ class Scanner implements RecordScanner {
   }
 
   skip(buf: Buffer, start: number, end: number, final: boolean): number {
-    const rest = this.#rest;
-    const recordEnd = rest.skip(buf, start, end, final);
+    const walker = this.#walker;
+    const recordEnd = walker.skip(buf, start, end, final);
     this.problem = 'record_too_large';
     this.blank = false;
-    this.open = rest.open;
-    this.lines = rest.lines;
-    this.contentEnd = rest.contentEnd;
-    this.keepFrom = rest.keepFrom;
+    this.open = walker.open;
+    this.lines = walker.lines;
+    this.contentEnd = walker.contentEnd;
+    this.keepFrom = walker.keepFrom;
     return recordEnd;
   }
 
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number {
-    const at = this.#rest.findClose(buf, lowest, start, end, final);
-    this.keepFrom = this.#rest.keepFrom;
+    const at = this.#walker.findClose(buf, lowest, start, end, final);
+    this.keepFrom = this.#walker.keepFrom;
     return at;
   }
 
@@ -150,8 +147,7 @@ class Scanner implements RecordScanner {
     if (comment.length === 0) return false;
     let at = start;
     if (isBlanks) while (at < lineStop && isBlankByte(buf[at])) at++;
-    const to = at + comment.length;
-    return to <= lineStop && comment.compare(buf, at, to) === 0;
+    return hasMark(comment, buf, at, lineStop);
   }
 
   #walk(buf: Buffer, start: number, end: number, lineEnd: number, final: boolean): number {
@@ -178,9 +174,7 @@ class Scanner implements RecordScanner {
     this.problem = 'record_too_large';
     this.blank = false;
     if (lineEnd >= 0) return lineEnd;
-    const { limit, inside, problem } = this.#walker;
-    if (wasWalked && problem !== null) this.#rest.resume(buf, start, limit, inside);
-    else this.#rest.begin();
+    this.#walker.begin(buf, start, wasWalked);
     const recordEnd = this.skip(buf, start, end, final);
     return final ? this.#closeLater(buf, start, recordEnd, end) : recordEnd;
   }
@@ -212,4 +206,24 @@ function find(buf: Buffer, byte: number, start: number, end: number): number {
   if (byte < 0) return end;
   const at = buf.indexOf(byte, start);
   return at < 0 || at > end ? end : at;
+}
+
+function hasMark(mark: Buffer, buf: Buffer, at: number, end: number): boolean {
+  return at + mark.length <= end && mark.compare(buf, at, at + mark.length) === 0;
+}
+
+/** Tells whether no cell of buf[start, end), a well-formed record, has anything in it but blanks, in quotes or not. */
+function isBlankRecord({ quote, delimiter }: CsvMarks, buf: Buffer, start: number, end: number): boolean {
+  let inside = false;
+  for (let at = start; at < end; ) {
+    const byte = buf[at];
+    if (!inside && hasMark(delimiter, buf, at, end)) at += delimiter.length;
+    else if (isBlankByte(byte)) at++;
+    else if (byte !== quote || (inside && buf[at + 1] === quote && at + 1 < end)) return false;
+    else {
+      inside = !inside;
+      at++;
+    }
+  }
+  return true;
 }

@@ -1,22 +1,22 @@
-import {
-  type CsvMarks,
-  DELIMITER,
-  delimiterAt,
-  ENDS_LINE,
-  ESCAPES,
-  isInWord,
-  MORE,
-  meaningsOf,
-  ORDINARY,
-  QUOTES,
-  startsCell,
-} from './csv-dialect.ts';
+import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import { CR, LF, type ScanProblem } from './record-scanner.ts';
 
-/** The walker's result for a record beyond the limit. */
+/** More bytes are needed. */
+export const MORE = -1;
+/** The record is beyond the limit. */
 export const TOO_LARGE = -2;
-/** No quote closes the cell within the limit. */
+/** No quote closes the cell, or nothing that ends a cell follows the quote. */
 const NEVER = -3;
+
+/** The meanings of a byte outside of quotes. */
+const ORDINARY = 0;
+const DELIMITER = 1;
+const QUOTES = 2;
+const ESCAPES = 3;
+const ENDS_LINE = 4;
+
+const APOSTROPHE = 0x27;
+const TAB = 9;
 
 /** The positions of a record's cells, without their quotes. */
 export interface CellList {
@@ -26,306 +26,366 @@ export interface CellList {
 }
 
 /**
- * Walks one CSV record cell by cell. The result is the same whatever bytes follow the record, so that a chunk that ends
- * with it, and the whole file, give the same answer.
+ * The one machine that reads CSV byte by byte, in any dialect: `walk` finds the end of a record and its cells; `skip` and
+ * `findClose` find the end of a record that is too large to be held. The result of `walk` is the same whatever bytes follow
+ * the record, so that a chunk that ends with it, and the whole file, give the same answer.
  */
 export class CsvWalker {
   /** About the record walked last. */
   contentEnd = 0;
   problem: ScanProblem | null = null;
-  /** A quoted cell of it was not closed within the limit: it may be a long one, that all after it belongs to. */
+  /** A quoted cell of it is not closed as far as was looked: what follows may belong to it. */
   open = false;
-
-  /** The position at which a walk gave TOO_LARGE; `inside` is true within quotes. */
-  limit = 0;
-  inside = false;
+  /** About `skip`: see `RecordScanner`. */
+  lines = 0;
+  keepFrom = 0;
 
   readonly #marks: CsvMarks;
-  readonly #meanings: Uint8Array;
-  /** Nobody asks for the cells, quotes are doubled and no apostrophes, and the delimiter is one byte. */
-  readonly #isPlain: boolean;
+  readonly #meanings = new Uint8Array(256);
+  /** A quote between letters is an apostrophe (`'O'Brien'`): it neither opens a cell nor closes one. */
+  readonly #hasApostrophes: boolean;
   readonly #maxBytes: number;
   readonly #cells: CellList | null;
-  /** `limit` is because of the record's maximum length, not of the bytes that are there. */
+  /** Bytes are looked at up to here, because of the record's maximum length (`#atMaximum`) or because no more are there. */
+  #limit = 0;
   #atMaximum = false;
   #final = false;
-  #start = 0;
+  /** No delimiter is looked for before this, at which a cell starts. */
+  #lowest = 0;
   #marked = false;
+  /** The state of `skip`: within quotes; where the record starts; bytes and lines behind `keepFrom` that were walked already. */
+  #inside = false;
+  #isStart = true;
+  #ahead = 0;
+  #aheadLines = 0;
 
   constructor(marks: CsvMarks, maxBytes: number, cells: CellList | null = null) {
     this.#marks = marks;
-    this.#meanings = meaningsOf(marks);
-    const isSingle = marks.delimiter.length === 1 && !marks.isBlanks;
-    this.#isPlain = cells === null && isSingle && marks.escape === marks.quote && !marks.hasApostrophes;
     this.#maxBytes = maxBytes;
     this.#cells = cells;
+    // The bytes of a delimiter that is not ASCII look like those of letters.
+    this.#hasApostrophes = marks.quote === APOSTROPHE && marks.delimiter.every((byte) => byte < 0x80);
+    const meanings = this.#meanings;
+    meanings[marks.delimiter[0] ?? 0] = DELIMITER;
+    if (marks.isBlanks) meanings[TAB] = DELIMITER;
+    if (marks.escape >= 0) meanings[marks.escape] = ESCAPES;
+    if (marks.quote >= 0) meanings[marks.quote] = QUOTES;
+    meanings[LF] = ENDS_LINE;
+    meanings[CR] = ENDS_LINE;
   }
 
-  /** End of the record in buf[start, end) with its terminator, MORE (never when `final`) or TOO_LARGE. */
+  /** Returns the end of the record in buf[start, end) with its terminator, MORE (never when `final`) or TOO_LARGE. */
   walk(buf: Buffer, start: number, end: number, final: boolean): number {
     const maximum = start + this.#maxBytes + 1;
-    this.limit = Math.min(end, maximum);
+    this.#limit = Math.min(end, maximum);
     this.#atMaximum = end >= maximum;
     this.#final = final;
-    this.#start = start;
+    this.#lowest = start;
     this.problem = null;
     this.open = false;
-    this.inside = false;
     this.#cells?.clear();
-    const plainStop = this.#isPlain ? this.#findPlainStop(buf, start) : -1;
-    const stop = plainStop < 0 ? this.#findStop(buf, start) : plainStop;
+    const stop = this.#findStop(buf, start);
     if (stop < 0) return stop;
     this.contentEnd = stop;
     return terminated(buf, stop, end, final);
   }
 
-  /** Returns where the content of a record ends that is well-formed and all there; -1 for any other, which is looked at closely. */
-  #findPlainStop(buf: Buffer, start: number): number {
-    const meanings = this.#meanings;
-    const { quote } = this.#marks;
-    const limit = this.limit;
-    for (let at = start; ; at++) {
-      if (buf[at] === quote) {
-        for (at++; ; at += 2) {
-          while (at < limit && buf[at] !== quote) at++;
-          if (at + 1 >= limit) return -1;
-          if (buf[at + 1] !== quote) break;
-        }
-        at++;
-      } else {
-        while (at < limit && meanings[buf[at] as number] === ORDINARY) at++;
-      }
-      if (at >= limit) return -1;
-      const meaning = meanings[buf[at] as number];
-      if (meaning === ENDS_LINE) return at;
-      if (meaning !== DELIMITER) return -1;
-    }
-  }
-
-  /** Returns where the content of the record ends, or MORE or TOO_LARGE. */
+  /**
+   * Returns where the content of the record ends, or MORE or TOO_LARGE. A faulty record goes on to a line that cannot be inside
+   * of quotes, however they were meant: a quote where a cell may start opens one, even if it closed another. Where a
+   * closing quote was followed by something else, quotes may not have been doubled (`mayGoOn`): a later line that closes a cell
+   * without having opened one belongs to the record.
+   */
   #findStop(buf: Buffer, start: number): number {
-    const { quote, isBlanks } = this.#marks;
-    const limit = this.limit;
-    let at = isBlanks ? start + delimiterAt(this.#marks, buf, start, limit, true) : start;
+    const meanings = this.#meanings;
+    const { quote, isBlanks, delimiter } = this.#marks;
+    const limit = this.#limit;
+    const isSingle = delimiter.length === 1 && !isBlanks;
+    let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
+    /** Where the cell starts; -1 behind one in quotes. */
+    let cell = at;
+    let marked = false;
+    let mayGoOn = false;
     for (;;) {
-      if (isBlanks && (at >= limit || this.#meanings[buf[at] as number] === ENDS_LINE))
-        return this.#runOut(at);
-      if (at < limit && buf[at] === quote) {
+      if (at === cell && at < limit && buf[at] === quote) {
         const open = at;
-        this.#marked = false;
         at = this.#closeQuote(buf, open + 1);
         if (at === MORE) return MORE;
         if (at === NEVER) return this.#unclosed(buf, open);
-        this.#cells?.add(open + 1, at - 1, true, this.#marked);
-        const next = this.#boundary(buf, at);
+        const isDelimited = isSingle && at < limit && meanings[buf[at] as number] === DELIMITER;
+        const next = isDelimited ? 1 : this.#boundary(buf, at);
         if (next === MORE) return MORE;
-        if (next === NEVER) return this.#recover(buf, open, at);
-        at += next;
-        if (next === 0) return this.#runOut(at);
-      } else {
-        const next = this.#findCellEnd(buf, at);
-        if (next < 0) return next;
-        if (this.#stopped) return next;
-        at = next;
+        if (next === NEVER) {
+          this.problem = 'invalid_quote';
+          mayGoOn = true;
+          cell = this.#startsCell(buf, at - 1) ? --at : -1;
+        } else {
+          if (this.problem === null) this.#cells?.add(open + 1, at - 1, true, this.#marked);
+          at += next;
+          cell = next === 0 ? -1 : at;
+        }
+        continue;
       }
-    }
-  }
-
-  /** `#findCellEnd` gave where the record ends, not where the next cell starts. */
-  #stopped = false;
-
-  /** Returns the start of the cell after an unquoted one, or (`#stopped`) the end of the record. */
-  #findCellEnd(buf: Buffer, start: number): number {
-    const meanings = this.#meanings;
-    const limit = this.limit;
-    let at = start;
-    let marked = false;
-    this.#stopped = true;
-    for (;;) {
       while (at < limit && meanings[buf[at] as number] === ORDINARY) at++;
       const meaning = at < limit ? meanings[buf[at] as number] : ENDS_LINE;
       if (meaning === DELIMITER) {
-        const length = delimiterAt(this.#marks, buf, at, limit, this.#final);
+        const length = isSingle ? 1 : this.#delimiterAt(buf, at);
         if (length === MORE) return this.#runOut(limit);
         if (length > 0) {
-          this.#cells?.add(start, at, false, marked);
-          this.#stopped = false;
-          return at + length;
+          if (cell >= 0 && this.problem === null) this.#cells?.add(cell, at, false, marked);
+          cell = at + length;
+          marked = false;
         }
-        at++;
+        at += Math.max(1, length);
       } else if (meaning === ESCAPES) {
-        const next = this.#afterEscape(buf, at);
-        if (next === MORE) return MORE;
+        at = this.#afterEscape(buf, at);
+        if (at === MORE) return MORE;
         marked = true;
-        at = next;
       } else if (meaning === QUOTES) {
-        const isAtEnd = at + 1 >= limit;
-        if (isAtEnd && !this.#final && !this.#atMaximum) return MORE;
-        if (isAtEnd || !isInWord(this.#marks, buf, at)) {
+        if (at + 1 >= limit && !this.#final && !this.#atMaximum) return MORE;
+        if (at + 1 >= limit || !this.#isInWord(buf, at)) {
           this.problem = 'invalid_quote';
-          return this.#recover(buf, -1, at);
+          if (this.#startsCell(buf, at)) {
+            cell = at;
+            continue;
+          }
         }
         at++;
       } else {
-        this.#cells?.add(start, Math.min(at, limit), false, marked);
-        return this.#runOut(at);
+        if (cell >= 0 && this.problem === null && !(isBlanks && at === cell))
+          this.#cells?.add(cell, at, false, marked);
+        if (at >= limit || !mayGoOn) return this.#runOut(at);
+        const close = this.#findLateClose(buf, at);
+        if (close < 0) return close === MORE ? MORE : at;
+        at = close;
+        cell = -1;
       }
     }
   }
 
-  /** Behind the byte (of CRLF: both) that the escape at `at` makes ordinary; MORE. */
-  #afterEscape(buf: Buffer, at: number): number {
-    const next = at + 1;
-    if (next >= this.limit) return this.#atMaximum || this.#final ? next : MORE;
-    if (buf[next] !== CR) return next + 1;
-    if (next + 1 >= this.limit) return this.#atMaximum || this.#final ? next + 1 : MORE;
-    return buf[next + 1] === LF ? next + 2 : next + 1;
+  /** Returns `at`, where the content of the record ends, if it is before the limit. */
+  #runOut(at: number): number {
+    if (at < this.#limit) return at;
+    if (this.#atMaximum) return TOO_LARGE;
+    return this.#final ? this.#limit : MORE;
   }
 
-  /** `at` is inside a quoted cell. The position after its closing quote, or MORE or NEVER. */
+  /** `start` is inside a quoted cell. Returns the position after its closing quote, or MORE or NEVER. */
   #closeQuote(buf: Buffer, start: number): number {
     const { quote, escape: escapes } = this.#marks;
-    const limit = this.limit;
-    let at = start;
-    if (escapes === quote || escapes < 0) {
-      for (;;) {
-        while (at < limit && buf[at] !== quote) at++;
-        if (at >= limit) break;
-        if (at + 1 >= limit) return this.#closeAtLimit(at);
-        if (isInWord(this.#marks, buf, at)) at++;
-        else if (escapes < 0 || buf[at + 1] !== quote) return at + 1;
-        else {
-          this.#marked = true;
-          at += 2;
+    const limit = this.#limit;
+    this.#marked = false;
+    for (let at = start; at < limit; at++) {
+      while (at < limit && buf[at] !== quote && buf[at] !== escapes) at++;
+      if (at >= limit) break;
+      if (buf[at] === quote) {
+        if (at + 1 >= limit) {
+          // What follows would say what the quote is, and only the end of the bytes is known.
+          if (this.#atMaximum) return NEVER;
+          return this.#final ? limit : MORE;
         }
+        if (this.#hasApostrophes && this.#isInWord(buf, at)) continue;
+        if (escapes !== quote || buf[at + 1] !== quote) return at + 1;
       }
-    } else {
-      for (; at < limit; at++) {
-        const byte = buf[at];
-        if (byte === quote && at + 1 >= limit) return this.#closeAtLimit(at);
-        if (byte === quote && !isInWord(this.#marks, buf, at)) return at + 1;
-        if (byte !== escapes) continue;
-        this.#marked = true;
-        at++;
-      }
+      this.#marked = true;
+      at++;
     }
     return this.#atMaximum || this.#final ? NEVER : MORE;
-  }
-
-  /** The last byte before the limit is a quote: what follows says what it is, and only the end of the bytes is known. */
-  #closeAtLimit(at: number): number {
-    if (this.#atMaximum) return NEVER;
-    return this.#final ? at + 1 : MORE;
-  }
-
-  /** Looks behind a closing quote: the length of a delimiter, 0 at the end of the record, MORE, or NEVER. */
-  #boundary(buf: Buffer, at: number): number {
-    const limit = this.limit;
-    if (at >= limit) return this.#atMaximum || this.#final ? 0 : MORE;
-    const meaning = this.#meanings[buf[at] as number];
-    if (meaning === ENDS_LINE) return 0;
-    if (meaning !== DELIMITER) return NEVER;
-    const length = delimiterAt(this.#marks, buf, at, limit, this.#final || this.#atMaximum);
-    return length === 0 ? NEVER : length;
   }
 
   /** The quote at `open` opens a cell that is not closed within the limit: a stray one costs its line, and no more. */
   #unclosed(buf: Buffer, open: number): number {
     this.problem ??= 'unclosed_quote';
     this.open = true;
-    this.inside = true;
     let at = open;
-    while (at < this.limit && this.#meanings[buf[at] as number] !== ENDS_LINE) at++;
+    while (at < this.#limit && this.#meanings[buf[at] as number] !== ENDS_LINE) at++;
     return this.#runOut(at);
   }
 
   /**
-   * The record is refused; it goes on to a line that cannot be inside of quotes, however they were meant. A quote where a
-   * cell may start opens one, even if it closed another. Where a closing quote was followed by something else, quotes may
-   * not have been doubled: a later line that closes a cell without having opened one belongs to the record.
-   *
-   * `open`: the quote that was closed before `from`, with neither delimiter nor line end behind it; -1: none was.
-   */
-  #recover(buf: Buffer, open: number, from: number): number {
-    this.problem = 'invalid_quote';
-    let doubtful = open >= 0;
-    let at = from;
-    let opened = doubtful && this.#startsCell(buf, from - 1) && from - 1 > open ? from - 1 : -1;
-    for (;;) {
-      if (opened >= 0) {
-        at = this.#closeQuote(buf, opened + 1);
-        if (at === MORE) return MORE;
-        if (at === NEVER) return this.#unclosed(buf, opened);
-        const next = this.#boundary(buf, at);
-        if (next === MORE) return MORE;
-        doubtful ||= next === NEVER;
-        opened = next === NEVER && this.#startsCell(buf, at - 1) ? at - 1 : -1;
-        continue;
-      }
-      at = this.#nextMark(buf, at, true);
-      if (at === MORE) return MORE;
-      if (at < this.limit && this.#meanings[buf[at] as number] === QUOTES) {
-        if (this.#startsCell(buf, at)) opened = at;
-        else at++;
-        continue;
-      }
-      if (at >= this.limit || !doubtful) return this.#runOut(at);
-      const close = this.#findLateClose(buf, at);
-      if (close === MORE) return MORE;
-      if (close === NEVER) return at;
-      at = close;
-    }
-  }
-
-  /**
-   * Behind a quote, after the end of a line at `from`, that closes a cell which no quote has opened: the first line with
-   * quotes in it has one before any that may open a cell. NEVER: there is none; MORE.
+   * Returns the position behind a quote, after the end of a line at `from`, that closes a cell which no quote has opened: the first
+   * line with quotes in it has one before any that may open a cell. NEVER if there is none; MORE.
    */
   #findLateClose(buf: Buffer, from: number): number {
-    let quote = this.#nextMark(buf, from, false);
-    for (;;) {
-      if (quote === MORE) return MORE;
-      const isQuote = quote < this.limit && this.#meanings[buf[quote] as number] === QUOTES;
-      if (!isQuote || this.#startsCell(buf, quote)) return NEVER;
-      const next = this.#boundary(buf, quote + 1);
-      if (next !== NEVER) return next === MORE ? MORE : quote + 1;
-      quote = this.#nextMark(buf, quote + 1, true);
-    }
-  }
-
-  /** The next quote (or end of a line, if wanted) outside of quotes from `at` on; limit if there is none; MORE. */
-  #nextMark(buf: Buffer, start: number, orLineEnd: boolean): number {
-    const meanings = this.#meanings;
-    let at = start;
-    while (at < this.limit) {
-      const meaning = meanings[buf[at] as number] as number;
-      if (meaning === QUOTES || (orLineEnd && meaning === ENDS_LINE)) return at;
+    let isLastLine = false;
+    for (let at = from; at < this.#limit; ) {
+      const meaning = this.#meanings[buf[at] as number];
+      if (meaning === QUOTES) {
+        if (this.#startsCell(buf, at)) return NEVER;
+        const next = this.#boundary(buf, at + 1);
+        if (next !== NEVER) return next === MORE ? MORE : at + 1;
+        isLastLine = true;
+      } else if (meaning === ENDS_LINE && isLastLine) return NEVER;
       at = meaning === ESCAPES ? this.#afterEscape(buf, at) : at + 1;
       if (at === MORE) return MORE;
     }
-    return this.#atMaximum || this.#final ? this.limit : MORE;
+    return this.#atMaximum || this.#final ? NEVER : MORE;
   }
 
+  /** Begins to skip a record: at its start or, if its walk found it faulty before it found it too large, where the walk ended. */
+  begin(buf: Buffer, start: number, wasWalked: boolean): void {
+    const isFaulty = wasWalked && this.problem !== null;
+    const at = isFaulty ? this.#limit : start;
+    const from = isFaulty && buf[at - 1] === CR ? at - 1 : at;
+    this.#inside = isFaulty && this.open;
+    this.#isStart = !isFaulty;
+    this.#ahead = from - start;
+    this.#aheadLines = countLines(buf, start, from);
+  }
+
+  /** Walks the rest of a record that is too large to be held, up to the end of a line: see `RecordScanner.skip`. */
+  skip(buf: Buffer, start: number, end: number, final: boolean): number {
+    this.#look(end, final, this.#isStart ? start : start - 1);
+    let at = start + this.#ahead;
+    while (at < end) {
+      const meaning = this.#meanings[buf[at] as number];
+      if (meaning === ENDS_LINE) {
+        const recordEnd = terminated(buf, at, end, final);
+        if (recordEnd < 0) break;
+        return this.#endRest(at, recordEnd);
+      }
+      let next = at + 1;
+      if (meaning === ESCAPES) {
+        next = this.#afterEscape(buf, at);
+        if (next !== MORE) this.#aheadLines += countLines(buf, at + 1, next);
+      } else if (meaning === QUOTES && !this.#inside) this.#inside = this.#startsCell(buf, at);
+      else if (meaning === QUOTES) {
+        const close = this.#closeAt(buf, at);
+        if (close === MORE) break;
+        if (close === 0) next++;
+        else this.#inside = close === NEVER;
+      }
+      if (next === MORE) break;
+      at = next;
+    }
+    if (at >= end && final) return this.#endRest(end, end);
+    // Whoever looks for a closing quote in the same bytes needs those before it as well.
+    this.keepFrom = Math.max(start, at - 2 * this.#marks.delimiter.length - 1);
+    this.#ahead = at - this.keepFrom;
+    if (this.keepFrom > start) this.#isStart = false;
+    this.contentEnd = end;
+    return MORE;
+  }
+
+  #endRest(contentEnd: number, recordEnd: number): number {
+    this.contentEnd = contentEnd;
+    this.open = this.#inside;
+    this.lines = this.#aheadLines + (recordEnd > contentEnd ? 1 : 0);
+    return recordEnd;
+  }
+
+  /** Looks for a quote that closes an open cell after all: see `RecordScanner.findClose`. */
+  findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number {
+    const { quote, escape: escapes } = this.#marks;
+    this.#look(end, final, lowest);
+    let at = start;
+    while (at < end) {
+      const byte = buf[at];
+      if (byte !== quote) {
+        if (byte === escapes && at + 1 >= end) break;
+        at += byte === escapes ? 2 : 1;
+        continue;
+      }
+      const close = this.#closeAt(buf, at);
+      if (close === MORE) break;
+      if (close > 0) {
+        this.#inside = false;
+        this.#isStart = false;
+        this.#ahead = 0;
+        this.#aheadLines = 0;
+        return close;
+      }
+      if (close === NEVER) return -2;
+      at += 2;
+    }
+    this.keepFrom = at;
+    return final ? -2 : -1;
+  }
+
+  #look(end: number, final: boolean, lowest: number): void {
+    this.#limit = end;
+    this.#atMaximum = false;
+    this.#final = final;
+    this.#lowest = lowest;
+  }
+
+  /** A quote stands at `at`, inside of quotes. Returns the position behind it if it closes, 0 if it is doubled or in a word, NEVER if it opens a cell; MORE. */
+  #closeAt(buf: Buffer, at: number): number {
+    const { quote, escape: escapes } = this.#marks;
+    const next = at + 1;
+    if (next >= this.#limit) return this.#final ? next : MORE;
+    if ((escapes === quote && buf[next] === quote) || this.#isInWord(buf, at)) return 0;
+    const boundary = this.#boundary(buf, next);
+    if (boundary === MORE) return MORE;
+    return boundary === NEVER && this.#startsCell(buf, at) ? NEVER : next;
+  }
+
+  /** Looks behind a closing quote. Returns the length of a delimiter, 0 at the end of the record, MORE, or NEVER. */
+  #boundary(buf: Buffer, at: number): number {
+    if (at >= this.#limit) return this.#atMaximum || this.#final ? 0 : MORE;
+    const meaning = this.#meanings[buf[at] as number];
+    if (meaning === ENDS_LINE) return 0;
+    if (meaning !== DELIMITER) return NEVER;
+    const length = this.#delimiterAt(buf, at);
+    if (length === MORE && this.#atMaximum) return NEVER;
+    return length === 0 ? NEVER : length;
+  }
+
+  /** Returns the length of the delimiter at `at`; 0 if none stands there; MORE. */
+  #delimiterAt(buf: Buffer, at: number): number {
+    const { delimiter, isBlanks } = this.#marks;
+    if (isBlanks) {
+      let to = at;
+      while (to < this.#limit && isBlankByte(buf[to])) to++;
+      return to - at;
+    }
+    for (let i = 0; i < delimiter.length; i++) {
+      if (at + i >= this.#limit) return this.#final ? 0 : MORE;
+      if (buf[at + i] !== delimiter[i]) return 0;
+    }
+    return delimiter.length;
+  }
+
+  /** Returns the position behind the byte (of CRLF: both) that the escape at `at` makes ordinary; MORE. */
+  #afterEscape(buf: Buffer, at: number): number {
+    const next = at + 1;
+    const isKnown = this.#atMaximum || this.#final;
+    if (next >= this.#limit) return isKnown ? next : MORE;
+    if (buf[next] !== CR) return next + 1;
+    if (next + 1 >= this.#limit) return isKnown ? next + 1 : MORE;
+    return buf[next + 1] === LF ? next + 2 : next + 1;
+  }
+
+  /** Tells whether a cell may start at `at`: at `#lowest`, at the start of a line, or behind a delimiter. */
   #startsCell(buf: Buffer, at: number): boolean {
-    return startsCell(this.#marks, buf, at, this.#start);
+    if (at === this.#lowest) return true;
+    const { delimiter, isBlanks } = this.#marks;
+    const before = buf[at - 1];
+    if (before === LF || before === CR || (isBlanks && isBlankByte(before))) return true;
+    const from = at - delimiter.length;
+    return from >= Math.max(0, this.#lowest) && delimiter.compare(buf, from, at) === 0;
   }
 
-  /** `at` is where the content of the record ends, if it is before the limit. */
-  #runOut(at: number): number {
-    if (at < this.limit) return at;
-    if (this.#atMaximum) return TOO_LARGE;
-    return this.#final ? this.limit : MORE;
+  /** Tells whether the quote at `at` is an apostrophe inside a word: no well-formed record is read otherwise. */
+  #isInWord(buf: Buffer, at: number): boolean {
+    return this.#hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
   }
 }
 
-/** Position after the terminator at `stop`, or MORE if its second byte may be still to come. */
-export function terminated(buf: Buffer, stop: number, end: number, final: boolean): number {
+/** Returns true for a byte of a letter or digit in any language. */
+function isWordByte(byte = 0): boolean {
+  const letter = byte | 0x20;
+  return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
+}
+
+/** Returns the position after the terminator at `stop`, or MORE if its second byte may be still to come. */
+function terminated(buf: Buffer, stop: number, end: number, final: boolean): number {
   if (stop === end || buf[stop] === LF) return Math.min(stop + 1, end);
   if (stop + 1 < end) return buf[stop + 1] === LF ? stop + 2 : stop + 1;
   return final ? end : MORE;
 }
 
-/** LF, CRLF and CR in buf[start, end), which does not begin with the second half of one. */
+/** Counts LF, CRLF and CR in buf[start, end), which does not begin with the second half of one. */
 export function countLines(buf: Buffer, start: number, end: number): number {
   let lines = 0;
   for (let i = start; i < end; i++) {
