@@ -80,6 +80,7 @@ async function load(
         chunkCount: chunks.length,
         maxErrors: null,
         place: null,
+        keepsTimes: false,
         recordKey: '',
       },
       store,

@@ -16,7 +16,7 @@ create table sluice.environments (
 comment on table sluice.environments is 'A tenant: its profiles, loads and keys are unreachable from any other.';
 comment on column sluice.environments.record_key is 'Secret under which records of files are digested: sluice.users.digest.';
 comment on column sluice.environments.mendable_since is
-  'When a load last ended that left refused records. While it is set, single records leave their times in the profiles, so that a mended record can take its place before them; null: there is nothing to mend.';
+  'When a load last ended that left refused records. While it is set, changes leave their times in the profiles, so that mended records yield to them; null: there is nothing to mend.';
 
 create table sluice.api_keys (
   key_id text not null,

@@ -161,7 +161,7 @@ create function sluice.times_of(properties jsonb, at bigint) returns jsonb
 create aggregate sluice.merged_properties(jsonb) (sfunc = jsonb_concat, stype = jsonb, initcond = '{}');
 
 -- Times that a single record leaves in a profile it creates, where refused records of files may still be mended: a mended record counts
--- as of its place in its file, and must know what came since. Null where it brings nothing.
+-- as of the end of its load, and must know what came since. Null where it brings nothing.
 create function sluice.kept_times(properties jsonb, company_id text, at timestamptz) returns jsonb
   language sql stable parallel safe
   return case

@@ -112,7 +112,7 @@ comment on column sluice.loads.rows_amended is
 comment on column sluice.loads.amends is
   'The load whose refused records this one mends; null if there is none, or its row is gone.';
 comment on column sluice.loads.wins is
-  'The records of this amendment count as of now, not as of their place in the file of the load that it amends.';
+  'The records of this amendment count as of now, not as of the end of the load that it amends.';
 comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
   'Some record has an event_type: the counts are shown by kind.';

@@ -227,7 +227,7 @@ export const mend = defineCommand({
   summary: 'correct refused records of a load',
   description:
     'Takes corrected records: from a file of `sluice jobs rejects` (--file), from an editor (--edit), or by a proposal of\n' +
-    '--by-cause (--apply). They keep their place in the file: later records win.',
+    '--by-cause (--apply). Whatever changed since the job ended wins over them.',
   argument: jobIdArgument,
   options: {
     file: text('--file <path>', 'the corrected file, or - for standard input'),

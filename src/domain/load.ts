@@ -159,20 +159,6 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
-/** Later records that the rows of an amendment must not overwrite. */
-export interface Yields {
-  /** To single records since then: as the parent's chunks were begun. As `Instant` writes it. */
-  readonly since: string;
-  readonly later: readonly Yield[];
-}
-
-export interface Yield {
-  readonly key: string;
-  readonly names: readonly string[];
-  /** A later record says which company the user belongs to. */
-  readonly company: boolean;
-}
-
 /** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */
 export interface ChunkRange {
   readonly byteStart: number;

@@ -36,7 +36,6 @@ import {
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { placeRows } from './amend/accept-amendment.ts';
 import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end-load.ts';
@@ -154,7 +153,6 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
     const range = await readChunkRange(context.db, claim.subjectId, chunkNo);
     const refused = await readRefusedRows(context.db, claim.subjectId, range);
     const rows = await reader.read(range);
-    await placeRows(context, source, range, rows);
     await replayChunk(
       context,
       claim,

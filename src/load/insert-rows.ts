@@ -1,5 +1,4 @@
 import { keepsPlan, noOutcomes } from '../domain/load.ts';
-import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { insertNewUsers, newUserStamp } from '../postgres/merge/merge-batch.ts';
@@ -8,7 +7,7 @@ import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
-import type { MergedKinds } from './merge-rows.ts';
+import { companiesOf, type MergedKinds } from './merge-rows.ts';
 import type { ReadScope } from './read-chunk.ts';
 
 const NEW_ROW = 1;
@@ -53,6 +52,8 @@ export async function insertRows(
     loadId: source.loadId,
     chunkNo,
     acceptedAt: source.acceptedAt,
+    asOf: null,
+    keepsTimes: false,
     dated: false,
     removes: false,
     flat: true,
@@ -63,7 +64,7 @@ export async function insertRows(
   const newUsers = {
     text: isPlan ? users.finish() : users.finishInOrder(),
     keyHashes: severalChunks || isPlan ? users.keyHashes(NEW_ROW) : null,
-    companies: users.companies().map((company) => fromByteString(unescapeCopy(company))),
+    companies: companiesOf(users),
   };
   if (isPlan) await planNewUsers(transaction, scope, newUsers);
   else await insertNewUsers(transaction, scope, newUsers, severalChunks && source.entity === 'auto');

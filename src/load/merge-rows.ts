@@ -2,6 +2,8 @@ import type pg from 'pg';
 import { type Entity, entities, eventKinds, type RecordKind } from '../domain/entity.ts';
 import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
+import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
+import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
@@ -170,10 +172,17 @@ async function createTheirCompanies(
 ): Promise<void> {
   if (profilesOf(rows).users.rows === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
+  // Users that yield to later changes are no longer in the batch; the companies they name are made all the same.
+  const named = scope.asOf === null || scope.dated ? undefined : companiesOf(rows.users);
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
   // Only where companies may have records of their own does it matter who made them.
-  await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
+  await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' }, named);
+}
+
+/** The companies that a chunk's users name. */
+export function companiesOf(users: RowBuffer): readonly string[] {
+  return users.companies().map((company) => fromByteString(unescapeCopy(company)));
 }
 
 /** All rows of the entity, or those of some records. */
@@ -203,16 +212,15 @@ export function batchOf(
   includes: RecordFilter | null,
 ): Batch {
   const scope = scopeOf(source, chunkNo, rows, entity);
-  const yields = rows.later?.yields(rows, entity, includes) ?? null;
   if (scope.dated) {
-    return { entity, scope, yields, text: rows.dated[entity].text(includes ?? undefined), keys: null };
+    return { entity, scope, text: rows.dated[entity].text(includes ?? undefined), keys: null };
   }
   const buffer = rows[entity];
   if (includes === null) {
-    return { entity, scope, yields, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
+    return { entity, scope, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
   }
   const groups = buffer.groups(includes);
-  return { entity, scope, yields, text: buffer.text(groups), keys: groups.length };
+  return { entity, scope, text: buffer.text(groups), keys: groups.length };
 }
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {
@@ -222,7 +230,9 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     environmentId: source.environmentId,
     loadId: source.loadId,
     chunkNo,
-    acceptedAt: source.acceptedAt,
+    acceptedAt: source.place?.acceptedAt ?? source.acceptedAt,
+    asOf: source.place?.asOf ?? null,
+    keepsTimes: source.keepsTimes,
     dated,
     removes,
     flat: !dated && !removes && !rows[entity].nested,

@@ -25,7 +25,6 @@ import { type LoadSource, readLoadSource } from '../postgres/stores/running-load
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
-import { placeRows } from './amend/accept-amendment.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
@@ -89,7 +88,6 @@ async function readAndMerge(
   if (inserted !== null) return inserted;
   await readChanged(context, source, chunk, reader);
   requireFewRefused(source, () => countRejects(source, chunk, rows));
-  await placeRows(context, source, chunk, rows);
   await prepareChunk(context, source, rows);
   try {
     return await mergeChunk(context, source, { claim, chunk }, rows, false);

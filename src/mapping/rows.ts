@@ -11,7 +11,6 @@ import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, EventRow, type IdCounter, instantChars } from './event-buffer.ts';
 import { EventTimes } from './event-time.ts';
 import { doubled } from './key-table.ts';
-import type { LaterHistory } from './later-history.ts';
 import { PropertyTypes } from './property-types.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -48,8 +47,6 @@ export class Rows {
   readonly times = new EventTimes();
   readonly #eventRow = new EventRow();
   rejects: Reject[] = [];
-  /** For an amendment, the later history that its rows yield to. */
-  later: LaterHistory | null = null;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
@@ -68,7 +65,6 @@ export class Rows {
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];
-    this.later = null;
   }
 
   /** Forgets the chunk's bytes. */

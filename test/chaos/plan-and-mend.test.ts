@@ -11,7 +11,7 @@ const file = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5 });
 const meant = createProfileFile({ rows: 24_000, seed: 15, keylessEvery: 5, mended: true });
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
-  // proves: plan-once, mend-in-place
+  // proves: plan-once, mend-yields
   test('a plan, its application and the mending of what was refused are exact although all workers and the server are killed in each of them', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;

@@ -19,12 +19,7 @@ import {
 } from '../support/load-file.ts';
 import { ndjsonFile, type RandomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
-import {
-  type CompanyRecord,
-  type OracleRecord,
-  SerialOracle,
-  type UserRecord,
-} from '../support/serial-oracle.ts';
+import { type CompanyRecord, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -83,32 +78,49 @@ async function run(load: ManualLoad, ranks: readonly number[]): Promise<void> {
   expect([ended.status, ended.failure]).toEqual(['completed', null]);
 }
 
-interface Other {
-  readonly file: RandomFile | null;
-  readonly record: OracleRecord;
-  readonly isBatched: boolean;
+/** A value of its own, so that whatever comes after the file is a change. */
+interface Change {
+  readonly entity: 'users' | 'companies';
+  readonly id: string;
+  readonly name: string;
+  readonly moves: boolean;
+  readonly by: 'file' | 'record' | 'batch';
+}
+
+const change: fc.Arbitrary<Change> = fc.record({
+  entity: fc.constantFrom('users', 'users', 'companies'),
+  id: fc.constantFrom('0', '1', '2'),
+  name: fc.constantFrom('a', 'b', 'c'),
+  moves: fc.boolean(),
+  by: fc.constantFrom('file', 'record', 'batch'),
+});
+
+function recordOf({ entity, id, name, moves }: Change, step: number): Record {
+  const properties = { [name]: `step ${step}` };
+  if (entity === 'companies') return { entity, id: `c${id}`, properties };
+  const company = moves ? { company: { id: `step ${step}`, properties: {} } } : {};
+  return { entity, id: `k${id}`, properties, ...company };
+}
+
+function lineOf(record: Record): string {
+  if (record.entity === 'companies')
+    return `${JSON.stringify({ company_id: record.id, metadata: record.properties })}\n`;
+  return `${JSON.stringify({ user_id: record.id, company_id: record.company?.id, metadata: record.properties })}\n`;
 }
 
 const lines = (file: RandomFile): string[] => file.text.trimEnd().split('\n');
-const chunkBytes = fc.constantFrom(1, 64, 200, 4_096);
-
-const other: fc.Arbitrary<Other> = fc.record({
-  file: fc.option(ndjsonFile, { nil: null, freq: 2 }),
-  record: ndjsonFile.map(({ says }) => says.find((each) => each !== 'rejected') ?? 'rejected'),
-  isBatched: fc.boolean(),
-});
 
 describe('a file some of whose records are mended afterwards', () => {
-  // proves: mend-in-place
-  test('ends as the mended file would have, whatever came since, in whichever order and grouping they are sent', async () => {
+  // proves: mend-yields
+  test('ends as if the mended records stood at its end, whatever changed since, however they are sent', async () => {
     const property = fc.asyncProperty(
       fc.option(ndjsonFile, { nil: null }),
       ndjsonFile,
       fc.array(fc.nat(5), { minLength: 40, maxLength: 40 }),
-      fc.array(fc.record({ other, groups: fc.array(fc.constantFrom(1, 2, 3), { maxLength: 2 }) }), {
-        maxLength: 4,
+      fc.array(fc.record({ change, groups: fc.array(fc.constantFrom(1, 2, 3), { maxLength: 2 }) }), {
+        maxLength: 6,
       }),
-      chunkBytes,
+      fc.constantFrom(1, 64, 200, 4_096),
       fc.array(fc.nat(), { minLength: 7, maxLength: 7 }),
       async (stored, file, fates, steps, bytes, ranks) => {
         const environmentId = await newEnvironment(t.system);
@@ -130,10 +142,13 @@ describe('a file some of whose records are mended afterwards', () => {
           const fate = fates[row % fates.length] ?? 0;
           return fate > 3 || file.says[row] === 'rejected' ? 0 : fate;
         };
+        const ofGroup = (group: number) => file.says.filter((_, row) => fateOf(row) === group);
         const broken = lines(file).map((line, row) => (fateOf(row) === 0 ? line : '{"a":1}'));
         const parent = await load(`${broken.join('\n')}\n`);
-        oracle.load(file.says);
-        const left = new Set([1, 2, 3]);
+        oracle.load(ofGroup(0));
+        const order = [...new Set([...steps.flatMap(({ groups }) => groups), 3, 1, 2])];
+        for (const group of order) oracle.load(ofGroup(group));
+        const left = new Set(order);
         const amend = async (group: number): Promise<void> => {
           if (!left.delete(group)) return;
           const mended = lines(file).flatMap((line, row) =>
@@ -147,18 +162,18 @@ describe('a file some of whose records are mended afterwards', () => {
             ranks,
           );
         };
-        for (const step of steps) {
-          for (const group of step.groups) await amend(group);
-          const { file: another, record, isBatched } = step.other;
-          if (another !== null) {
-            oracle.load(another.says);
-            await load(another.text);
-          } else if (record !== 'rejected') {
+        for (const [step, { groups, change }] of steps.entries()) {
+          for (const group of groups) await amend(group);
+          const record = recordOf(change, step);
+          if (change.by === 'file') {
+            oracle.load([record]);
+            await load(lineOf(record));
+          } else {
             oracle.identify(record);
-            await identify(environmentId, record, isBatched);
+            await identify(environmentId, record, change.by === 'batch');
           }
         }
-        for (const group of [3, 1, 2]) await amend(group);
+        for (const group of order) await amend(group);
         expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
         const { tally, status } = await parent.look();
         const refused = file.says.filter((each) => each === 'rejected').length;
@@ -181,43 +196,33 @@ const usersOf = async (environmentId: number) =>
   );
 
 describe('a mended record', () => {
-  // proves: mend-in-place
-  test('yields to single records since its job began, not to those before, and beats all with wins', async () => {
+  // proves: mend-yields
+  test('yields to what was accepted while its job ran, and beats all with wins', async () => {
     const environmentId = await newEnvironment(t.system);
-    const single = (a: string) =>
-      identify(environmentId, { entity: 'users', id: 'u', properties: { a } }, false);
-    const parent = await startManually(t.system, environmentId, csv('u,0,0', ',1,1', ',2,2', 'x,,'), {});
-    await single('while it waits');
+    const parent = await startManually(t.system, environmentId, csv('u,0,', ',1,1', ',2,2', 'x,,'), {});
+    const later = await startManually(t.system, environmentId, 'user_id,a\nu,later\n', {});
     await runManually(parent);
+    await runManually(later);
     const amend = async (row: string, wins = false) =>
       run(await amendManually(t.system, environmentId, parent.jobId, mended(row), { wins }), [0]);
     await amend('u,1,1,2');
-    expect(await usersOf(environmentId)).toMatchObject({ u: { a: '1', b: '1' } });
-    await single('since');
-    await amend('u,2,2,3');
-    expect(await usersOf(environmentId)).toMatchObject({ u: { a: 'since', b: '2' } });
-
-    const other = await startManually(t.system, environmentId, csv(',3,3', 'u,4,4'));
-    await runManually(other);
-    await single('later');
-    await run(
-      await amendManually(t.system, environmentId, other.jobId, mended('u,3,3,1'), { wins: true }),
-      [0],
-    );
-    expect(await usersOf(environmentId)).toMatchObject({ u: { a: '3', b: '3' } });
+    expect(await usersOf(environmentId)).toMatchObject({ u: { a: 'later', b: '1' } });
+    await amend('u,2,2,3', true);
+    expect(await usersOf(environmentId)).toMatchObject({ u: { a: '2', b: '2' } });
   });
 
-  // proves: mend-in-place
+  // proves: mend-yields
   test('that yields altogether leaves its profile as it is, and its company is made all the same', async () => {
     const environmentId = await newEnvironment(t.system);
-    const lines = ['{"company_id":"gone","a":1}', '{"user_id":"u","company_id":"now","a":2}'];
-    const parent = await startManually(t.system, environmentId, lines.join('\n').replace('"gone"', '[]'), {});
+    const parent = await startManually(t.system, environmentId, '{"user_id":"x"}\n{"company_id":[]}', {});
     await runManually(parent);
-    const record = '{"user_id":"u","company_id":"gone","a":1,"sluice_reject":{"row":1}}';
+    const later = '{"user_id":"u","company_id":"now","a":2}';
+    await runManually(await startManually(t.system, environmentId, later, {}));
+    const record = '{"user_id":"u","company_id":"gone","a":1,"sluice_reject":{"row":2}}';
     const amendment = await amendManually(t.system, environmentId, parent.jobId, record);
     expect((await runManually(amendment)).tally).toMatchObject({ read: 1, unchanged: 1, updated: 0 });
     expect(await readProfiles(t.system, environmentId)).toEqual({
-      users: { u: { metadata: { a: 2 }, company: 'now' } },
+      users: { u: { metadata: { a: 2 }, company: 'now' }, x: { metadata: {}, company: null } },
       companies: { gone: { metadata: {} }, now: { metadata: {} } },
     });
   });
@@ -239,27 +244,24 @@ describe('a mended record', () => {
   });
 
   // proves: mended-once
-  test('needs the file of its job, which has its place, unless it wins; then single records leave no times either', async () => {
+  test('is taken when the file of its job is gone; then single records leave no times any more', async () => {
     const environmentId = await newEnvironment(t.system);
     const parent = await startManually(t.system, environmentId, csv(',1,1', 'x,,'));
     await runManually(parent);
     await pruneAll();
-    const send = (wins: boolean) =>
-      amendManually(t.system, environmentId, parent.jobId, mended('u,1,1,1'), { wins });
-    await expect(send(false)).rejects.toThrow('expired');
-    await identify(environmentId, { entity: 'users', id: 'single', properties: { a: 1 } }, false);
+    await identify(environmentId, { entity: 'users', id: 'u', properties: { a: 'single' } }, false);
     const { times } = await t.system.db
       .selectFrom('users')
       .select('times')
       .where('environment_id', '=', environmentId)
-      .where('user_id', '=', 'single')
+      .where('user_id', '=', 'u')
       .executeTakeFirstOrThrow();
     expect(times).toBeNull();
-    await run(await send(true), [0]);
-    expect(await usersOf(environmentId)).toMatchObject({ u: { a: '1', b: '1' } });
+    await run(await amendManually(t.system, environmentId, parent.jobId, mended('u,1,1,1')), [0]);
+    expect(await usersOf(environmentId)).toMatchObject({ u: { a: 'single', b: '1' } });
   });
 
-  // proves: mend-in-place
+  // proves: mend-yields
   test('of an event is added with the id that it would have had', async () => {
     const environmentId = await newEnvironment(t.system);
     const event = (row: object) =>

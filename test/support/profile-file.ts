@@ -39,11 +39,12 @@ export function createProfileFile({
   readonly allValid?: boolean;
   /** About one record in so many lacks its key. */
   readonly keylessEvery?: number;
-  /** The same file, but those records have the keys that `mendedKey` says. */
+  /** The same file, but those records have the keys that `mendedKey` says, and count after all others. */
   readonly mended?: boolean;
 }): ProfileFile {
   const lines: string[] = [header];
   const records: (readonly [key: string, cells: readonly string[]])[] = [];
+  const mendedRecords: typeof records = [];
   const refused: number[] = [];
   const keys = new Map<string, number>();
   for (let row = 0; row < rows; row++) {
@@ -63,7 +64,7 @@ export function createProfileFile({
       continue;
     }
     keys.set(key, (keys.get(key) ?? 0) + 1);
-    records.push([key, cells]);
+    (isKeyless ? mendedRecords : records).push([key, cells]);
   }
   return {
     bytes: Buffer.from(lines.join('')),
@@ -75,7 +76,7 @@ export function createProfileFile({
       throw new Error(`no key from row ${from} on stands alone`);
     },
     applyTo(table) {
-      for (const [key, cells] of records) {
+      for (const [key, cells] of [...records, ...mendedRecords]) {
         const stored = table.get(key);
         table.set(
           key,

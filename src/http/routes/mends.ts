@@ -99,7 +99,7 @@ const amend = route({
   operationId: 'amendJob',
   summary: 'Amend a background job',
   description:
-    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job puts the records at their place in the file: later records of the file and later writes win over them, unless `wins=true`. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
+    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
   access: 'import',
   bodyKind: 'form',
   params: jobParameters,
@@ -163,9 +163,13 @@ const edits = worded(
         Type.Array(edit, { minItems: 1, maxItems: MAX_EDITED_RECORDS, description: 'The edited records.' }),
         `records is a list of 1 to ${MAX_EDITED_RECORDS} edits`,
       ),
-      wins: flagParameter('wins', 'The records take effect now instead of at their place in the file.', {
-        default: false,
-      }),
+      wins: flagParameter(
+        'wins',
+        'The records take effect now instead of as of the end of the job that refused them.',
+        {
+          default: false,
+        },
+      ),
     },
     'Refused records, edited.',
   ),
@@ -177,7 +181,7 @@ const editRejects = route({
   operationId: 'editRejects',
   summary: 'Edit refused records of a background job',
   description:
-    'Mends refused records cell by cell (`values`) or as text (`raw`), in any dialect; everything that is not edited stays as it is written. A separate job puts the records at their place in the file, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
+    'Mends refused records cell by cell (`values`) or as text (`raw`), in any dialect; everything that is not edited stays as it is written. A separate job loads the records, as `/amend` does. A record that is refused again keeps its edit, with the new reason.',
   access: 'import',
   params: jobParameters,
   headers: actionHeaders,

@@ -107,7 +107,7 @@ export const amendOptions = {
   ),
   wins: flagParameter(
     'wins',
-    'The mended records take effect now: they win over later records of their file and over later writes. By default they take effect at their place in the file.',
+    'The mended records take effect now: they win over later writes. By default they count as of the end of the job that refused them.',
     { default: false },
   ),
   format: commonOptions.format,

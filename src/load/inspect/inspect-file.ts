@@ -235,6 +235,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions):
     chunkCount: received.chunks.length,
     maxErrors: null,
     place: null,
+    keepsTimes: false,
     recordKey: '',
   };
 }

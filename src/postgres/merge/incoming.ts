@@ -48,6 +48,10 @@ export interface MergeScope {
   readonly chunkNo: number;
   /** The time of records without a time of their own, as `Instant` writes it. */
   readonly acceptedAt: string;
+  /** For an amendment, the earlier time as of which its records count; `null` for all other loads. */
+  readonly asOf: string | null;
+  /** Rows that change leave their times, because records refused before may still be mended. */
+  readonly keepsTimes: boolean;
   /** The rows are dated: what is stored stays where it is newer. */
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
@@ -59,6 +63,9 @@ export interface MergeScope {
   /** Keep the hashes of the keys met: only a load of several chunks can meet a key in two. */
   readonly keepKeys: boolean;
 }
+
+/** Tells whether each property of the batch counts only against older ones. */
+export const countsByTime = ({ dated, asOf }: MergeScope): boolean => dated || asOf !== null;
 
 /** 64-bit hash of `key`, two low bits clear. */
 export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>

@@ -5,12 +5,18 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { Fault, TransientError } from '../../domain/errors.ts';
-import type { Yields } from '../../domain/load.ts';
+import { Fault } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
-import { yieldToLater } from './add-events.ts';
-import { copyDated, holdsDated } from './dated.ts';
-import { copyText, holdsUndated, incomingTable, isDated, keyHash, type MergeScope } from './incoming.ts';
+import { copyDated, dateIncoming, holdsDated } from './dated.ts';
+import {
+  copyText,
+  countsByTime,
+  holdsUndated,
+  incomingTable,
+  isDated,
+  keyHash,
+  type MergeScope,
+} from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 export interface Batch {
@@ -20,8 +26,6 @@ export interface Batch {
   /** Keys in it; null: not known, as of dated rows. */
   readonly keys: number | null;
   readonly scope: MergeScope;
-  /** The later records that an amendment's rows must not overwrite; `null`: the rows count as of now. */
-  readonly yields: Yields | null;
 }
 
 /** Outcomes of the rows that stand for a record. */
@@ -36,7 +40,7 @@ export interface Merged {
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
-  const { keys, held } = await copyBatch(transaction, batch);
+  const keys = await copyBatch(transaction, batch);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
@@ -45,9 +49,6 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   if (before.rows + written.rows + after.rows !== keys) {
     throw new Fault(`of ${keys} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
   }
-  // A profile that a single record made in between knows better than the amended one.
-  if (held !== null && held + written.created !== keys)
-    throw new TransientError(`${entity} were made while an amendment was merged`);
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
     inserted: written.inserted,
@@ -57,24 +58,13 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   };
 }
 
-/** A batch in the session's table for its entity. */
-interface CopiedBatch {
-  readonly keys: number;
-  /** The stored keys of an amendment, whose rows are locked. */
-  readonly held: number | null;
-}
-
-/** Brings the batch into the session's table for its entity. */
-export async function copyBatch(transaction: Transaction, batch: Batch): Promise<CopiedBatch> {
-  const { entity, yields, scope } = batch;
-  const keys = await copyRows(transaction, batch);
-  return { keys, held: yields && (await yieldToLater(transaction.db, entity, scope, yields)) };
-}
-
-async function copyRows(transaction: Transaction, { entity, text, keys, scope }: Batch): Promise<number> {
+/** Brings the batch into the session's table for its entity; returns how many keys it has. */
+export async function copyBatch(transaction: Transaction, batch: Batch): Promise<number> {
+  const { entity, text, keys, scope } = batch;
   if (scope.dated) return copyDated(transaction, entity, text, scope);
   const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
   await copyText(transaction.client, target, text);
+  if (scope.asOf !== null) await dateIncoming(transaction.db, entity, scope);
   return keys ?? 0;
 }
 
@@ -95,7 +85,7 @@ const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
 /** Tells whether laying the incoming row `i` over the stored row `p` leaves it unchanged, down to its times. */
 function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
-  if (scope.dated) return holdsDated(entity, scope);
+  if (countsByTime(scope)) return holdsDated(entity, scope);
   return sql<boolean>`(not ${isDated('p')} and ${holdsUndated(entity, scope)})`;
 }
 
@@ -207,8 +197,7 @@ export async function insertNewUsers(
       values (${scope.loadId}, ${scope.chunkNo}, 'users', ${users.keyHashes}::bigint[])`.execute(db);
   }
   if (users.companies.length > 0) {
-    const named = sql`select company from unnest(${users.companies}::text[]) company`;
-    await createCompanies(db, { ...scope, keepKeys: keepCompanies }, named);
+    await createCompanies(db, { ...scope, keepKeys: keepCompanies }, users.companies);
   }
 }
 

@@ -137,7 +137,7 @@ export async function planNewUsers(
     values (${place}, 'users', ${users.keyHashes}::bigint[])`.execute(db);
   await sumNewUsers(db, scope);
   if (users.companies.length > 0) {
-    await noteNewCompanies(db, scope, sql`select company from unnest(${users.companies}::text[]) company`);
+    await noteNewCompanies(db, scope, users.companies);
   }
 }
 
@@ -193,16 +193,16 @@ const appearing = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
     group by n.name
   ) counted`;
 
-/** Notes the companies that users name and that are not there; `named` as of `createCompanies`. */
+/** Notes the companies that users name and that are not there; `named` as for `createCompanies`. */
 export async function noteNewCompanies(
   db: Database,
   scope: MergeScope,
-  named: RawBuilder<unknown> = namedCompanies(scope),
+  named?: readonly string[],
 ): Promise<void> {
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)
     select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(unknown.company)
-    from (${unknownCompanies(scope, named)}) unknown
+    from (${unknownCompanies(scope, namedCompanies(scope, named))}) unknown
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
 }

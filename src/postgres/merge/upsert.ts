@@ -5,6 +5,7 @@ import type { Database } from '../database.ts';
 import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
+  countsByTime,
   incomingTable,
   isDated,
   keyHash,
@@ -17,8 +18,6 @@ import {
 export interface Written {
   /** Rows written, whether they stand for a record or not. */
   readonly rows: number;
-  /** The rows that were not there before. */
-  readonly created: number;
   readonly inserted: number;
   readonly updated: number;
   /** Rows of which nothing but the times changed. */
@@ -34,14 +33,13 @@ export interface Written {
  * too late (a chunk number above ours). A row of which nothing but its times changed keeps the marks it has (touches = 0).
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
-  const query = scope.dated ? upsertDated(entity, scope) : upsertUndated(entity, scope);
+  const query = countsByTime(scope) ? upsertDated(entity, scope) : upsertUndated(entity, scope);
   const counted = countedExpression(scope);
   const { rows } = await sql<Written>`
     with written as (${query})
     ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
-      count(*) filter (where is_new)::int as created,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
       count(*) filter (where touches = 0 and ${counted})::int as unchanged,
@@ -130,10 +128,11 @@ function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
         else 1
       end,
       times = case
-        when ${own('times')} is null and not ${scope.removes}::boolean then null
+        when ${own('times')} is null and not ${scope.removes || scope.keepsTimes}::boolean then null
         else sluice.touch_times(
           ${own('times')}, ${own('last_seen_at')}, ${own('metadata')}, ${companyOf(entity)},
-          excluded.metadata, ${companyOf('excluded')}, ${scope.acceptedAt}::timestamptz
+          excluded.metadata, ${companyOf('excluded')}, ${scope.acceptedAt}::timestamptz,
+          ${scope.keepsTimes}::boolean
         )
       end,
       digest = excluded.digest,
@@ -150,18 +149,18 @@ function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
 /**
  * Creates the companies that the batch's users belong to, where they are new. In key order, like every write.
  * Call it when the chunk's own records of companies are merged: it is they that count as inserted. For those that
- * other chunks hold, the new ones are noted, as found unchanged by no record. `named` as `namedCompanies`, the default.
+ * other chunks hold, the new ones are noted, as found unchanged by no record. `named`: by default those of the batch.
  */
 export async function createCompanies(
   db: Database,
   scope: MergeScope,
-  named: RawBuilder<unknown> = namedCompanies(scope),
+  named?: readonly string[],
 ): Promise<void> {
   const { environmentId } = scope;
   const create = sql`
     insert into companies (environment_id, company_id)
     select ${environmentId}::int, unknown.company
-    from (${unknownCompanies(scope, named)}) unknown
+    from (${unknownCompanies(scope, namedCompanies(scope, named))}) unknown
     order by unknown.company
     on conflict (environment_id, company_id) do nothing`;
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
@@ -180,9 +179,12 @@ export const unknownCompanies = (
   )
   select company from named where company not in (select company_id from known)`;
 
-/** Selects the companies that the batch in `incoming_users` names, as one column `company`. */
-export const namedCompanies = ({ dated }: MergeScope): RawBuilder<unknown> =>
-  dated ? namedByDated : namedByBatch;
+/** Selects the companies given, or else those that the batch's users name, as one column `company`. */
+export function namedCompanies({ dated }: MergeScope, given?: readonly string[]): RawBuilder<unknown> {
+  if (given !== undefined)
+    return sql`select company from unnest(${given}::text[]) company where company <> ''`;
+  return dated ? namedByDated : namedByBatch;
+}
 
 const namedByBatch = sql`select distinct company from incoming_users where company <> ''`;
 

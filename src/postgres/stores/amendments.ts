@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import type { ChunkRange } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -21,7 +20,6 @@ export async function readParent(db: Database, environmentId: number, jobId: str
     .select(camel('loads.entity', 'loads.column_map', 'loads.preset', 'loads.file_format', 'loads.header'))
     .select(camel('loads.dry_run', 'loads.filename'))
     .select(['loads.source_options as source', 'parent.job_id as amends'])
-    .select(sql<boolean>`loads.file_ref is not null`.as('hasFile'))
     .where((eb) => eb.and({ 'loads.environment_id': environmentId, 'loads.job_id': jobId }))
     .executeTakeFirst();
   return row ?? null;
@@ -219,77 +217,4 @@ export async function readAmendmentShapes(
     .where('l.load_id', '=', loadId)
     .executeTakeFirst();
   return row ?? null;
-}
-
-/** Returns the rows of the parent by the records of an amendment's chunk that mend them; released rows are absent. */
-export async function readPlaces(
-  db: Database,
-  amendmentId: number,
-  { firstRow, rowCount }: ChunkRange,
-): Promise<ReadonlyMap<number, number>> {
-  const rows = await db
-    .selectFrom('load_amendments')
-    .select(['amended_row', 'row_number'])
-    .where('amended_by', '=', amendmentId)
-    .where('amended_row', '>=', firstRow)
-    .where('amended_row', '<', firstRow + rowCount)
-    .execute();
-  return new Map(rows.map((row) => [row.amended_row, row.row_number]));
-}
-
-/** Returns the rows of a chunk that amendments mend, or have mended, and count. */
-export async function readAmendedRowsOf(
-  db: Database,
-  loadId: number,
-  { firstRow, rowCount }: ChunkRange,
-): Promise<ReadonlySet<number>> {
-  const rows = await db
-    .selectFrom('load_amendments')
-    .select('row_number')
-    .where('load_id', '=', loadId)
-    .where('row_number', '>=', firstRow)
-    .where('row_number', '<', firstRow + rowCount)
-    .execute();
-  return new Set(rows.map((row) => row.row_number));
-}
-
-/** A load whose records may come after those of an amendment. */
-export interface LaterLoad {
-  readonly loadId: number;
-  /** The parent; another amendment of it, whose records have places in the parent's file; or a load after both. */
-  readonly position: 'parent' | 'sibling' | 'after';
-}
-
-/**
- * Returns the parent, its other amendments, and the loads between the parent and the amendment. An amendment of another load takes that
- * load's place, unless it wins.
- */
-export async function findLater(
-  db: Database,
-  parentId: number,
-  amendmentId: number,
-): Promise<readonly LaterLoad[]> {
-  const { rows } = await sql<LaterLoad>`
-    select
-      l.load_id as "loadId",
-      case
-        when l.load_id = p.load_id then 'parent'
-        when l.amends = p.load_id and not l.wins then 'sibling'
-        else 'after'
-      end as position
-    from loads p
-    join loads own on own.load_id = ${amendmentId}
-    join loads l on l.environment_id = p.environment_id and l.load_id <> own.load_id
-    left join loads other on other.load_id = l.amends and not l.wins
-    where p.load_id = ${parentId}
-      and not l.dry_run
-      and l.rows_read > 0
-      and l.lane_position < own.lane_position
-      and (
-        l.load_id = p.load_id
-        or l.amends = p.load_id
-        or coalesce(other.lane_position, l.lane_position) > p.lane_position
-      )
-    order by l.lane_position`.execute(db);
-  return rows;
 }

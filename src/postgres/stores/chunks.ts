@@ -24,33 +24,6 @@ export function readChunkRange(db: Database, loadId: number, chunkNo: number): P
     .executeTakeFirstOrThrow();
 }
 
-/** Returns when the first of the chunks with rows from `first` to `last` was begun, as `Instant` writes it; `null` if none is done. */
-export async function readChunkStart(
-  db: Database,
-  loadId: number,
-  first: number,
-  last: number,
-): Promise<string | null> {
-  const { rows } = await sql<{ start: string | null }>`
-    select to_char(min(coalesce(started_at, done_at)) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as start
-    from load_chunks
-    where load_id = ${loadId} and first_row <= ${last} and first_row + row_count > ${first}`.execute(db);
-  return rows[0]?.start ?? null;
-}
-
-/** Returns the chunks that are done, beginning with the one that holds row `firstRow`. */
-export function readDoneChunks(db: Database, loadId: number, firstRow: number): Promise<ChunkRange[]> {
-  return db
-    .selectFrom('load_chunks')
-    .select(range)
-    .where('load_id', '=', loadId)
-    .where('done_at', 'is not', null)
-    .where(({ eb }) => eb(eb('first_row', '+', eb.ref('row_count')), '>', firstRow))
-    .where('oversized', '=', false)
-    .orderBy('chunk_no')
-    .execute();
-}
-
 export interface ChunkTally extends Outcomes {
   /** `null` if the file holds one kind only. */
   readonly kinds: OutcomesByKind | null;
@@ -197,8 +170,8 @@ function toProgress(
 }
 
 /**
- * Lets single records leave their times in the profiles of the environment, so that the records refused here take their place before
- * them once they are mended.
+ * Lets whatever changes a profile of the environment from now on leave its time, so that the records refused here yield to it once
+ * they are mended.
  */
 const keepingTimes = sql`
     keeping_times as (

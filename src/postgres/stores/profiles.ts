@@ -127,22 +127,6 @@ function isRemoving({ removes }: ProfileRow): boolean {
   return removes;
 }
 
-/** Returns those of the keys that are stored. */
-export async function findStored(
-  db: Database,
-  environmentId: number,
-  entity: Entity,
-  keys: readonly string[],
-): Promise<string[]> {
-  if (keys.length === 0) return [];
-  const id = sql.ref(idColumn[entity]);
-  const { rows } = await sql<{ key: string }>`
-    select ${id} as key
-    from ${sql.table(entity)}
-    where environment_id = ${environmentId} and ${id} = any (${keys}::text[])`.execute(db);
-  return rows.map(({ key }) => key);
-}
-
 /** The comparison of an export's rows with what is stored after a load of them. */
 export interface LoadedBack {
   readonly rows: number;

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, type Tally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
@@ -15,12 +15,27 @@ import { forgetRepeats } from './repeats.ts';
 
 /** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
-export type Place = NonNullable<LoadSource['place']>;
+
+/** Writes a time like an `Instant`. */
+const instant = (time: RawBuilder<unknown>) =>
+  sql<string>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
- * Reads a load for its tasks. `acceptedAt` is written like an `Instant`, and is the parent's if the load has a `place`: then its
- * records yield to later ones in the file of its parent (`src/load/amend/place.ts`).
+ * The time as of which an amendment's records count: the end of its parent. Records of a later load count as of its acceptance; if the
+ * first was accepted while the parent still ran, the time is just before that, so that the amendment yields to it too.
  */
+const amendsAsOf = sql`least(
+  parent.ended_at,
+  (
+    select later.accepted_at - interval '1 microsecond'
+    from loads later
+    where later.environment_id = parent.environment_id and later.job_id > parent.job_id
+    order by later.job_id
+    limit 1
+  )
+)`;
+
+/** Reads a load for its tasks. Events without a time of an amendment are as of its parent's acceptance (`acceptedAt`). */
 export async function readLoadSource(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
@@ -31,18 +46,17 @@ export async function readLoadSource(db: Database, loadId: number) {
     .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.entity', 'loads.preset'))
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
     .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
-    .select('parent.load_id as parentId')
-    .select(
-      sql<string>`to_char(
-        coalesce(parent.accepted_at, loads.accepted_at) at time zone 'UTC',
-        'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
-      )`.as('acceptedAt'),
-    )
+    .select([
+      instant(sql`coalesce(parent.accepted_at, loads.accepted_at)`).as('acceptedAt'),
+      instant(sql`loads.accepted_at`).as('ownAcceptedAt'),
+      instant(amendsAsOf).$castTo<string | null>().as('asOf'),
+      sql<boolean>`mendable_since is not null`.as('keepsTimes'),
+    ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  const { parentId, ...source } = row;
-  return { ...source, place: parentId === null ? null : { parentId } };
+  const { asOf, ownAcceptedAt, ...source } = row;
+  return { ...source, place: asOf === null ? null : { asOf, acceptedAt: ownAcceptedAt } };
 }
 
 export const tally = sql<Tally>`json_build_object(

@@ -27,6 +27,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     maxErrors: null,
     chunkCount: 1,
     place: null,
+    keepsTimes: false,
     recordKey: '',
     ...more,
   };

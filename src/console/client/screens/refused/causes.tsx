@@ -152,8 +152,8 @@ function Apply(props: ProposedProps & { readonly onClose: () => void }): VNode {
       sentence={(number) => (
         <>
           {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. Tried on{' '}
-          {formatCount(proposal.tried)}; a load would take {formatCount(proposal.accepted)} of them. Mended
-          records are loaded at their place in the file. What it cannot mend stays refused.
+          {formatCount(proposal.tried)}; a load would take {formatCount(proposal.accepted)} of them. Later
+          changes win over mended records. What it cannot mend stays refused.
         </>
       )}
       verb={(number) => `Mend ${plural(number, 'record')}`}

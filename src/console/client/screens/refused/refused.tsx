@@ -59,9 +59,7 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
       <Mending job={job} />
       {counts.rejected === 0 ? (
         <Empty title={counts.amended === 0 ? 'No record was refused' : 'Nothing is left to mend'}>
-          {counts.amended === 0
-            ? null
-            : `${plural(counts.amended, 'refused record')} mended, at their place in the file.`}
+          {counts.amended === 0 ? null : `${plural(counts.amended, 'refused record')} mended.`}
         </Empty>
       ) : (
         <>

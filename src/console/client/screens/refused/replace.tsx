@@ -100,8 +100,8 @@ function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
       }}
       sentence={(number) => (
         <>
-          Of {formatCount(all.total)}, {recordsOf(number)} would be changed and loaded, at their place in the
-          file. Records that are wrong for another reason stay refused.{' '}
+          Of {formatCount(all.total)}, {recordsOf(number)} would be changed and loaded. Records that are wrong
+          for another reason stay refused.{' '}
           {counted.current?.samples[0] === undefined ? null : (
             <span class="mono proposal-sample">
               <Change of={counted.current.samples[0]} />
