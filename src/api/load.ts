@@ -107,7 +107,13 @@ export const readAs = object(
     format: choice(sourceFormats, 'Format of the file.', 'csv'),
     encoding: orNull(text('Encoding of the text. Null if the file is not text.', 'windows-1252')),
     csv: orNull(csvReadAs),
-    sheet: orNull(text('Sheet of the workbook. Null for other files.'), null),
+    sheet: orNull(text('Sheet of the workbook that was read. Null for other files.'), null),
+    sheets: orNull(
+      Type.Array(Type.String(), {
+        description: 'Names of all sheets; `sheet` reads another. Null for other files.',
+        examples: [null],
+      }),
+    ),
     member: orNull(text('File in the ZIP archive. Null for other files.'), null),
     notes: Type.Array(Type.String(), {
       description: 'Remarks for a person, one sentence each.',

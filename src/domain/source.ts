@@ -29,7 +29,9 @@ export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
   readonly csv: CsvReadAs | null;
+  /** The sheet of a workbook, and the names of all its sheets. */
   readonly sheet: string | null;
+  readonly sheets: readonly string[] | null;
   readonly member: string | null;
   /** Sentences for a person, about renamed columns, skipped lines and the like. */
   readonly notes: readonly string[];

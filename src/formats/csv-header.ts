@@ -147,9 +147,7 @@ function cutRecords(
   let [end, lines, contentEnd] = [0, 0, 0];
   while (rows.length < headerRows && end < bytes.length) {
     const next = scanner.next(bytes, end, bytes.length, final);
-    if (scanner.problem === 'record_too_large') {
-      throw inputError('invalid_field', `The header is longer than ${MAX_HEADER_BYTES} bytes`, 'line 1');
-    }
+    if (scanner.problem === 'record_too_large') throw headerTooLong();
     if (next < 0) return null;
     if (scanner.problem !== null) throw malformedHeader(scanner.problem);
     contentEnd = scanner.contentEnd;
@@ -170,6 +168,10 @@ function malformedHeader(problem: 'invalid_quote' | 'unclosed_quote'): InputErro
       ? 'The header has an opening quote that is never closed'
       : 'The header has a quote inside a name, or text after a closing quote; write names with quotes as "a ""b"" c"';
   return inputError('invalid_field', message, 'header');
+}
+
+export function headerTooLong(): InputError {
+  return inputError('invalid_field', `The header is longer than ${MAX_HEADER_BYTES} bytes`, 'line 1');
 }
 
 function requireUtf8(record: Buffer): void {

@@ -1,63 +1,84 @@
-import { MAX_SHARED_TEXT_BYTES } from '../domain/limits.ts';
+import { DamagedFile } from '../domain/errors.ts';
+import { MAX_CELL_CHARS, MAX_SHARED_TEXT_BYTES } from '../domain/limits.ts';
+import { csvCell } from './csv-text.ts';
+import type { XmlHandler } from './xml-reader.ts';
 
 const BLOCK_BYTES = 1024 * 1024;
-
 /** The overhead of a string. */
 const STRING_BYTES = 8;
 
 /** The strings that cells of a workbook share: bytes in large blocks, since a million objects would take several times as much. */
 export class SharedText {
-  #block = Buffer.alloc(0);
+  readonly #blocks: Buffer[] = [];
   #used = 0;
   #heldBytes = 0;
-  readonly #blocks: Buffer[] = [];
-  /** The end of the last string of each block. */
-  readonly #ends: number[] = [];
-  /** The block and start of each string. */
+  /** The block and end of each string. */
   #places = new Uint32Array(1024);
   #count = 0;
 
-  get count(): number {
-    return this.#count;
-  }
-
-  /** Returns true if there was room for it. */
-  add(bytes: Buffer): boolean {
+  /** @throws DamagedFile if there is no room for it. */
+  add(bytes: Buffer): void {
     this.#heldBytes += bytes.length + STRING_BYTES;
-    if (this.#heldBytes > MAX_SHARED_TEXT_BYTES) return false;
-    if (this.#blocks.length === 0 || this.#used + bytes.length > this.#block.length)
-      this.#startBlock(bytes.length);
-    bytes.copy(this.#block, this.#used);
-    this.#place(this.#blocks.length - 1, this.#used);
-    this.#used += bytes.length;
-    this.#ends[this.#blocks.length - 1] = this.#used;
-    return true;
+    if (this.#heldBytes > MAX_SHARED_TEXT_BYTES)
+      throw new DamagedFile('it has more text than is held in memory; save it as CSV and send that');
+    let block = this.#blocks.at(-1);
+    if (block === undefined || this.#used + bytes.length > block.length) {
+      block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, bytes.length));
+      this.#blocks.push(block);
+      this.#used = 0;
+    }
+    this.#used += bytes.copy(block, this.#used);
+    if (2 * this.#count === this.#places.length) {
+      const smaller = this.#places;
+      this.#places = new Uint32Array(2 * smaller.length);
+      this.#places.set(smaller);
+    }
+    this.#places.set([this.#blocks.length - 1, this.#used], 2 * this.#count++);
   }
 
   /** Returns null for one that is not there. */
   get(index: number): Buffer | null {
     if (index >= this.#count) return null;
     const block = this.#places[2 * index] as number;
-    const start = this.#places[2 * index + 1] as number;
-    const next = index + 1 < this.#count && this.#places[2 * index + 2] === block;
-    const bytes = this.#blocks[block] as Buffer;
-    return bytes.subarray(start, next ? this.#places[2 * index + 3] : this.#ends[block]);
+    const isFirst = index === 0 || this.#places[2 * index - 2] !== block;
+    const start = isFirst ? 0 : this.#places[2 * index - 1];
+    return this.#blocks[block]?.subarray(start, this.#places[2 * index + 1]) ?? null;
+  }
+}
+
+/** `_x000D_` is how a workbook writes what XML cannot hold. */
+export function unescapeText(text: string): string {
+  if (!text.includes('_x')) return text;
+  return text.replace(/_x([0-9a-fA-F]{4})_/g, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/** Reads the part of a workbook that has its shared strings, as cells of CSV. */
+export class SharedTextReader implements XmlHandler {
+  readonly texts = new SharedText();
+  #text = '';
+  #inText = false;
+  /** True inside the pronunciation of a text, which is not part of it. */
+  #inPhonetic = false;
+
+  open(name: string): void {
+    if (name === 'si') this.#text = '';
+    else if (name === 'rPh') this.#inPhonetic = true;
+    else if (name === 't') this.#inText = !this.#inPhonetic;
   }
 
-  #place(block: number, start: number): void {
-    if (2 * this.#count === this.#places.length) {
-      const larger = new Uint32Array(2 * this.#places.length);
-      larger.set(this.#places);
-      this.#places = larger;
+  close(name: string): void {
+    if (name === 't') this.#inText = false;
+    else if (name === 'rPh') this.#inPhonetic = false;
+    else if (name === 'si') this.texts.add(csvCell(unescapeText(this.#text)));
+  }
+
+  text(text: string): void {
+    if (!this.#inText) return;
+    this.#text += text;
+    if (this.#text.length > MAX_CELL_CHARS) {
+      throw new DamagedFile(`a text that cells share has more than ${MAX_CELL_CHARS} characters`);
     }
-    this.#places[2 * this.#count] = block;
-    this.#places[2 * this.#count + 1] = start;
-    this.#count++;
-  }
-
-  #startBlock(atLeast: number): void {
-    this.#block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, atLeast));
-    this.#blocks.push(this.#block);
-    this.#used = 0;
   }
 }

@@ -1,7 +1,7 @@
 import { DamagedFile } from '../domain/errors.ts';
 import { MAX_CELL_CHARS, MAX_SHEET_COLUMNS, MAX_SHEET_ROWS } from '../domain/limits.ts';
 import { type CsvText, csvCell } from './csv-text.ts';
-import type { SharedText } from './shared-text.ts';
+import { type SharedText, unescapeText } from './shared-text.ts';
 import { type NumberKind, numberText, temporalText } from './workbook-numbers.ts';
 import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
 
@@ -191,14 +191,6 @@ function countEmpty(of: Count, cell: Cell): null {
   of.first ||= nameOf(cell);
   of.count++;
   return null;
-}
-
-/** `_x000D_` is how a workbook writes what XML cannot hold. */
-export function unescapeText(text: string): string {
-  if (!text.includes('_x')) return text;
-  return text.replace(/_x([0-9a-fA-F]{4})_/g, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
 }
 
 /** From 1, of `AB12`; beyond every column if there is none. */

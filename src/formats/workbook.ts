@@ -1,19 +1,16 @@
 import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
-import { SHEET_SNIFF_BYTES } from '../domain/limits.ts';
-import { CsvText } from './csv-text.ts';
-import { type CellContext, SheetCells } from './sheet-cells.ts';
 import {
-  findPart,
-  type ListedSheet,
-  openPart,
-  type Relation,
-  readRelations,
-  readSharedText,
-  readStyles,
-  readWorkbookPart,
-  type WorkbookFile,
-} from './workbook-parts.ts';
-import { readXml } from './xml-reader.ts';
+  MAX_SHEET_NAME_CHARS,
+  MAX_SHEETS,
+  MAX_WORKBOOK_STYLES,
+  SHEET_SNIFF_BYTES,
+} from '../domain/limits.ts';
+import { CsvText } from './csv-text.ts';
+import type { InflateGuard } from './decompress.ts';
+import { SharedTextReader } from './shared-text.ts';
+import { type CellContext, SheetCells } from './sheet-cells.ts';
+import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
+import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
 /*
@@ -22,15 +19,22 @@ import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts'
  * of cell. Memory holds the text that cells share, within a bound, and nothing of the rows.
  */
 
+/** A workbook's archive, and the bound on what is unpacked of it. */
+export interface WorkbookFile {
+  readonly archive: ZipArchive;
+  readonly guard: InflateGuard;
+}
+
 export interface OpenWorkbook {
-  /** The sheet that is read. */
+  /** The sheet that is read, and the names of all. */
   readonly sheet: string;
+  readonly sheets: readonly string[];
   readonly csv: AsyncIterable<Buffer>;
 }
 
 /**
  * Opens the sheet that is wanted, by name or number from 1; else the first that is not hidden and has data. `notes` gets what
- * a person should know, part of it while the sheet is read.
+ * a person should know once the sheet was read.
  * @throws InputError `unsupported_format` for what is damaged or not understood, `invalid_field` for a sheet that is not
  *   there, `empty_file` if none has data; what `guard` throws. So does reading.
  */
@@ -40,22 +44,21 @@ export async function openWorkbook(
   notes: string[],
 ): Promise<OpenWorkbook> {
   return explained(async () => {
-    const path = await findWorkbookPart(file);
-    const facts = await readWorkbookPart(file, requirePart(file, path));
-    const relations = await readRelations(file, path);
-    const sheets = facts.sheets.flatMap((sheet) => findSheet(file, sheet, relations));
+    const main = (await readRelations(file, '')).find(({ type }) => type === 'officeDocument');
+    if (main === undefined) throw new DamagedFile('it does not say where its sheets are');
+    const { listed, ...calendar } = await readMainPart(file, requirePart(file, main.path));
+    const relations = await readRelations(file, main.path);
+    const sheets = listed.flatMap((sheet) => findSheet(file, sheet, relations));
     const chosen = wanted === undefined ? await firstWithData(file, sheets) : sheetNamed(sheets, wanted);
-    await noteOthers(file, sheets, chosen, notes);
     const partOf = (type: string) => {
-      const relation = [...relations.values()].find((each) => each.type === type);
+      const relation = relations.find((each) => each.type === type);
       return relation === undefined ? null : findPart(file, relation.path);
     };
-    const context: CellContext = {
-      kinds: await readStyles(file, partOf('styles')),
-      shared: await readSharedText(file, partOf('sharedStrings')),
-      ...facts,
-    };
-    return { sheet: chosen.name, csv: sheetCsv(file, chosen, context, notes) };
+    const shared = new SharedTextReader();
+    await readPart(file, partOf('sharedStrings'), shared);
+    const kinds = await readStyles(file, partOf('styles'));
+    const csv = sheetCsv(file, chosen, { ...calendar, kinds, shared: shared.texts }, notes);
+    return { sheet: chosen.name, sheets: sheets.map(({ name }) => name), csv };
   });
 }
 
@@ -64,18 +67,18 @@ export function documentKind({ members }: ZipArchive): string | null {
   const has = (pattern: RegExp) => members.some(({ name }) => pattern.test(name));
   if (has(/^\[Content_Types\]\.xml$/i)) {
     if (has(/^xl\/workbook\.bin$/i)) return 'a binary Excel workbook (.xlsb)';
-    if (has(/^word\//i)) return 'a Word document';
-    return has(/^ppt\//i) ? 'a PowerPoint presentation' : 'workbook';
+    return has(/^(?:word|ppt)\//i) ? 'a document without sheets' : 'workbook';
   }
   if (has(/^mimetype$/) && has(/^content\.xml$/)) return 'an OpenDocument file, such as .ods';
   return has(/^(?:Index\.zip$|Index\/.*\.iwa$)/) ? 'an Apple Numbers, Pages or Keynote document' : null;
 }
 
-async function findWorkbookPart(file: WorkbookFile): Promise<string> {
-  const relations = await readRelations(file, '');
-  const main = [...relations.values()].find(({ type }) => type === 'officeDocument');
-  if (main === undefined) throw new DamagedFile('it does not say where its sheets are');
-  return main.path;
+/* The parts of a workbook. A part names another by an id, which a third part translates to a path. */
+
+/** Paths begin with a slash; capital letters are equal to small ones. */
+function findPart({ archive }: WorkbookFile, path: string): ZipMember | null {
+  const sought = path.slice(1).toLowerCase();
+  return archive.members.find(({ name }) => name.toLowerCase() === sought) ?? null;
 }
 
 function requirePart(file: WorkbookFile, path: string): ZipMember {
@@ -84,19 +87,123 @@ function requirePart(file: WorkbookFile, path: string): ZipMember {
   return part;
 }
 
+/** Reads a part whole, for its handler. */
+async function readPart(
+  { archive, guard }: WorkbookFile,
+  part: ZipMember | null,
+  handler: XmlHandler,
+): Promise<void> {
+  if (part !== null) for await (const _ of readXml(archive.read(part, guard), handler));
+}
+
+interface Relation {
+  readonly id: string;
+  /** The last word of its type, such as `worksheet`. */
+  readonly type: string;
+  readonly path: string;
+}
+
+/** Reads the relations of a part; of the whole archive where `path` is empty. */
+async function readRelations(file: WorkbookFile, path: string): Promise<readonly Relation[]> {
+  const slash = path.lastIndexOf('/');
+  const folder = path.slice(0, Math.max(0, slash));
+  const relations: Relation[] = [];
+  const open = (name: string, { Id: id, Type: type, Target: target, TargetMode: mode }: XmlAttributes) => {
+    if (name !== 'Relationship' || mode === 'External' || !id || !type || !target) return;
+    if (relations.length === MAX_SHEETS)
+      throw new DamagedFile(`a part of it has more than ${MAX_SHEETS} relations`);
+    relations.push({ id, type: type.slice(type.lastIndexOf('/') + 1), path: resolve(folder, target) });
+  };
+  await readPart(file, findPart(file, `${folder}/_rels/${path.slice(slash + 1)}.rels`), { open });
+  return relations;
+}
+
+/** Never leads outside of the archive: what would do so names nothing. */
+function resolve(folder: string, target: string): string {
+  const steps = target.startsWith('/') ? [] : folder.split('/').filter((step) => step !== '');
+  for (const step of target.split('/')) {
+    if (step === '..') steps.pop();
+    else if (step !== '' && step !== '.') steps.push(step);
+  }
+  return `/${steps.join('/')}`;
+}
+
+/** A sheet as the workbook lists it. */
+interface ListedSheet {
+  readonly name: string;
+  readonly relation: string;
+  readonly isHidden: boolean;
+}
+
+interface MainPart extends Pick<CellContext, 'from1904' | 'isUncalculated'> {
+  readonly listed: readonly ListedSheet[];
+}
+
+async function readMainPart(file: WorkbookFile, part: ZipMember): Promise<MainPart> {
+  const listed: ListedSheet[] = [];
+  let root = '';
+  let from1904 = false;
+  let isUncalculated = false;
+  const open = (name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf) => {
+    root ||= name;
+    if (name === 'workbookPr') from1904 ||= isTrue(attributes['date1904']);
+    else if (name === 'calcPr') isUncalculated ||= isTrue(attributes['fullCalcOnLoad']);
+    else if (name === 'sheet') {
+      if (listed.length === MAX_SHEETS) throw new DamagedFile(`it has more than ${MAX_SHEETS} sheets`);
+      const { name: title = '', state = 'visible' } = attributes;
+      if (title.length > MAX_SHEET_NAME_CHARS) throw new DamagedFile(`a sheet has the name ${title}`);
+      const isHidden = state !== 'visible';
+      listed.push({ name: title, relation: relationOf(attributes, namespaceOf), isHidden });
+    }
+  };
+  await readPart(file, part, { open });
+  if (root !== 'workbook') throw new DamagedFile('it is another kind of document');
+  return { listed, from1904, isUncalculated };
+}
+
+function isTrue(value: string | undefined): boolean {
+  return value === '1' || value === 'true';
+}
+
+/** Returns `r:id`, whatever the prefix is. A strict workbook has another namespace for it, which ends in the same word. */
+function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string {
+  const found = Object.entries(attributes).find(
+    ([name]) => name.endsWith(':id') && /\/relationships$/.test(namespaceOf(name.slice(0, -':id'.length))),
+  );
+  return found?.[1] ?? '';
+}
+
+/** Reads the meaning of numbers in each style. */
+async function readStyles(file: WorkbookFile, part: ZipMember | null): Promise<readonly NumberKind[]> {
+  const codes = new Map<number, string>();
+  const kinds: NumberKind[] = [];
+  let list = '';
+  const open = (name: string, { numFmtId: id = '0', formatCode: code = '' }: XmlAttributes) => {
+    if (name === 'numFmts' || name === 'cellXfs') list = name;
+    else if (name === 'numFmt' && list === 'numFmts') codes.set(Number(id), code);
+    else if (name === 'xf' && list === 'cellXfs') kinds.push(kindOfFormat(Number(id), codes));
+    if (codes.size + kinds.length > MAX_WORKBOOK_STYLES) throw new DamagedFile('it has too many styles');
+  };
+  const close = (name: string) => {
+    if (name === list) list = '';
+  };
+  await readPart(file, part, { open, close });
+  return kinds;
+}
+
 interface Sheet {
   readonly name: string;
   readonly isHidden: boolean;
   readonly part: ZipMember;
 }
 
-/** None for a chart or a dialog. */
+/** Returns no sheet for a chart or a dialog. */
 function findSheet(
   file: WorkbookFile,
-  { name, isHidden, relation: id }: ListedSheet,
-  relations: ReadonlyMap<string, Relation>,
+  { name, isHidden, relation: sought }: ListedSheet,
+  relations: readonly Relation[],
 ): Sheet[] {
-  const relation = relations.get(id);
+  const relation = relations.find(({ id }) => id === sought);
   if (relation === undefined) throw new DamagedFile(`it does not say where the sheet ${name} is`);
   return relation.type === 'worksheet' ? [{ name, isHidden, part: requirePart(file, relation.path) }] : [];
 }
@@ -115,58 +222,36 @@ async function firstWithData(file: WorkbookFile, sheets: readonly Sheet[]): Prom
   for (const sheet of sheets) {
     if (!sheet.isHidden && (await hasData(file, sheet))) return sheet;
   }
-  throw inputError(
-    'empty_file',
-    'The workbook has no sheet with data',
-    listNames(sheets.map(({ name }) => name)),
-  );
+  const names = listNames(sheets.map(({ name }) => name));
+  throw inputError('empty_file', 'The workbook has no sheet with data', names);
 }
 
-async function noteOthers(
-  file: WorkbookFile,
-  sheets: readonly Sheet[],
-  chosen: Sheet,
-  notes: string[],
-): Promise<void> {
-  const others: string[] = [];
-  for (const sheet of sheets) {
-    if (sheet === chosen || !(await hasData(file, sheet))) continue;
-    others.push(sheet.isHidden ? `${sheet.name} (hidden)` : sheet.name);
-  }
-  if (others.length === 0) return;
-  notes.push(
-    `Sheet "${chosen.name}" was read; other sheets have data too (sheet= reads one): ${listNames(others)}.`,
-  );
-}
-
-/** Returns true if a cell has a value, or a formula. A sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
-async function hasData(file: WorkbookFile, { part }: Sheet): Promise<boolean> {
+/** Tells whether a cell has a value or a formula; a sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
+async function hasData({ archive, guard }: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let found = false;
-  const open = (name: string) => {
-    if (name === 'v' || name === 'is' || name === 'f') found = true;
-  };
   let bytes = 0;
-  async function* beginning(): AsyncGenerator<Buffer> {
-    for await (const piece of openPart(file, part)) {
-      bytes += piece.length;
-      yield piece;
-    }
-  }
-  for await (const _ of readXml(beginning(), { open, close: () => undefined, text: () => undefined })) {
+  const count: InflateGuard = (length) => {
+    guard(length);
+    bytes += length;
+  };
+  const open = (name: string) => {
+    found ||= name === 'v' || name === 'is' || name === 'f';
+  };
+  for await (const _ of readXml(archive.read(part, count), { open })) {
     if (found || bytes > SHEET_SNIFF_BYTES) return true;
   }
   return found;
 }
 
 async function* sheetCsv(
-  file: WorkbookFile,
+  { archive, guard }: WorkbookFile,
   { part }: Sheet,
   context: CellContext,
   notes: string[],
 ): AsyncGenerator<Buffer> {
   const csv = new CsvText();
   const cells = new SheetCells(context, csv);
-  const pieces = readXml(openPart(file, part), cells)[Symbol.asyncIterator]();
+  const pieces = readXml(archive.read(part, guard), cells)[Symbol.asyncIterator]();
   try {
     while ((await explained(() => pieces.next())).done !== true) yield* csv.take(false);
   } finally {
@@ -178,21 +263,17 @@ async function* sheetCsv(
 }
 
 function describeCells({ errors, noDates, merged }: SheetCells): string[] {
-  const notes: string[] = [];
-  const were = (count: number, what: string) => `${count} ${count === 1 ? 'cell' : 'cells'} ${what}`;
-  if (errors.count > 0) {
-    notes.push(
-      `${were(errors.count, 'with an error such as #N/A')} read as empty, the first in ${errors.first}.`,
-    );
-  }
-  if (noDates.count > 0) {
-    notes.push(
-      `${were(noDates.count, 'formatted as a date that hold none')} read as empty, the first in ${noDates.first}.`,
-    );
-  }
-  if (merged !== '')
-    notes.push(`Merged cells have their value in the first of them only, as in ${shownName(merged)}.`);
-  return notes;
+  const were = ({ count, first }: SheetCells['errors'], what: string) =>
+    count === 0
+      ? []
+      : [`${count} ${count === 1 ? 'cell' : 'cells'} ${what} read as empty, the first in ${first}.`];
+  return [
+    ...were(errors, 'with an error such as #N/A'),
+    ...were(noDates, 'formatted as a date that hold none'),
+    ...(merged === ''
+      ? []
+      : [`Merged cells have their value in the first of them only, as in ${shownName(merged)}.`]),
+  ];
 }
 
 /** Explains damage to a workbook in words. */

@@ -22,8 +22,8 @@ export type NamespaceOf = (prefix: string) => string;
  */
 export interface XmlHandler {
   open(name: string, attributes: XmlAttributes, namespaceOf: NamespaceOf): void;
-  close(name: string): void;
-  text(text: string): void;
+  close?(name: string): void;
+  text?(text: string): void;
   /** True if what came of it should be taken away before there is more. */
   readonly isFull?: boolean;
 }
@@ -81,13 +81,13 @@ class XmlReader {
       else handler.open(localName(name), attributes, this.#namespaces.of);
     });
     parser.on('closetag', ({ name }) => {
-      if (this.#foreignDepth === 0) handler.close(localName(name));
+      if (this.#foreignDepth === 0) handler.close?.(localName(name));
       if (this.#foreignDepth === this.#depth) this.#foreignDepth = 0;
       this.#namespaces.leave(this.#depth--);
     });
     const text = (value: string) => {
       this.#itemChars = 0;
-      if (this.#foreignDepth === 0) handler.text(value);
+      if (this.#foreignDepth === 0) handler.text?.(value);
     };
     parser.on('text', text);
     parser.on('cdata', text);

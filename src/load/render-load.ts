@@ -112,8 +112,9 @@ export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string)
   return `${rest.slice(0, -1)},"sample":[${rows.join(',')}]}`;
 }
 
-export function renderReadAs({ format, encoding, csv, sheet, member, notes }: ReadAs) {
-  return { format, encoding, csv: csv && renderCsvReadAs(csv), sheet, member, notes: [...notes] };
+export function renderReadAs({ csv, sheets, notes, ...readAs }: ReadAs) {
+  const named = sheets && [...sheets];
+  return { ...readAs, csv: csv && renderCsvReadAs(csv), sheets: named, notes: [...notes] };
 }
 
 function renderCsvReadAs({ nulls, headerLine, columns, columnCount, ...dialect }: CsvReadAs) {

@@ -120,7 +120,9 @@ export class Sandboxes {
   #mayRun({ owner, isLong }: Turn): boolean {
     const { atATime, perOwner, longAtATime } = this.#options;
     if (this.#running.size >= atATime || this.#runningOf(owner) >= perOwner) return false;
-    return !isLong || [...this.#running].filter((turn) => turn.isLong).length < longAtATime;
+    // One owner's long tasks leave a process to its short ones, and a processor to everybody else.
+    const long = [...this.#running].filter((turn) => turn.isLong);
+    return !isLong || (long.length < longAtATime && long.every((turn) => turn.owner !== owner));
   }
 
   /** Resolves once the task counts as running. */

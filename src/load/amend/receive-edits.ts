@@ -130,6 +130,7 @@ async function store(
         encoding: 'utf-8',
         csv: own === null ? null : describeCsv(own, null),
         sheet: null,
+        sheets: null,
         member: null,
         notes: [],
       },

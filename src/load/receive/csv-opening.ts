@@ -1,13 +1,15 @@
 import { inputError } from '../../domain/errors.ts';
-import { DIALECT_SAMPLE_BYTES, MAX_BLANK_BYTES } from '../../domain/limits.ts';
+import { DIALECT_SAMPLE_BYTES, MAX_BLANK_BYTES, MAX_HEADER_BYTES } from '../../domain/limits.ts';
 import {
   type CsvHeader,
   type CsvReading,
+  headerTooLong,
   readCsvHeader,
   skipBlankLines,
   skipLines,
 } from '../../formats/csv-header.ts';
 import { type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
+import { CR, LF } from '../../formats/record-scanner.ts';
 
 /** The beginning of a CSV, from which its dialect is detected. */
 export interface CsvBeginning {
@@ -99,6 +101,8 @@ export class CsvOpening {
     let start = 0;
     if (this.#reading === null) {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
+      // Sandboxes are for what may be a table.
+      if (bytes.length > MAX_HEADER_BYTES) requireLineEnd(bytes.subarray(0, MAX_HEADER_BYTES + 1));
       const found = this.#learned ?? this.#sniff(bytes, final);
       if (found === null) return 0;
       this.#reading = found.reading;
@@ -130,4 +134,8 @@ export class CsvOpening {
     const which = lines === 1 ? `Line ${first} stands` : `Lines ${first} to ${first + lines - 1} stand`;
     return [`${which} before the header and ${lines === 1 ? 'was' : 'were'} passed over.`];
   }
+}
+
+function requireLineEnd(bytes: Buffer): void {
+  if (!bytes.includes(LF) && !bytes.includes(CR)) throw headerTooLong();
 }

@@ -147,8 +147,16 @@ function describeReading(
   found: readonly string[],
 ): ReadAs {
   const csv = header === null ? null : describeCsv(header, headerLine);
-  const { sheet = null, member = null, notes: unpacked = [] } = archived ?? {};
-  return { format, encoding, csv, sheet, member, notes: [...unpacked, ...notes, ...found, ...indexed] };
+  const { sheet = null, sheets = null, member = null, notes: unpacked = [] } = archived ?? {};
+  return {
+    format,
+    encoding,
+    csv,
+    sheet,
+    sheets,
+    member,
+    notes: [...unpacked, ...notes, ...found, ...indexed],
+  };
 }
 
 export function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {

@@ -36,8 +36,9 @@ export interface UnpackHints extends FormatHints {
 export interface Archived {
   /** The file in it; null if the archive is itself the workbook. */
   readonly member: string | null;
-  /** The sheet that is read, for a workbook. */
+  /** The sheet of a workbook that is read, and the names of all. */
   readonly sheet: string | null;
+  readonly sheets: readonly string[] | null;
   /** Grows while a workbook is read. */
   readonly notes: readonly string[];
 }
@@ -81,7 +82,7 @@ export async function unpack(
     return {
       plain: unpacked,
       hints: inner,
-      archived: { member: shownName(member.name), sheet: null, notes },
+      archived: { member: shownName(member.name), sheet: null, sheets: null, notes },
     };
   const nested = await asides.keep(unpacked.all);
   const nestedKind = documentKind(await ZipArchive.open(nested));
@@ -104,10 +105,11 @@ async function readDocument(
   if (kind !== 'workbook') throw unsupported(`${kind}; save it as .xlsx or CSV and send that`);
   const converted = convert('xlsx', file, hints.source?.sheet)[Symbol.asyncIterator]();
   const first = await converted.next();
-  const sheet = first.done !== true && 'sheet' in first.value ? first.value.sheet : null;
+  const { sheet, sheets } =
+    first.done !== true && 'sheet' in first.value ? first.value : { sheet: null, sheets: null };
   const rest = { [Symbol.asyncIterator]: () => converted };
   const plain = { head: Buffer.alloc(0), isWhole: false, all: textOf(rest, notes) };
-  return { plain, hints, archived: { member, sheet, notes } };
+  return { plain, hints, archived: { member, sheet, sheets, notes } };
 }
 
 /** Files that programs add to archives. */
@@ -158,7 +160,7 @@ export interface Conversion {
 
 /** An item of a conversion: first the sheet of a workbook, then its text, last the notes for the job. */
 export type Converted =
-  | { readonly sheet: string }
+  | { readonly sheet: string; readonly sheets: readonly string[] }
   | { readonly text: Uint8Array }
   | { readonly notes: readonly string[] };
 
@@ -204,9 +206,9 @@ export async function* convertFile(
     case 'xlsx': {
       const guard = inflateGuard({ receivedBytes: sentBytes }, maxInflatedBytes);
       const archive = await ZipArchive.open({ bytes, read });
-      const opened = await openWorkbook({ archive, guard }, sheet, notes);
-      yield { sheet: opened.sheet };
-      for await (const text of opened.csv) yield { text };
+      const { csv, ...opened } = await openWorkbook({ archive, guard }, sheet, notes);
+      yield opened;
+      for await (const text of csv) yield { text };
       break;
     }
     default:

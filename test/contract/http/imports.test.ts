@@ -124,9 +124,10 @@ describe('a file in a form', () => {
         format: 'xlsx',
         encoding: null,
         sheet: 'Users',
+        sheets: ['Costs', 'Users'],
         member: null,
         csv: { columns: ['user_id', 'name'], header_line: 1 },
-        notes: ['Sheet "Users" was read; other sheets have data too (sheet= reads one): Costs.'],
+        notes: [],
       },
     });
     const wrong = new FormData();

@@ -231,6 +231,7 @@ describe('one job', () => {
           column_count: 2,
         },
         sheet: null,
+        sheets: null,
         member: null,
         notes: [],
       },

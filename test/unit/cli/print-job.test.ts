@@ -13,7 +13,15 @@ const csv: CsvReadAs = {
   columns: ['user_id'],
   columnCount: 1,
 };
-const readAs: ReadAs = { format: 'csv', encoding: 'utf-8', csv, sheet: null, member: null, notes: [] };
+const readAs: ReadAs = {
+  format: 'csv',
+  encoding: 'utf-8',
+  csv,
+  sheet: null,
+  sheets: null,
+  member: null,
+  notes: [],
+};
 
 describe('how a file was read', () => {
   test.each<[Partial<ReadAs>, string]>([

@@ -6,21 +6,15 @@ import { ZipArchive } from '../../../src/formats/zip.ts';
 import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/workbook-file.ts';
 import { collect } from './in-pieces.ts';
 
-interface Reading {
-  readonly sheet: string;
-  readonly text: string;
-  readonly notes: readonly string[];
-}
-
-async function read(bytes: Buffer, wanted?: string): Promise<Reading> {
+async function read(bytes: Buffer, wanted?: string) {
   const file = {
     bytes: bytes.length,
     read: async (start: number, end: number) => bytes.subarray(start, end),
   };
   const archive = await ZipArchive.open(file);
   const notes: string[] = [];
-  const { sheet, csv } = await openWorkbook({ archive, guard: () => undefined }, wanted, notes);
-  return { sheet, text: (await collect(csv)).toString(), notes };
+  const { csv, ...opened } = await openWorkbook({ archive, guard: () => undefined }, wanted, notes);
+  return { ...opened, text: (await collect(csv)).toString(), notes };
 }
 
 async function refusal(bytes: Buffer, wanted?: string): Promise<string> {
@@ -52,6 +46,7 @@ describe('a workbook', () => {
 c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v>2</v></c></row>`;
     expect(await read(ofRows(rows, { shared }))).toEqual({
       sheet: 'Data',
+      sheets: ['Data'],
       text: 'user_id,name\n" a,""b""\nc&<d>",Zoë\n',
       notes: [],
     });
@@ -272,11 +267,12 @@ describe('the sheet of a workbook', () => {
     { name: '1', rows: textRow(1, 'one') },
   ];
 
-  it('is the first that shows and has data; the others with data are named', async () => {
+  it('is the first that shows and has data; all are named', async () => {
     expect(await read(workbookFile({ sheets }))).toEqual({
       sheet: 'Users',
+      sheets: ['Cover', 'Secret', 'Users', '1'],
       text: 'u\n',
-      notes: ['Sheet "Users" was read; other sheets have data too (sheet= reads one): Secret (hidden), 1.'],
+      notes: [],
     });
   });
 
@@ -329,7 +325,7 @@ describe('a damaged or hostile workbook', () => {
         if (!isCut) bytes[at] = byte;
         const found = await read(bytes).catch((error: unknown) => error);
         if (found instanceof InputError) return;
-        expect(found).toEqual({ sheet: 'Data', text: 'user_id,name\nu1,Ann\n', notes: [] });
+        expect(found).toEqual({ sheet: 'Data', sheets: ['Data'], text: 'user_id,name\nu1,Ann\n', notes: [] });
       }),
       { numRuns: 500 },
     );

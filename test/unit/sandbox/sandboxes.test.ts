@@ -145,8 +145,8 @@ describe('a task in a sandbox', () => {
 });
 
 describe('turns', () => {
-  test('an owner has some of the sandboxes, long tasks too; others need not wait', async () => {
-    const { start, run } = open({ atATime: 3, perOwner: 1, longAtATime: 2 });
+  test('an owner has some of the sandboxes and one long task, long tasks too have some; others need not wait', async () => {
+    const { start, run } = open({ atATime: 3, perOwner: 2, longAtATime: 2 });
     const held = [
       start('count', 9, { owner: 1, isLong: true }),
       start('count', 9, { owner: 2, isLong: true }),
@@ -154,9 +154,10 @@ describe('turns', () => {
     for (const task of held) await task.next();
     const begun: string[] = [];
     const queued = [
-      run('count', 1, { owner: 1 }).then(() => begun.push('another of the first owner')),
+      run('count', 1, { owner: 1, isLong: true }).then(() => begun.push('another of the first owner')),
       run('count', 1, { owner: 3, isLong: true }).then(() => begun.push('a third long one')),
     ];
+    await run('count', 1, { owner: 1 });
     await run('count', 1, { owner: 3 });
     expect(begun).toEqual([]);
     for (const task of held) await task.return(undefined);

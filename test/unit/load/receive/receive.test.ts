@@ -94,6 +94,7 @@ describe('receive: what is taken', () => {
           columnCount: 2,
         },
         sheet: null,
+        sheets: null,
         member: null,
         notes: [],
       },
@@ -190,10 +191,10 @@ describe('receive: what is taken', () => {
           format: 'xlsx',
           encoding: null,
           sheet: 'Users',
+          sheets: ['Users', 'Costs'],
           csv: { headerLine: 1, columns: ['user_id', 'name'] },
         },
       });
-      expect(received.readAs.notes[0]).toContain('other sheets have data too (sheet= reads one): Costs');
       await store.remove(received.ref);
       expect(await leftBehind()).toEqual([]);
       expect(await refusal(sent.subarray(0, sent.length - 30))).toMatch(/^400 unsupported_format/);
@@ -494,7 +495,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
         [entry('[Content_Types].xml'), entry('xl/workbook.bin')],
         'This is a binary Excel workbook (.xlsb); save it as .xlsx',
       ],
-      [[entry('[Content_Types].xml'), entry('word/document.xml')], 'This is a Word document;'],
+      [[entry('[Content_Types].xml'), entry('word/document.xml')], 'This is a document without sheets;'],
       [[entry('mimetype'), entry('content.xml')], 'This is an OpenDocument file, such as .ods;'],
       [[entry('[Content_Types].xml')], 'it does not say where its sheets are'],
       [[entry('a.pdf', '%PDF-1.7')], 'This is a PDF;'],

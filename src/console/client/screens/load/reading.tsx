@@ -4,7 +4,7 @@ import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/address.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn, RefusedSample, StoredRow } from '../../lib/records.ts';
-import { FilterSelect, FilterText, type Options } from '../../ui/field.tsx';
+import { FilterSelect, type Options } from '../../ui/field.tsx';
 import { Icon } from '../../ui/icons.tsx';
 import { Facts, Section } from '../../ui/page.tsx';
 import { Empty, Notice } from '../../ui/problems.tsx';
@@ -136,14 +136,14 @@ function Dialect({ query, found }: Props): VNode {
             encodings.map((each) => [each, each]),
           )
         : null}
-      {isWorkbook ? (
-        <FilterText
-          label="Sheet"
-          value={query.get('sheet')}
-          placeholder={readAs?.sheet ?? 'name or number'}
-          onChange={choose('sheet')}
-        />
-      ) : null}
+      {isWorkbook
+        ? select(
+            'sheet',
+            'Sheet',
+            readAs?.sheet ?? undefined,
+            (readAs?.sheets ?? []).map((each) => [each, each]),
+          )
+        : null}
       {isText && isTable
         ? select('delimiter', 'Delimiter', csv === null ? undefined : visibleText(csv.delimiter), delimiters)
         : null}
