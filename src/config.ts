@@ -73,8 +73,7 @@ export function readConfig(environment: Environment, overrides: Environment = {}
     // So that what is read from several of them can be looked at, too.
     values[key] = parse(fallback);
   }
-  const inForce = byKey.map(([, setting]) => show(setting, environment, overrides));
-  const config = { ...derive(values as Values, attempt), inForce };
+  const config = { ...derive(values as Values, attempt), inForce: showSettings(environment, overrides) };
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return Object.freeze(config);
 }
@@ -94,6 +93,11 @@ export function givenValue(name: string, environment: Environment): string | und
 
 /** Does the work, or keeps what is wrong and goes on with something else, so that every problem is reported at once. */
 type Attempt = <T>(work: () => T, instead: T) => T;
+
+/** Returns every setting as it may be shown, also one that is wrong. */
+export function showSettings(environment: Environment, overrides: Environment): SettingInForce[] {
+  return byKey.map(([, setting]) => show(setting, environment, overrides));
+}
 
 function show(setting: Setting, environment: Environment, overrides: Environment): SettingInForce {
   const { name, fallback, meaning } = setting;

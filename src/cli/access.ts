@@ -1,6 +1,7 @@
 /** `sluice env`, `sluice keys` and `sluice console`: environments, the keys that open them, and who is signed in. */
 import { createSignInLink } from '../access/console-session.ts';
-import { keyStatus, renderKey } from '../access/render-key.ts';
+import { renderKey } from '../access/render-key.ts';
+import { render } from '../api/render.ts';
 import { consolePath } from '../console/assets.ts';
 import { scopes } from '../domain/scope.ts';
 import {
@@ -23,7 +24,7 @@ import {
   text,
 } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
-import { printable, printList } from './terminal.ts';
+import { printList } from './terminal.ts';
 
 const createEnv = defineCommand({
   name: 'create',
@@ -47,9 +48,8 @@ const listEnvs = defineCommand({
   json: true,
   examples: ['sluice env list'],
   inSession: async (call) =>
-    printList(call, await listEnvironments(call.system.db), {
-      render: renderEnvironment,
-      columns: { name: ({ name }) => name, 'app token': ({ appToken }) => appToken },
+    printList(call, (await listEnvironments(call.system.db)).map(renderEnvironment), {
+      columns: ['name', 'app_token'],
       none: 'There are no environments yet; `sluice start` creates `default`.',
     }),
 });
@@ -103,15 +103,8 @@ const listKeys = defineCommand({
   json: true,
   examples: ['sluice keys list --env staging'],
   inEnvironment: async (call) =>
-    printList(call, await listApiKeys(call.system.db, call.environmentId), {
-      render: renderKey,
-      columns: {
-        'key id': ({ keyId }) => keyId,
-        status: keyStatus,
-        label: ({ label }) => printable(label, 40),
-        scopes: (key) => key.scopes.join(','),
-        expires: ({ expiresAt }) => expiresAt ?? 'never',
-      },
+    printList(call, (await listApiKeys(call.system.db, call.environmentId)).map(renderKey), {
+      columns: ['key_id', 'status', 'label', 'scopes', 'expires_at'],
       none: `Environment ${call.env} has no keys; \`sluice keys create\` creates one.`,
     }),
 });
@@ -206,22 +199,8 @@ const sessions = defineCommand({
   json: true,
   examples: ['sluice console sessions', 'sluice console sessions --env staging --json'],
   inEnvironment: async (call) =>
-    printList(call, await listSessions(call.system.db, call.environmentId), {
-      render: (session) => ({
-        session_id: session.sessionId,
-        holder: session.holder,
-        key_id: session.keyId,
-        client: session.client,
-        created_at: session.createdAt.toISOString(),
-        expires_at: session.expiresAt.toISOString(),
-      }),
-      columns: {
-        session: ({ sessionId }) => sessionId,
-        with: ({ keyId, holder }) => keyId ?? holder,
-        client: ({ client }) => printable(client, 40),
-        begun: ({ createdAt }) => createdAt,
-        ends: ({ expiresAt }) => expiresAt,
-      },
+    printList(call, (await listSessions(call.system.db, call.environmentId)).map(render), {
+      columns: ['session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at'],
       none: `Nobody is signed in to ${call.env}.`,
     }),
 });

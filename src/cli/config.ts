@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
-import { type Setting, withoutSecrets } from '../setting.ts';
+import { showSettings } from '../config.ts';
 import { settings } from '../settings.ts';
 import { defineCommand, flag, listenOptions } from './define-command.ts';
-import { type Cli, flagName, readFlags, readSettings } from './settings.ts';
-import { printTable } from './terminal.ts';
+import { flagName, readFlags, readSettings } from './settings.ts';
+import { printRecords } from './terminal.ts';
 
 export const config = defineCommand({
   name: 'config',
@@ -26,15 +26,15 @@ export const config = defineCommand({
   ],
   run: ({ cli, command, flags, terminal, json }) => {
     if (flags.example) return void terminal.write(renderExample());
-    const given = readFlags(command);
-    const inForce = Object.values(settings).map((setting) => lookUp(setting, cli, given));
+    const isInDotEnv = (name: string): boolean =>
+      cli.fromDotEnv.has(name) || cli.fromDotEnv.has(`${name}_FILE`);
+    const inForce = showSettings(cli.processEnv, readFlags(command)).map(({ name, source, ...rest }) => {
+      if (source === 'flag') return { name, ...rest, source: `--${flagName(name)}` };
+      return { name, ...rest, source: source !== 'default' && isInDotEnv(name) ? '.env' : source };
+    });
     if (json) terminal.json(inForce);
     else {
-      printTable(
-        terminal,
-        { setting: ({ name }) => name, from: ({ source }) => source, value: ({ value }) => value },
-        inForce,
-      );
+      printRecords(terminal, inForce, ['name', 'source', 'value']);
       const file = resolve('.env');
       terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
@@ -54,34 +54,4 @@ function renderExample(): string {
     ({ name, fallback, meaning }) => `# ${meaning}\n${name}=${fallback}\n`,
   );
   return `${heading}\n${entries.join('\n')}`;
-}
-
-/** The source of a setting's value. */
-type Source = 'default' | 'environment' | '.env' | `--${string}`;
-
-interface InForce {
-  readonly name: string;
-  /** The value as written; secrets are not shown. */
-  readonly value: string;
-  readonly source: Source;
-  readonly meaning: string;
-}
-
-function lookUp(setting: Setting, cli: Cli, flags: Readonly<Record<string, string>>): InForce {
-  const { name, fallback, meaning } = setting;
-  const flag = flags[name];
-  const given = flag ?? cli.processEnv[name] ?? '';
-  const file = cli.processEnv[`${name}_FILE`] ?? '';
-  if (given === '' && file !== '') {
-    return { name, value: `what ${file} holds`, source: sourceOf(`${name}_FILE`, false, cli), meaning };
-  }
-  const text = given === '' ? fallback : given;
-  const value = name === settings.dataDir.name ? resolve(text) : text;
-  const source = given === '' ? 'default' : sourceOf(name, flag !== undefined, cli);
-  return { name, value: withoutSecrets(setting, value), source, meaning };
-}
-
-function sourceOf(name: string, isFlag: boolean, { fromDotEnv }: Cli): Source {
-  if (isFlag) return `--${flagName(name)}`;
-  return fromDotEnv.has(name) ? '.env' : 'environment';
 }

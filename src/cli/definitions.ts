@@ -1,13 +1,7 @@
 /** `sluice definitions` and `sluice segments`: what the operator defines for an environment, and who is in a segment. */
 import { type Applied, applyDefinitions, type DefinitionChanges } from '../definitions/apply-definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
-import {
-  type KeyedItem,
-  kinds,
-  type StoredDefinitions,
-  type StoredSegment,
-  type StoredTitled,
-} from '../domain/definitions.ts';
+import { kinds, type StoredSegment } from '../domain/definitions.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
@@ -21,7 +15,7 @@ import { choice, defineCommand, flag, parsed, parseUpTo, required } from './defi
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { readOperatorFile } from './operator-file.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { printable, printList, printTable, renderTable, type Terminal } from './terminal.ts';
+import { printable, printList, printRecord, printTable, type Terminal } from './terminal.ts';
 
 interface Target {
   readonly env: string;
@@ -131,77 +125,18 @@ const show = defineCommand({
   description: 'Shows what is defined for an environment, with the ids that the lookups and exports use.',
   json: 'print JSON, the definitions of segments too',
   examples: ['sluice definitions show', "sluice definitions show --json | jq '.segments[] | {id, key}'"],
-  inEnvironment: async ({ system, environmentId, env, terminal, json }) => {
+  inEnvironment: async (call) => {
+    const { system, environmentId, env, terminal, json } = call;
     const items = await readDefinitions(system.db, environmentId);
     if (json) return terminal.json(items);
-    const sections = Object.entries(renderItems(items)).filter(([, lines]) => lines.length > 2);
-    if (sections.length === 0) {
-      terminal.inform(`Environment ${env} has no definitions; \`sluice definitions apply\` adds some.`);
+    if (Object.values(items).every((list) => list.length === 0)) {
+      return terminal.inform(
+        `Environment ${env} has no definitions; \`sluice definitions apply\` adds some.`,
+      );
     }
-    for (const [index, [title, lines]] of sections.entries()) {
-      if (index > 0) terminal.print('');
-      terminal.print(terminal.style('bold', title));
-      for (const line of lines) terminal.print(line);
-    }
+    printRecord(call, { ...items, segments: items.segments.map(({ definition: _, ...segment }) => segment) });
   },
 });
-
-/** Returns the table of each kind by its title; one without items has two lines. */
-function renderItems(items: StoredDefinitions): Readonly<Record<string, string[]>> {
-  const short = (text: string): string => printable(text, 60);
-  const idColumn = { '>id': ({ id }: { id: number }) => String(id) };
-  const keyColumn = { key: ({ key }: { key: string }) => short(key) };
-  const titleColumns = { ...idColumn, ...keyColumn, title: ({ title }: { title: string }) => short(title) };
-  const titled = (list: readonly StoredTitled[]) =>
-    renderTable({ ...titleColumns, type: ({ type }: StoredTitled) => short(type) }, list);
-  const keyed = (list: readonly KeyedItem[]) =>
-    renderTable(
-      {
-        ...keyColumn,
-        'display name': (item: KeyedItem) => short(item.display_name),
-        'data type': (item: KeyedItem) => short(item.data_type),
-      },
-      list,
-    );
-  const segmentColumns = {
-    ...titleColumns,
-    usage: ({ usage }: StoredSegment) => short(usage),
-    category: ({ category }: StoredSegment) => short(category),
-    status: ({ status }: StoredSegment) => short(status),
-    is: (item: StoredSegment) =>
-      ['hidden', 'protected'].filter((_, at) => [item.is_hidden, item.is_protected][at]).join(', '),
-  };
-  const modules = items.surveys.flatMap(({ key: survey, modules }) =>
-    modules.map((module, at) => ({ ...module, survey, order: at + 1 })),
-  );
-  type Module = (typeof modules)[number];
-  const moduleColumns = {
-    ...idColumn,
-    survey: ({ survey }: Module) => short(survey),
-    order: ({ order }: Module) => order,
-    ...keyColumn,
-    type: ({ type }: Module) => short(type),
-    question: ({ question }: Module) => short(question),
-  };
-  const platform = { platform: ({ platform }: { platform: string }) => short(platform) };
-  const days = { '>days': ({ days }: { days: number }) => (days === 0 ? 'for ever' : String(days)) };
-  return {
-    Segments: renderTable(segmentColumns, items.segments),
-    Surveys: renderTable({ ...titleColumns, ...platform }, items.surveys),
-    'Modules of surveys': renderTable(moduleColumns, modules),
-    Embeds: titled(items.embeds),
-    Flows: titled(items.flows),
-    Banners: titled(items.banners),
-    Spotlights: titled(items.spotlights),
-    'Resource center modules': keyed(items.resource_center_modules),
-    Checklists: keyed(items.checklists),
-    Features: keyed(items.features),
-    'Retention of events': renderTable(
-      { event: ({ key }: { key: string }) => short(key), ...days },
-      items.event_retention,
-    ),
-  };
-}
 
 const exportFile = defineCommand({
   name: 'export',
@@ -239,13 +174,7 @@ const listSegments = defineCommand({
   examples: ['sluice segments list', "sluice segments list --json | jq '.[].key'"],
   inEnvironment: async (call) =>
     printList(call, await definitionsOf.segments.read(call.system.db, call.environmentId), {
-      render: (segment) => segment,
-      columns: {
-        '>id': ({ id }) => String(id),
-        key: ({ key }) => printable(key, 40),
-        title: ({ title }) => printable(title, 60),
-        status: ({ status }) => status,
-      },
+      columns: ['id', 'key', 'title', 'status'],
       none: `Environment ${call.env} has no segments; \`sluice definitions apply\` creates them.`,
     }),
 });

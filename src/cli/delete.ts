@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createInterface } from 'node:readline/promises';
 import { listOutcomes, renderDeletionDetail, renderOutcome } from '../deletion/inspect-deletions.ts';
 import { checkIds, requestDeletion } from '../deletion/request-deletion.ts';
-import type { Deletion, IdOutcome } from '../domain/deletion.ts';
+import type { Deletion } from '../domain/deletion.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -12,7 +12,7 @@ import { followDeletion } from './follow.ts';
 import { readBytes } from './operator-file.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { type Columns, printable, printTable } from './terminal.ts';
+import { printable, printRecords } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const singular = { users: 'user', companies: 'company' } as const satisfies Record<Entity, string>;
@@ -133,7 +133,7 @@ async function print(
     return terminal.json({ job, outcomes: outcomes.map(renderOutcome) });
   }
   if (counts.requested <= shownOutcomes) {
-    printTable(terminal, outcomeColumns(entity), outcomes);
+    printRecords(terminal, outcomes.map(renderOutcome));
   }
   const found = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
   const events = `${plural(removed.events, 'event')} ${entity === 'users' ? 'removed' : 'changed'}`;
@@ -143,13 +143,4 @@ async function print(
   if (seen.endedAt === null) {
     terminal.inform(`sluice: the deletion is still ${status}; it continues whenever workers run.`);
   }
-}
-
-function outcomeColumns(entity: Entity): Columns<IdOutcome> {
-  return {
-    id: ({ id }) => printable(id, 60),
-    outcome: ({ outcome }) => outcome.replace('_', ' '),
-    '>events': ({ events }) => events,
-    ...(entity === 'companies' && { '>users': ({ users }) => users }),
-  };
 }

@@ -21,10 +21,9 @@ import { choice, defineCommand, flag, type Invocation, repeated, required, text 
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { writeSetup } from './export-folder.ts';
 import { createProgress, followExport } from './follow.ts';
-import { tableOfFiles } from './print-job.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { printable } from './terminal.ts';
+import { printable, printRecords } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const verify = defineCommand({
@@ -244,7 +243,7 @@ function print(
     return;
   }
   terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
-  for (const line of tableOfFiles(files)) terminal.print(`  ${line}`);
+  printRecords(terminal, files, ['filename', 'rows', 'bytes']);
 }
 
 /** Afterwards the folder holds all files of the export, verified, or does not exist. */

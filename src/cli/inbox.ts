@@ -1,9 +1,9 @@
-import { type InboxStatus, inspectInbox } from '../sources/inbox/inspect-inbox.ts';
+import { render } from '../api/render.ts';
+import { inspectInbox } from '../sources/inbox/inspect-inbox.ts';
 import { defineCommand, limitOption, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { requireEnvironment } from './session.ts';
-import type { Terminal } from './terminal.ts';
-import { printable, printTable } from './terminal.ts';
+import { printable, printRecords } from './terminal.ts';
 
 const status = defineCommand({
   name: 'status',
@@ -29,56 +29,21 @@ const status = defineCommand({
         `Nobody has watched ${inboxDir} yet: start workers with this INBOX_DIR, \`sluice start\`.`,
       );
     }
-    if (json) terminal.json(render(found));
-    else print(terminal, found);
+    const { environments, recent } = found;
+    if (json) {
+      const shown = environments.map(({ files: _files, taken: _taken, ...rest }) => rest);
+      return terminal.json({ environments: shown, recent: recent.map(render) });
+    }
+    printRecords(terminal, environments, ['environment', 'waiting', 'loading', 'held']);
+    for (const { environment, ignored } of environments) {
+      for (const { name, why } of ignored) terminal.print(`${environment}/${printable(name, 80)} ${why}`);
+    }
+    if (recent.length === 0) return terminal.inform('No file has been taken yet.');
+    terminal.print('');
+    const columns = ['concluded_at', 'environment', 'name', 'outcome', 'job_id', 'reasons'];
+    printRecords(terminal, recent.map(render), columns);
   },
 });
-
-function render({ environments, recent }: InboxStatus): object {
-  return {
-    environments: environments.map(({ files: _files, taken: _taken, ...rest }) => rest),
-    recent: recent.map(({ fileId, jobId, isDuplicate, concludedAt, ...rest }) => ({
-      ...rest,
-      file_id: fileId,
-      job_id: jobId,
-      is_duplicate: isDuplicate,
-      concluded_at: concludedAt,
-    })),
-  };
-}
-
-function print(terminal: Terminal, { environments, recent }: InboxStatus): void {
-  printTable(
-    terminal,
-    {
-      environment: ({ environment }) => environment,
-      '>waiting': ({ waiting }) => waiting,
-      '>loading': ({ loading }) => loading,
-      'held by a wrong mapping.yaml': ({ held }) => held.join(', '),
-    },
-    environments,
-  );
-  for (const { environment, ignored } of environments) {
-    for (const { name, why } of ignored) terminal.print(`${environment}/${printable(name, 80)} ${why}`);
-  }
-  if (recent.length === 0) {
-    terminal.inform('No file has been taken yet.');
-    return;
-  }
-  terminal.print('');
-  printTable(
-    terminal,
-    {
-      at: ({ concludedAt }) => concludedAt,
-      environment: ({ environment }) => environment,
-      file: ({ name }) => printable(name, 36),
-      outcome: ({ outcome }) => outcome,
-      job: ({ jobId }) => jobId ?? '',
-      why: ({ reasons }) => printable(reasons[0]?.message ?? '', 60),
-    },
-    recent,
-  );
-}
 
 export const inbox = defineCommand({
   name: 'inbox',

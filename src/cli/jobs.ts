@@ -29,11 +29,10 @@ import {
 } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { createProgress, followJob, followLoad } from './follow.ts';
-import { printJob } from './print-job.ts';
 import { mend, rejects } from './rejects.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { type Columns, printable, printList, printTable, type Terminal } from './terminal.ts';
+import { printable, printList, printRecord, printRecords, printTable, type Terminal } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const list = defineCommand({
@@ -65,26 +64,15 @@ const list = defineCommand({
       after = found.next;
       if (after === null || jobs.length >= limit) break;
     }
-    printList(call, jobs, {
-      render: (job) => renderJobListItem(job, baseUrl),
-      columns: jobColumns,
+    const records = jobs.map((job) => renderJobListItem(job, baseUrl));
+    printList(call, records, {
+      columns: ['job_id', 'type', 'status', 'filename', 'start_time', 'total_rows'],
       none: 'There are no such jobs.',
     });
     if (json || jobs.length === 0 || total <= jobs.length) return;
     terminal.inform(`${formatCount(total)} in all; --limit shows more.`);
   },
 });
-
-/** The rows of an export are those written, of a deletion the ids. */
-const jobColumns: Columns<Job> = {
-  job: ({ jobId }) => jobId,
-  type: (job) => renderJob(job, '').type,
-  status: (job) => renderJob(job, '').status,
-  file: (job) => printable(renderJob(job, '').filename, 36),
-  accepted: (job) => new Date(renderJob(job, '').start_time),
-  '>rows': (job) => renderJob(job, '').total_rows,
-  '>rejected': (job) => (job.kind === 'load' ? job.load.tally.rejected : ''),
-};
 
 const show = defineCommand({
   name: 'show',
@@ -103,8 +91,7 @@ const show = defineCommand({
       const found = await requireJob(system, environmentId, jobId);
       const followed = { environmentId, jobId, signal };
       const job = flags.watch ? await followJob(system, found, followed, { terminal, quiet: json }) : found;
-      if (json) terminal.json(await renderJobDetail(system, environmentId, job, baseUrl));
-      else await printJob(terminal, system, environmentId, job);
+      printRecord(invocation, await renderJobDetail(system, environmentId, job, baseUrl));
       if (!flags.watch) return;
       const { status } = renderJob(job, '');
       const isFailed = status === 'failed' || status === 'cancelled';
@@ -218,14 +205,9 @@ const shownRows = 10;
 /** Prints the summary of a plan as tables. */
 export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: ShownPlan): void {
   const { profiles, values, properties, morePropertyNames } = summary;
-  printTable(
+  printRecords(
     terminal,
-    {
-      profiles: ([entity]) => entity,
-      '>new': ([, counts]) => counts.new,
-      '>changed': ([, counts]) => counts.changed,
-    },
-    Object.entries(profiles),
+    Object.entries(profiles).map(([entity, counts]) => ({ profiles: entity, ...counts })),
   );
   terminal.print('');
   const shown = properties.slice(0, shownProperties);
@@ -244,20 +226,9 @@ export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: Sh
   );
   const more = properties.length - shown.length + morePropertyNames;
   if (more > 0) terminal.print(`… and ${formatCount(more)} more ${more === 1 ? 'property' : 'properties'}`);
-  if (sample.length > 0) {
-    terminal.print('');
-    printTable(
-      terminal,
-      {
-        entity: ({ entity }) => entity,
-        id: ({ key }) => printable(key, 40),
-        before: ({ before }) => printable(before, 60),
-        after: ({ after }) => printable(after, 60),
-      },
-      sample.slice(0, shownRows),
-    );
-  }
   terminal.print('');
+  const rows = sample.slice(0, shownRows).map(({ key: id, ...row }) => ({ id, ...row }));
+  if (rows.length > 0) printRecords(terminal, rows, ['entity', 'id', 'before', 'after']);
   terminal.print(`To load it: sluice jobs apply ${id}`);
 }
 

@@ -15,7 +15,7 @@ import { findInputs } from './import-file.ts';
 import { lookAt } from './inspect.ts';
 import { readSettings } from './settings.ts';
 import { fileFlags, readSourceFlags, requireSavedMapping } from './source-flags.ts';
-import { formatTime, printable, printFields, printList } from './terminal.ts';
+import { printList, printRecord } from './terminal.ts';
 
 const nameArgument = required('<name>', 'as `sluice mappings list` shows it');
 
@@ -26,16 +26,8 @@ const list = defineCommand({
   json: true,
   examples: ['sluice mappings list'],
   inEnvironment: async (call) =>
-    printList(call, await listAllMappings(call.system.db, call.environmentId), {
-      render: renderListedMapping,
-      columns: {
-        name: ({ name }) => name,
-        entity: ({ entity }) => entity,
-        '>renames': ({ mapped }) => mapped,
-        '>columns': ({ columns }) => columns,
-        saved: ({ savedAt }) => savedAt,
-        'last used': ({ lastUsedAt }) => lastUsedAt,
-      },
+    printList(call, (await listAllMappings(call.system.db, call.environmentId)).map(renderListedMapping), {
+      columns: ['name', 'entity', 'mapped', 'columns', 'saved_at', 'last_used_at'],
       none: `Environment ${call.env} has no saved mappings; \`sluice mappings save\` creates one.`,
     }),
 });
@@ -59,21 +51,9 @@ const show = defineCommand({
   argument: nameArgument,
   json: 'print what GET /v1/mappings/{name} answers',
   examples: ['sluice mappings show kunden', 'sluice mappings show kunden --json | jq .map'],
-  inEnvironment: async ({ system, environmentId, argument, terminal, json }) => {
-    const mapping = await requireSavedMapping(system.db, environmentId, argument);
-    if (json) return terminal.json(renderMapping(mapping));
-    const { name, entity, map, source, format, columnNames, savedAt, lastUsedAt } = mapping;
-    printFields(terminal, { name, entity: entity !== 'auto' && entity });
-    for (const [theirs, ours] of Object.entries(map))
-      printFields(terminal, { map: printable(`${theirs}=${ours}`, 100) });
-    printFields(terminal, { format });
-    for (const [option, value] of Object.entries(source))
-      printFields(terminal, { [option]: printable([value].flat().join(', '), 100) });
-    printFields(terminal, {
-      'offered for': columnNames && printable(columnNames.join(', '), 200),
-      saved: formatTime(savedAt),
-      'last used': formatTime(lastUsedAt),
-    });
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument } = call;
+    printRecord(call, renderMapping(await requireSavedMapping(system.db, environmentId, argument)));
   },
 });
 

@@ -37,7 +37,7 @@ import {
 } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { withEnvironment } from './session.ts';
-import { printable, printList } from './terminal.ts';
+import { printList } from './terminal.ts';
 
 const subscription = required(
   '<id>',
@@ -97,15 +97,8 @@ const list = defineCommand({
   json: true,
   examples: ['sluice notifications list --env staging'],
   inEnvironment: async (call) =>
-    printList(call, await listSubscriptions(call.system.db, call.environmentId), {
-      render: renderSubscription,
-      columns: {
-        id: ({ subscriptionId }) => subscriptionId,
-        who: ({ target }) => printable(target, 60),
-        on: ({ outcomes }) => outcomes.join(','),
-        types: ({ kinds }) => kinds.join(','),
-        status: ({ disabled }) => printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
-      },
+    printList(call, (await listSubscriptions(call.system.db, call.environmentId)).map(renderSubscription), {
+      columns: ['id', 'target', 'on', 'types', 'disabled_reason'],
       none: `Nobody is notified of the jobs of ${call.env}.`,
     }),
 });
@@ -188,18 +181,18 @@ const deliveries = defineCommand({
   inEnvironment: async (call) => {
     const { system, environmentId, flags } = call;
     const filter = { failed: flags.failed, limit: Math.min(flags.limit, MAX_PAGE_SIZE) };
-    printList(call, await listDeliveries(system.db, environmentId, filter), {
-      render: renderDelivery,
-      columns: {
-        delivery: ({ publicId }) => publicId,
-        state: ({ state }) => state,
-        event: ({ eventType }) => eventType,
-        who: ({ target }) => printable(target, 40),
-        '>tries': ({ attempts }) => attempts,
-        'last try': ({ lastAttemptAt }) => lastAttemptAt ?? '',
-        answer: ({ lastError, lastStatus }) =>
-          printable(lastError ?? (lastStatus === null ? '' : `HTTP ${lastStatus}`), 60),
-      },
+    const found = await listDeliveries(system.db, environmentId, filter);
+    printList(call, found.map(renderDelivery), {
+      columns: [
+        'delivery_id',
+        'state',
+        'event_type',
+        'target',
+        'attempts',
+        'last_attempt_at',
+        'last_status',
+        'last_error',
+      ],
       none: 'There are no such deliveries.',
     });
   },

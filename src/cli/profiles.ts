@@ -28,7 +28,7 @@ import { readDefinition, requireSegment } from './definitions.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { formatTime, printable, printFields, printTable, type Terminal } from './terminal.ts';
+import { formatTime, printable, printRecord, printRecords, type Terminal } from './terminal.ts';
 
 const showUser = defineCommand({
   name: 'show',
@@ -56,10 +56,10 @@ const showUser = defineCommand({
     const shown = events.slice(0, flags.events).map((event) => event.json);
     if (json) return terminal.write(`{"user":${user},"company":${company},"events":[${shown.join(',')}]}\n`);
     if (user === null) terminal.print('There is no profile of this user, only events.');
-    else printProfile(terminal, user);
+    else printRecord({ terminal, json }, JSON.parse(user) as object);
     if (company !== null) {
       terminal.print('');
-      printProfile(terminal, company);
+      printRecord({ terminal, json }, JSON.parse(company) as object);
     }
     if (shown.length > 0) terminal.print('');
     for (const event of shown) terminal.print(eventLine(event));
@@ -79,26 +79,9 @@ const showCompany = defineCommand({
       throw new CommandFailed(`There is no company ${JSON.stringify(argument)} in the environment ${env}.`);
     }
     if (json) return terminal.write(`${company}\n`);
-    printProfile(terminal, company);
+    printRecord({ terminal, json }, JSON.parse(company) as object);
   },
 });
-
-/** Prints the id, times and properties of a profile as the API answers it. */
-function printProfile(terminal: Terminal, json: string): void {
-  const profile = JSON.parse(json) as UserProfile | Omit<UserProfile, 'user_id'>;
-  const { company_id, metadata } = profile;
-  printFields(terminal, {
-    user: 'user_id' in profile && terminal.style('bold', printable(profile.user_id, 100)),
-    company: printable(company_id ?? '–', 100),
-    'first seen': formatTime(new Date(profile.first_seen_at)),
-    'last seen': formatTime(new Date(profile.last_seen_at)),
-    changed: formatTime(new Date(profile.updated_at)),
-  });
-  for (const [name, value] of Object.entries(metadata)) {
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
-    terminal.print(`  ${printable(name, 40)}: ${printable(text, 100)}`);
-  }
-}
 
 const listOptions = {
   property: parsed<readonly PropertyFilter[]>(
@@ -176,16 +159,11 @@ async function printProfiles(
   } while (after !== null && found.length < limit && !terminal.closed);
   if (json) return terminal.write(found.length === 0 ? '[]\n' : `[\n${found.join(',\n')}\n]\n`);
   if (found.length === 0) return terminal.inform(`There are no such ${entity}.`);
-  const columns = {
-    ...(entity === 'users' && { user: ({ user_id }: UserProfile) => printable(user_id, 40) }),
-    company: ({ company_id }: UserProfile) => printable(company_id ?? '–', 40),
-    'last seen': ({ last_seen_at }: UserProfile) => new Date(last_seen_at),
-    properties: ({ metadata }: UserProfile) => printable(JSON.stringify(metadata), 60),
-  };
-  printTable(
+  const columns = ['company_id', 'last_seen_at', 'metadata'];
+  printRecords(
     terminal,
-    columns,
-    found.map((each) => JSON.parse(each) as UserProfile),
+    found.map((each) => JSON.parse(each) as object),
+    entity === 'users' ? ['user_id', ...columns] : columns,
   );
   if (after !== null) terminal.inform('There are more; --limit shows them.');
 }

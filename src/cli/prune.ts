@@ -1,7 +1,7 @@
 import { type Pruned, prune as pruneAll } from '../background-jobs/prune.ts';
-import { formatCount, plural } from '../domain/wording.ts';
 import { defineCommand } from './define-command.ts';
 import { exitCodes } from './errors.ts';
+import { printRecord } from './terminal.ts';
 
 export const prune = defineCommand({
   name: 'prune',
@@ -13,18 +13,19 @@ export const prune = defineCommand({
   json: 'print the counts as JSON',
   details: 'Exit code: 1 if events past their retention could not be archived or removed.',
   examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune'],
-  inSession: async ({ system, json, terminal }) => {
+  inSession: async (call) => {
+    const { system, json, terminal } = call;
     const counts = await pruneAll(system);
-    if (json) terminal.json(render(counts));
-    else terminal.print(describe(counts));
+    if (!json) terminal.print('Removed:');
+    printRecord(call, recordOf(counts));
     if (counts.problem === null) return;
     terminal.inform(`Events that outlived their retention could not be removed: ${counts.problem}`);
     process.exitCode = exitCodes.failed;
   },
 });
 
-/** For scripts. */
-function render(counts: Pruned) {
+/** The names of the API. */
+function recordOf(counts: Pruned): object {
   return {
     received_files: counts.files,
     files_of_exports: counts.exports,
@@ -40,18 +41,4 @@ function render(counts: Pruned) {
     unfinished_files: counts.temporary,
     problem: counts.problem,
   };
-}
-
-function describe(counts: Pruned): string {
-  const { files, jobs, exports, records, deletions, inboxFiles, notifications, runs, temporary } = counts;
-  const { events, months, archived } = counts;
-  const parts = [
-    `${plural(files, 'received file')}`,
-    `the files of ${plural(exports, 'export')}`,
-    `the records of ${plural(jobs, 'load')}, ${plural(records, 'export')} and ${plural(deletions, 'deletion')}`,
-    `what is known of ${plural(inboxFiles, 'file')} of the inbox, ${plural(notifications, 'notification')} and ${plural(runs, 'run')} of schedules`,
-    `${plural(events, 'event')} (${formatCount(archived)} of them archived), of ${plural(months, 'month')} all`,
-    `${formatCount(temporary)} unfinished files of killed processes`,
-  ];
-  return `Removed: ${parts.join(', ')}.`;
 }

@@ -1,9 +1,6 @@
 /** `sluice jobs rejects` and `mend`: the refused records of a load, and their corrections. */
-import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import type { Load } from '../domain/load.ts';
@@ -226,41 +223,29 @@ export const mend = defineCommand({
   name: 'mend',
   summary: 'correct refused records of a load',
   description:
-    'Takes corrected records: from a file of `sluice jobs rejects` (--file), from an editor (--edit), or by a proposal of\n' +
-    '--by-cause (--apply). Whatever changed since the job ended wins over them.',
+    'Takes corrected records: from a file of `sluice jobs rejects` (--file), or by a proposal of --by-cause (--apply).\n' +
+    'Whatever changed since the job ended wins over them.',
   argument: jobIdArgument,
   options: {
     file: text('--file <path>', 'the corrected file, or - for standard input'),
-    edit: flag('--edit', 'open the refused records in $VISUAL or $EDITOR, and send what was changed'),
     apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
     wins: flag('--wins', 'corrected records override everything loaded since'),
   },
   environment: true,
   json: 'print the record of the job that mends as JSON',
-  examples: [
-    'sluice jobs mend 0195… --edit',
-    'sluice jobs mend 0195… --file mended.csv',
-    'sluice jobs mend 0195… --apply 0-trim',
-  ],
+  examples: ['sluice jobs mend 0195… --file mended.csv', 'sluice jobs mend 0195… --apply 0-trim'],
   run: async (invocation) => {
     const { argument: jobId, flags, terminal, json, cli } = invocation;
-    const { file, apply, edit, wins } = flags;
-    if ([file !== undefined, apply !== undefined, edit].filter(Boolean).length !== 1)
-      throw new UsageError('Give one of --file, --edit and --apply.');
+    const { file, apply, wins } = flags;
+    if ((file === undefined) === (apply === undefined)) throw new UsageError('Give --file or --apply.');
     const stop = listenForStop();
     const { signal } = stop;
     await withEnvironment(invocation, async (session) => {
       const { system, environmentId, baseUrl } = session;
       const parent = await requireParent(system, environmentId, jobId);
-      const send = (bytes: AsyncIterable<Uint8Array>) => accept(session, parent, bytes, wins, signal);
-      const amendment = await (edit
-        ? sendEdited(session, jobId, cli.processEnv, send)
-        : send(
-            apply === undefined
-              ? openInput(file)
-              : mendedRejects(system, environmentId, jobId, apply, new AbortController().signal),
-          ));
-      if (amendment === null) return terminal.inform('Nothing was changed, so nothing is sent.');
+      const bytes =
+        apply === undefined ? openInput(file) : mendedRejects(system, environmentId, jobId, apply, signal);
+      const amendment = await accept(session, parent, bytes, wins, signal);
       const progress = createProgress(terminal, amendment, json);
       await withWorkers(session, { entry: cli.entry, stop }, async () => {
         const load = await followLoad(system, { environmentId, jobId: amendment, signal }, progress);
@@ -296,46 +281,4 @@ async function accept(
   const filename = `mended ${parent.filename}`;
   const request = { environmentId, parent, filename, received, options, wins, idempotencyKey: null };
   return (await acceptAmendment(system, request)).jobId;
-}
-
-/**
- * Opens the refused records in an editor, in a file that nobody else can read and that is removed, and sends what was changed.
- * Returns null if nothing was.
- */
-async function sendEdited(
-  context: Context,
-  jobId: string,
-  processEnv: Readonly<Record<string, string | undefined>>,
-  send: (bytes: AsyncIterable<Uint8Array>) => Promise<string>,
-): Promise<string | null> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-mend-'));
-  try {
-    const format = await formatOfRejects(context, jobId);
-    const path = join(folder, `rejects.${format}`);
-    await writeRejects(context, jobId, format, await open(path, 'wx', 0o600));
-    const before = await digestOf(path);
-    await runEditor(processEnv['VISUAL'] || processEnv['EDITOR'] || 'vi', path);
-    return (await digestOf(path)) === before ? null : await send(createReadStream(path));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-async function digestOf(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const bytes of createReadStream(path)) hash.update(bytes as Buffer);
-  return hash.digest('hex');
-}
-
-/** Runs the editor in a shell, since it may be a command with options. */
-function runEditor(editor: string, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('sh', ['-c', `${editor} "$0"`, path], { stdio: 'inherit' });
-    child.once('error', reject);
-    child.once('exit', (code) =>
-      code === 0
-        ? resolve()
-        : reject(new UsageError(`The editor (${editor}) ended with ${code}; nothing is sent.`)),
-    );
-  });
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
-import { type RunItem, readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
+import { readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
 import { readPauses } from '../postgres/stores/schedules.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { nextDueTime } from '../sources/schedules/due-times.ts';
@@ -25,7 +25,7 @@ import { readOperatorFile, readValidFile } from './operator-file.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';
-import { type Columns, formatTime, printable, printList, printTable, type Terminal } from './terminal.ts';
+import { formatTime, printList, printRecord, printRecords, type Terminal } from './terminal.ts';
 
 const check = defineCommand({
   name: 'check',
@@ -46,23 +46,12 @@ const check = defineCommand({
     const consequence = 'it would be refused';
     const schedules = await readOperatorFile(file, readSchedulesFile, { terminal, json }, consequence);
     if (schedules === null) return;
-    if (!json) {
-      return printTable(
-        terminal,
-        {
-          schedule: ({ name }) => name,
-          environment: ({ environment }) => environment,
-          what: ({ work }) => work.kind,
-          'next due': (schedule) => nextDue(schedule),
-        },
-        schedules,
-      );
-    }
     const shown = schedules.map((schedule) => {
       const { name, environment, work } = schedule;
       return { name, environment, kind: work.kind, next_due: nextDue(schedule)?.toISOString() ?? null };
     });
-    terminal.json({ problems: [], problem_count: 0, schedules: shown });
+    if (json) terminal.json({ problems: [], problem_count: 0, schedules: shown });
+    else printRecords(terminal, shown);
   },
 });
 
@@ -109,9 +98,21 @@ const list = defineCommand({
   run: async (call) => {
     const schedules = await readSchedules(call);
     await withSession(call, async ({ system }) => {
-      const found = await Promise.all(schedules.map((schedule) => lookUp(system.db, schedule)));
-      if (call.json) call.terminal.json(found.map(render));
-      else printTable(call.terminal, scheduleColumns, found);
+      printList(call, await Promise.all(schedules.map((schedule) => lookUp(system.db, schedule))), {
+        columns: [
+          'schedule',
+          'environment',
+          'kind',
+          'cron',
+          'time_zone',
+          'enabled',
+          'paused_at',
+          'next_due',
+          'last_due',
+          'last_status',
+        ],
+        none: 'The file has no schedules.',
+      });
     });
   },
 });
@@ -123,39 +124,20 @@ async function lookUp(db: Database, schedule: Schedule) {
   const [last] = filter === null ? [] : await readRuns(db, filter, 1);
   const pauses = filter === null ? null : await readPauses(db, filter.environmentId);
   const pausedAt = pauses?.get(schedule.name) ?? null;
-  const next = nextDue(schedule, pausedAt !== null);
-  return { schedule, exists: environment !== null, last, pausedAt, next };
-}
-type Found = Awaited<ReturnType<typeof lookUp>>;
-
-function render({ schedule, exists, last, next, pausedAt }: Found) {
   return {
     schedule: schedule.name,
     environment: schedule.environment,
-    environment_exists: exists,
+    environment_exists: environment !== null,
     kind: schedule.work.kind,
     cron: schedule.cron,
     time_zone: schedule.timeZone,
     enabled: schedule.enabled,
     paused_at: pausedAt?.toISOString() ?? null,
-    next_due: next?.toISOString() ?? null,
+    next_due: nextDue(schedule, pausedAt !== null)?.toISOString() ?? null,
     last_due: last?.dueAt.toISOString() ?? null,
     last_status: last?.status ?? null,
   };
 }
-
-const scheduleColumns: Columns<Found> = {
-  schedule: ({ schedule }) => schedule.name,
-  environment: ({ schedule, exists }) =>
-    exists ? schedule.environment : `${schedule.environment} (does not exist)`,
-  what: ({ schedule }) => schedule.work.kind,
-  cron: ({ schedule }) => printable(`${schedule.cron} ${schedule.timeZone}`, 40),
-  'next due': ({ schedule, pausedAt, next }) =>
-    schedule.enabled ? (pausedAt === null ? next : 'paused') : 'disabled',
-  'last due': ({ last }) => last?.dueAt ?? null,
-  'last status': ({ last }) => last?.status ?? null,
-};
-
 const pollMs = 500;
 /** A worker that has just been started shows itself within seconds. */
 const workerlessMs = 15_000;
@@ -188,7 +170,7 @@ wrong; 130 stopped while waiting: the run goes on.`,
     'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',
   ],
   run: async (call) => {
-    const { argument: name, flags, terminal, json } = call;
+    const { argument: name, flags, terminal } = call;
     const { signal } = listenForStop();
     const dueAt = readDue(flags.due);
     const schedule = await requireSchedule(call);
@@ -200,8 +182,7 @@ wrong; 130 stopped while waiting: the run goes on.`,
       const wanted = { environmentId, name, dueAt };
       const found = flags.wait ? await follow(db, wanted, terminal, signal) : await findRun(db, wanted);
       const items = await readRunItems(db, found.runId);
-      if (json) terminal.json(renderRun(found, items));
-      else printTable(terminal, runColumns, [{ run: found, items }]);
+      printRecord(call, renderRun(found, items));
       if (!flags.wait && (await countLiveWorkers(db)) === 0) {
         terminal.inform('No worker runs; the run waits for one.');
       }
@@ -295,11 +276,6 @@ async function findRun(db: Database, wanted: Wanted): Promise<ScheduleRun> {
   return found;
 }
 
-interface RunWithItems {
-  readonly run: ScheduleRun;
-  readonly items: readonly RunItem[];
-}
-
 const history = defineCommand({
   name: 'history',
   summary: 'the latest runs',
@@ -322,30 +298,24 @@ const history = defineCommand({
     };
     const runs = await readRuns(db, filter, flags.limit);
     const found = await Promise.all(
-      runs.map(async (run): Promise<RunWithItems> => ({ run, items: await readRunItems(db, run.runId) })),
+      runs.map(async (run) => renderRun(run, await readRunItems(db, run.runId))),
     );
     printList(call, found, {
-      render: ({ run, items }) => renderRun(run, items),
-      columns: runColumns,
+      columns: [
+        'schedule',
+        'environment',
+        'due_at',
+        'status',
+        'cause',
+        'missed',
+        'ended_at',
+        'message',
+        'last_error',
+      ],
       none: 'There are no such runs.',
     });
   },
 });
-
-const runColumns: Columns<RunWithItems> = {
-  schedule: ({ run }) => run.name,
-  environment: ({ run }) => run.environment,
-  due: ({ run }) => run.dueAt,
-  status: ({ run }) => run.status,
-  why: ({ run }) => run.cause.replace('_', ' '),
-  ended: ({ run }) => run.endedAt,
-  '>jobs': ({ items }) => items.filter(({ jobId }) => jobId !== null).length,
-  remark: ({ run }) => {
-    const passed = run.missed > 0 ? `stands for ${run.missed} more` : '';
-    const problem = run.reason ?? (run.endedAt === null ? run.lastError : null) ?? '';
-    return printable([passed, problem].filter((each) => each !== '').join('; '), 160);
-  },
-};
 
 export const schedules = defineCommand({
   name: 'schedules',

@@ -1,6 +1,6 @@
 /** The terminal: where results go, and how times, texts and tables are written for a person. */
 import { styleText } from 'node:util';
-import { formatCount } from '../domain/wording.ts';
+import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -113,25 +113,101 @@ export function printTable<T>(
   for (const line of renderTable(columns, items)) terminal.print(line);
 }
 
-/** Prints a list as every command shows it: an array for scripts, a table for a person, `none` instead of an empty table. */
-export function printList<T>(
-  { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
-  items: readonly T[],
-  { columns, render, none }: { columns: Columns<T>; render: (item: T) => unknown; none: string },
+/** Prints a list as every command shows it: an array for scripts, a table of some fields for a person, `none` instead of an empty table. */
+export function printList(
+  { terminal, json }: Output,
+  records: readonly object[],
+  { columns, none }: { readonly columns: readonly string[]; readonly none: string },
 ): void {
-  if (json) terminal.json(items.map(render));
-  else if (items.length === 0) terminal.inform(none);
-  else printTable(terminal, columns, items);
+  if (json) terminal.json(records);
+  else if (records.length === 0) terminal.inform(none);
+  else printRecords(terminal, records, columns);
 }
 
-/** Prints a line for each title that has a text or a time. */
+interface Output {
+  readonly terminal: Terminal;
+  readonly json: boolean;
+}
+
+/** Prints a record of the API: as it is for scripts, and for a person its fields in lines and its lists of records as tables. */
+export function printRecord({ terminal, json }: Output, record: object): void {
+  if (json) {
+    terminal.json(record);
+    return;
+  }
+  const filled = Object.entries(record).filter(([, value]) => !isEmpty(value));
+  printFields(
+    terminal,
+    Object.fromEntries(
+      filled.flatMap(([name, value]) =>
+        isRecordList(value) ? [] : [[titleOf(name), formatValue(name, value)]],
+      ),
+    ),
+  );
+  for (const [name, value] of filled) {
+    if (!isRecordList(value)) continue;
+    terminal.print('');
+    terminal.print(terminal.style('bold', titleOf(name)));
+    printRecords(terminal, value);
+  }
+}
+
+/** Prints records as a table of the named fields; by default of all that any of them has. */
+export function printRecords(
+  terminal: Pick<Terminal, 'print'>,
+  records: readonly object[],
+  names?: readonly string[],
+): void {
+  const rows = records as readonly Readonly<Record<string, unknown>>[];
+  const all = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const shown = names ?? all.filter((name) => rows.some((row) => !isEmpty(row[name])));
+  const isNumber = (name: string): boolean =>
+    rows.every((row) => row[name] == null || typeof row[name] === 'number');
+  const columns = shown.map((name) => [
+    `${isNumber(name) ? '>' : ''}${titleOf(name)}`,
+    (row: Readonly<Record<string, unknown>>) => printable(formatValue(name, row[name]), longestColumn),
+  ]);
+  printTable(terminal, Object.fromEntries(columns) as Columns<(typeof rows)[number]>, rows);
+}
+
+const longestColumn = 80;
+const titleOf = (name: string): string => name.replaceAll('_', ' ');
+
+function isRecordList(value: unknown): value is readonly object[] {
+  return Array.isArray(value) && typeof value[0] === 'object';
+}
+
+function isEmpty(value: unknown): boolean {
+  if (typeof value === 'object') return value === null || Object.values(value).every(isEmpty);
+  return value === undefined || value === '' || value === false;
+}
+
+/** Returns a value of a record as a person reads it; its name tells bytes and seconds from other numbers. */
+function formatValue(name: string, value: unknown): string {
+  if (value == null) return '–';
+  if (typeof value === 'number') {
+    if (/bytes$|_size$/.test(name)) return formatBytes(value);
+    return /seconds$|elapsed_time$/.test(name) ? formatDuration(value) : formatCount(value);
+  }
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (Array.isArray(value)) return value.map((item) => formatValue(name, item)).join(', ');
+  if (typeof value === 'object')
+    return Object.entries(value)
+      .filter(([, item]) => !isEmpty(item))
+      .map(([key, item]) => `${printable(titleOf(key), 40)}: ${formatValue(key, item)}`)
+      .join(', ');
+  const text = String(value);
+  return instant.test(text) ? formatTime(new Date(text)) : printable(text, longestCell);
+}
+
+const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
+
+/** Prints a line for each title that has a text. */
 export function printFields(
   terminal: Pick<Terminal, 'print'>,
-  fields: Readonly<Record<string, string | Date | null | undefined | false>>,
+  fields: Readonly<Record<string, string | null | undefined | false>>,
 ): void {
   const width = Math.max(10, ...Object.keys(fields).map((title) => title.length));
-  for (const [title, value] of Object.entries(fields)) {
-    if (value === null || value === undefined || value === false) continue;
-    terminal.print(`${title.padEnd(width)}  ${typeof value === 'string' ? value : value.toISOString()}`);
-  }
+  for (const [title, value] of Object.entries(fields))
+    if (value) terminal.print(`${title.padEnd(width)}  ${value}`);
 }

@@ -98,7 +98,7 @@ describe('sluice jobs', () => {
     });
     const watched = await sluice('jobs', 'show', id, '--watch');
     expect(watched.code).toBe(0);
-    expect(watched.stdout).toMatch(/1 +missing_id/);
+    expect(watched.stdout).toMatch(/^rejects +count: 2, by code: missing id: 1, wrong field count: 1/m);
     expect((await sluice('jobs', 'rejects', id)).stdout).toMatch(/^user_id,name,sluice_row/);
     expect((await sluice('jobs', 'rejects', id, '--format', 'ndjson')).stdout).toContain('missing_id');
     expect(json(await sluice('jobs', 'rejects', id, '--format', 'json'))).toMatchObject([
@@ -193,7 +193,7 @@ describe('the command itself', () => {
 
 describe('sluice jobs mend', () => {
   // proves: mended-once
-  test('refused records come back by proposal, from an editor and from a file, until nothing is left', async () => {
+  test('refused records come back by proposal and from a file, until nothing is left', async () => {
     await writeFile(join(dataDir, 'broken.csv'), 'user_id,name\nm1,Mia\n,Noah\nm3,"O"tto\n,Pia\n');
     const env = { DATABASE_URL: database.url };
     await runCli(['import', 'broken.csv', '--data-dir', dataDir], { cwd: dataDir, env });
@@ -206,21 +206,8 @@ describe('sluice jobs mend', () => {
     const applied = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '');
     expect(applied).toMatchObject({ code: 0, stdout: '1 refused record is mended, 2 are left.\n' });
 
-    const edit = (editor: string) =>
-      runCli(['jobs', 'mend', id, '--edit', '--data-dir', dataDir], {
-        env: { ...env, EDITOR: editor },
-      });
-    const unchanged = await edit('true');
-    expect(unchanged).toMatchObject({ code: 0, stdout: '' });
-    expect(unchanged.stderr).toContain('Nothing was changed');
-    expect((await edit('false')).code).toBe(2);
-    expect(await edit("sed -i -e 's/^,Noah/m2,Noah/' -e '/Pia/d'")).toMatchObject({
-      code: 0,
-      stdout: '2 refused records are mended, 1 is left.\n',
-    });
-
     const mended = join(dataDir, 'mended.csv');
-    await writeFile(mended, 'user_id,name,sluice_row\nm4,Pia,4\n');
+    await writeFile(mended, 'user_id,name,sluice_row\nm2,Noah,2\nm4,Pia,4\n');
     expect(await sluice('jobs', 'mend', id, '--file', mended)).toMatchObject({
       code: 0,
       stdout: '3 refused records are mended, nothing is left.\n',

@@ -81,7 +81,7 @@ test('sluice prune ends with 1 if events could not be archived, and says why', a
   await disk.grow(64 * 1024 * 1024);
   expect(await runCli(['prune', '--data-dir', dataDir], { env })).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('3,000 events (3,000 of them archived)'),
+    stdout: expect.stringMatching(/^events +3,000$[\s\S]*^archived events +3,000$/m),
   });
 });
 
@@ -102,7 +102,7 @@ describe('settings', () => {
       REDIS_URL: '.env redis://me:***@example.org:6379',
       PORT: 'environment 2222',
       HOST: '--host ::1',
-      DATA_DIR: `default ${join(cwd, '.sluice')}`,
+      DATA_DIR: 'default .sluice',
     });
     expect(shown.stdout + shown.stderr).not.toMatch(/s3cr|kkkk/);
     const table = await runCli(['config'], { cwd });
