@@ -35,6 +35,8 @@ export interface CsvMarks {
   readonly escape: number;
   /** At the start of a line: the line is none of the records'. Empty: none. */
   readonly comment: Buffer;
+  /** Cells without quotes that mean the same as an empty one. */
+  readonly nulls: readonly Buffer[];
 }
 
 const TAB = 9;
@@ -55,6 +57,7 @@ export function marksOf({ delimiter, dialect = plainDialect({ delimiter }) }: Re
     quote: byteOf(dialect.quote),
     escape: byteOf(dialect.escape),
     comment: Buffer.from(dialect.comment),
+    nulls: dialect.nulls.map((word) => Buffer.from(word)),
   };
 }
 

@@ -1,9 +1,9 @@
 import { positionOf } from '../domain/column-map.ts';
 import { idColumn } from '../domain/entity.ts';
+import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, type CsvMarks, marksOf } from './csv-dialect.ts';
 import { distinctNames, joinRows } from './csv-header.ts';
 import { kindOf } from './csv-kinds.ts';
-import { CellTable } from './csv-plain.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import type { RecordScanner } from './record-scanner.ts';
 
@@ -123,9 +123,7 @@ class SampledRecords {
 
   /** Tells whether the record has a cell for each of `width` columns, and nothing in any further cell. */
   fits(width: number, isPadded: boolean): boolean {
-    if (this.isBad || (this.count < width && !isPadded)) return false;
-    for (let cell = width; cell < this.count; cell++) if (!this.isEmpty(cell)) return false;
-    return true;
+    return !this.isBad && this.cells.fits(this.bytes, width, isPadded);
   }
 }
 

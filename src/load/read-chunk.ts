@@ -7,8 +7,7 @@ import { Fault } from '../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
-import { isEventFile, planFile } from '../mapping/column-plan.ts';
-import { CsvEventRows } from '../mapping/csv-event-rows.ts';
+import { planFile } from '../mapping/column-plan.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
@@ -85,11 +84,11 @@ function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadS
   return digestKey(recordKey, [entity, fileFormat, header, columnMap]);
 }
 
-function createParser(source: LoadSource, rows: Rows): CsvRows | CsvEventRows | NdjsonRows {
+function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
   const { header } = source;
   if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows, source.preset);
   const plan = planFile(header, source.columnMap, source.entity);
-  return isEventFile(plan) ? new CsvEventRows(header, plan, rows) : new CsvRows(header, plan, rows);
+  return new CsvRows(header, plan, rows);
 }
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {

@@ -2,11 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import { defuse, undoDefuse } from '../domain/formula.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import { CellTable } from '../formats/csv-cell-table.ts';
+import { type CsvMarks, marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { CellTable, PlainRecords } from '../formats/csv-plain.ts';
 import { createRecordScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
-import { CsvCells } from '../mapping/csv-cells.ts';
 
 /**
  * A file of rejects as CSV: the columns of the source, then the reason. A record that stands in its columns is given cell
@@ -196,76 +196,62 @@ interface RecordCell {
 /** Splits refused records of one CSV, as they stood in the file. */
 export class RefusedCsv {
   readonly #header: CsvHeader;
+  readonly #marks: CsvMarks;
   readonly #table = new CellTable();
   readonly #scanner: RecordScanner;
-  readonly #plain: PlainRecords | null;
-  readonly #cells: CsvCells;
 
   constructor(header: CsvHeader) {
-    const { columns, delimiter, dialect } = header;
     this.#header = header;
-    this.#scanner = createRecordScanner(header, undefined, dialect === undefined ? null : this.#table);
-    this.#plain = dialect === undefined ? null : new PlainRecords(dialect, delimiter);
-    this.#cells = new CsvCells(delimiter.charCodeAt(0), columns.length);
+    this.#marks = marksOf(header);
+    this.#scanner = createRecordScanner(header, undefined, this.#table);
   }
 
   /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
   split(raw: Buffer): RecordCell[] | null {
-    const record = this.#read(raw);
-    if (record === null || !this.#fits(record)) return null;
-    return this.#header.columns.map((_, at) => ({
-      written: this.#cells.written(record, at),
-      text: this.#cells.text(record, at),
-    }));
+    const { columns, delimiter, dialect, ragged } = this.#header;
+    const texts = this.allCells(raw);
+    if (texts === null || (texts.length < columns.length && ragged !== 'pad')) return null;
+    const isEmpty = (text: string, cell: number) => text === '' || this.#table.isEmpty(raw, cell);
+    if (!texts.every((text, cell) => cell < columns.length || isEmpty(text, cell))) return null;
+    return columns.map((_, at) => {
+      const text = texts[at] ?? '';
+      return { text, written: dialect === undefined ? this.#written(raw, at) : csvCell(text, delimiter) };
+    });
+  }
+
+  #written(raw: Buffer, cell: number): string {
+    const { starts, ends, count } = this.#table;
+    const around = this.#table.isQuoted(cell) ? 1 : 0;
+    return cell < count ? raw.toString('utf8', (starts[cell] ?? 0) - around, (ends[cell] ?? 0) + around) : '';
   }
 
   /** All cells of a well-formed record, whether or not they are as many as the columns; null if it is none. */
   allCells(raw: Buffer): string[] | null {
-    const record = this.#read(raw);
-    if (record === null) return null;
-    const cells = new CsvCells(
-      this.#header.delimiter.charCodeAt(0),
-      this.#cells.find(record, 0, record.length),
-    );
-    const found = cells.find(record, 0, record.length);
-    return Array.from({ length: found }, (_, at) => cells.text(record, at));
+    if (raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0) || !isUtf8(raw) || !this.#scan(raw))
+      return null;
+    const texts = Array.from({ length: this.#table.count }, (_, cell) => this.#text(raw, cell));
+    return texts.every((text) => text !== null) ? texts : null;
   }
 
   /** Returns the number of cells; 0 for a record that is not well-formed. */
   count(raw: Buffer): number {
-    const record = this.#read(raw);
-    return record === null ? 0 : this.#cells.find(record, 0, record.length);
+    return this.allCells(raw)?.length ?? 0;
   }
 
-  /** Returns one cell; null if the record has fewer. */
+  /** Returns one cell; null if the record has fewer, or is not well-formed. */
   cell(raw: Buffer, column: number): string | null {
-    const record = this.#plain === null ? raw : this.#read(raw);
-    if (record === null) return null;
-    if (this.#cells.findOne(record, 0, record.length, column))
-      return record.toString('utf8', this.#cells.oneStart, this.#cells.oneEnd);
-    const found = this.#cells.find(record, 0, record.length);
-    return column < found ? this.#cells.text(record, column) : null;
+    return this.#scan(raw) && column < this.#table.count ? this.#text(raw, column) : null;
   }
 
-  #fits(record: Buffer): boolean {
-    const { columns, ragged } = this.#header;
-    const found = this.#cells.find(record, 0, record.length);
-    return found === columns.length || this.#cells.fits(record, record.length, found, ragged === 'pad');
+  #text(raw: Buffer, cell: number): string | null {
+    return this.#table.text(cell, raw, this.#marks);
   }
 
-  /** Rewrites a record in RFC 4180. */
-  #read(raw: Buffer): Buffer | null {
-    if (raw.length === 0 || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0) || !isUtf8(raw))
-      return null;
+  /** Finds the cells of a record; returns false if it is not well-formed, or may be cut off. */
+  #scan(raw: Buffer): boolean {
+    if (raw.length === 0) return false;
     this.#scanner.reset();
     this.#scanner.next(raw, 0, raw.length, true);
-    if (this.#scanner.problem !== null || this.#scanner.contentEnd !== raw.length) return null;
-    return this.#plain === null ? raw : rewrite(raw, this.#table, this.#plain);
+    return this.#scanner.problem === null && this.#scanner.contentEnd === raw.length;
   }
-}
-
-/** A record of another dialect as RFC 4180 has it. */
-function rewrite(raw: Buffer, cells: CellTable, plain: PlainRecords): Buffer | null {
-  plain.clear();
-  return plain.write(raw, cells) ? plain.bytes.subarray(0, plain.at) : null;
 }

@@ -1,5 +1,8 @@
 import { isDefused } from '../domain/formula.ts';
-import { isBlankByte } from '../formats/csv-dialect.ts';
+import { CellTable } from '../formats/csv-cell-table.ts';
+import { type CsvMarks, isBlankByte, marksOf } from '../formats/csv-dialect.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
+import { CsvWalker } from '../formats/csv-walker.ts';
 
 /** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
 const ORDINARY = 0;
@@ -37,6 +40,7 @@ for (let byte = 0; byte < 32; byte++) if (jsonEscapes[byte] === 0) jsonEscapes[b
 /** The most bytes that a byte of a cell becomes as JSON in COPY text: `\\u001f`. */
 export const MAX_ESCAPED_BYTES = 7;
 
+/** The meaning of each byte inside of quotes. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY,
 );
@@ -47,228 +51,283 @@ function byteTable(letters: Readonly<Record<string, string>>): Uint8Array {
   return table;
 }
 
-/** The cells of one record, found and copied byte by byte; the scanner has seen to it that quotes are well placed. */
+/**
+ * The cells of one record of a CSV, as they are meant. RFC 4180 is walked here, byte by byte; any other dialect by the
+ * `CsvWalker`. A cell that is not written as it is meant is written anew behind the bytes of the chunk.
+ */
 export class CsvCells {
-  /** The start and end of each cell, without quotes. Cells beyond `columns` share the last slot. */
+  /** The bytes of the chunk, and behind them those of the cells that were written anew. Ask for them after `find`. */
+  bytes: Buffer = Buffer.alloc(0);
+  /** The start and end of each cell in `bytes`, without quotes. Cells beyond the columns share the last slot. */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** 1 where the cell has doubled quotes. */
-  readonly doubled: Uint8Array;
-  /** True if a cell found last holds something that COPY wants escaped, besides quotes. */
-  hasEscapes = false;
-  /** The cell that `findOne` has found. */
-  oneStart = 0;
-  oneEnd = 0;
-  /** The meaning of each byte outside of quotes. */
-  readonly #meaning: Uint8Array;
+  /** 1 where the cell may hold something that COPY or JSON want escaped. */
+  readonly special: Uint8Array;
+  /** True if any cell of the record is special. */
+  hasSpecial = false;
 
-  constructor(delimiter: number, columns: number) {
+  readonly #marks: CsvMarks;
+  /** The meaning of each byte outside of quotes. */
+  readonly #meanings: Uint8Array;
+  readonly #walker: CsvWalker | null;
+  readonly #table = new CellTable();
+  #source: Buffer = this.bytes;
+  /** A copy of the source with room behind it, kept for the next chunk. */
+  #copy = this.bytes;
+  /** Where the next cell is written anew. */
+  #free = 0;
+  /** A cell beyond the columns has something in it. */
+  #hasSurplus = false;
+
+  constructor(header: Pick<CsvHeader, 'delimiter' | 'dialect'>, columns: number) {
     this.starts = new Int32Array(columns + 1);
     this.ends = new Int32Array(columns + 1);
-    this.doubled = new Uint8Array(columns + 1);
-    this.#meaning = Uint8Array.from(escaped);
-    this.#meaning[delimiter] = ENDS_CELL;
+    this.special = new Uint8Array(columns + 1);
+    this.#marks = marksOf(header);
+    this.#walker = header.dialect === undefined ? null : new CsvWalker(this.#marks, Infinity, this.#table);
+    this.#meanings = Uint8Array.from(escaped);
+    this.#meanings[header.delimiter.charCodeAt(0)] = ENDS_CELL;
   }
 
-  /** Returns the length of a cell's value. */
-  bytesOf(bytes: Buffer, column: number): number {
-    if (this.doubled[column] === 1) return this.byteString(bytes, column).length;
-    return (this.ends[column] ?? 0) - (this.starts[column] ?? 0);
+  /** Takes the bytes of a chunk. */
+  use(source: Buffer): void {
+    this.#source = source;
+    this.bytes = source;
   }
 
   isEmpty(column: number): boolean {
     return this.starts[column] === this.ends[column];
   }
 
-  /** Returns the number of cells. Those beyond the header's are counted, not kept. */
-  find(bytes: Buffer, start: number, end: number): number {
-    const meaning = this.#meaning;
+  bytesOf(column: number): number {
+    return (this.ends[column] ?? 0) - (this.starts[column] ?? 0);
+  }
+
+  /** Finds the cells of a well-formed record. Returns how many there are, or -1 if an escape in one is in doubt. */
+  find(start: number, end: number): number {
+    this.#begin();
+    return this.#walker === null ? this.#findPlain(start, end) : this.#findWalked(this.#walker, start, end);
+  }
+
+  /** Takes cells that were found in another way, as byte strings. */
+  set(cells: readonly string[]): number {
+    this.#begin();
+    const length = cells.reduce((sum, cell) => sum + cell.length, 0);
+    for (const [cell, text] of cells.entries()) {
+      const from = this.#makeRoom(length);
+      this.#free = from + this.bytes.write(text, from, 'latin1');
+      this.#keep(cell, from, this.#free, true);
+    }
+    return cells.length;
+  }
+
+  #begin(): void {
+    this.#free = 0;
+    this.hasSpecial = false;
+    this.#hasSurplus = false;
+  }
+
+  #findPlain(start: number, end: number): number {
+    const bytes = this.#source;
+    const meanings = this.#meanings;
     const kept = this.starts.length - 1;
-    this.hasEscapes = false;
     let cell = 0;
-    let at = start;
-    for (;;) {
-      const slot = Math.min(cell, kept);
-      if (bytes[at] === QUOTE && at < end) {
-        const close = this.#findQuotedEnd(bytes, at + 1, end, slot);
-        this.starts[slot] = at + 1;
-        this.ends[slot] = close;
-        at = close + 1;
-      } else {
-        const from = at;
-        while (at < end) {
-          const is = meaning[bytes[at] ?? 0] ?? ORDINARY;
-          if (is !== ORDINARY) {
-            if (is === ENDS_CELL) break;
-            this.hasEscapes = true;
-          }
+    for (let at = start; ; at++) {
+      const isQuoted = bytes[at] === QUOTE && at < end;
+      const from = isQuoted ? at + 1 : at;
+      let special = 0;
+      let doubled = 0;
+      if (isQuoted) {
+        for (at = from; at < end; at++) {
+          const byte = bytes[at] ?? 0;
+          if (escaped[byte] === NEEDS_ESCAPE) special = 1;
+          if (byte !== QUOTE) continue;
+          if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
+          doubled++;
           at++;
         }
-        this.starts[slot] = from;
-        this.ends[slot] = at;
-        this.doubled[slot] = 0;
+      } else {
+        for (; at < end; at++) {
+          const meaning = meanings[bytes[at] ?? 0];
+          if (meaning === ENDS_CELL) break;
+          if (meaning === NEEDS_ESCAPE) special = 1;
+        }
       }
+      const slot = Math.min(cell, kept);
+      this.starts[slot] = from;
+      this.ends[slot] = at;
+      this.special[slot] = special | doubled;
+      if ((special | doubled) !== 0) this.hasSpecial = true;
+      if (doubled > 0) this.#undouble(slot, end - start);
+      if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, at, isQuoted);
+      if (isQuoted) at++;
       cell++;
       if (at >= end) return cell;
-      at++;
     }
   }
 
-  /** Finds one cell without walking what follows it; false if it has doubled quotes or is not there. */
-  findOne(bytes: Buffer, start: number, end: number, column: number): boolean {
-    let at = start;
-    for (let cell = 0; ; cell++) {
+  /** Finds one cell without walking what follows it; false if it is not there, or not written as it is meant. */
+  findOne(start: number, end: number, column: number): boolean {
+    const bytes = this.#source;
+    if (this.#walker !== null) {
+      return this.find(start, end) > column && (this.starts[column] ?? 0) < bytes.length;
+    }
+    for (let at = start, cell = 0; ; at++, cell++) {
       const isQuoted = bytes[at] === QUOTE && at < end;
       const from = isQuoted ? at + 1 : at;
-      if (isQuoted) at = this.#findQuotedEnd(bytes, from, end, this.doubled.length - 1);
-      else while (at < end && this.#meaning[bytes[at] ?? 0] !== ENDS_CELL) at++;
+      let isDoubled = false;
+      if (isQuoted) {
+        for (at = from; at < end; at++) {
+          if (bytes[at] !== QUOTE) continue;
+          if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
+          isDoubled = true;
+          at++;
+        }
+      } else while (at < end && this.#meanings[bytes[at] ?? 0] !== ENDS_CELL) at++;
       if (cell === column) {
-        this.oneStart = from;
-        this.oneEnd = at;
-        return !isQuoted || this.doubled[this.doubled.length - 1] === 0;
+        this.starts[column] = from;
+        this.ends[column] = at;
+        return !isDoubled;
       }
       if (isQuoted) at++;
       if (at >= end) return false;
-      at++;
     }
+  }
+
+  #findWalked(walker: CsvWalker, start: number, end: number): number {
+    const source = this.#source;
+    const table = this.#table;
+    walker.walk(source, start, end, true);
+    for (let cell = 0; cell < table.count; cell++) {
+      let [from, to] = [table.starts[cell] ?? 0, table.ends[cell] ?? 0];
+      if (table.isMarked(cell) || table.isNull(cell, source, this.#marks)) {
+        from = this.#makeRoom(end - start);
+        to = table.copy(cell, source, this.#marks, this.bytes, from);
+        if (to < 0) return -1;
+        this.#free = to;
+      }
+      this.#keep(cell, from, to, table.isQuoted(cell));
+    }
+    return table.count;
+  }
+
+  #keep(cell: number, from: number, to: number, isQuoted: boolean): void {
+    const kept = this.starts.length - 1;
+    const slot = Math.min(cell, kept);
+    this.starts[slot] = from;
+    this.ends[slot] = to;
+    let isSpecial = false;
+    for (let at = from; at < to && !isSpecial; at++) isSpecial = jsonEscapes[this.bytes[at] ?? 0] !== 0;
+    this.special[slot] = isSpecial ? 1 : 0;
+    this.hasSpecial ||= isSpecial;
+    if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, to, isQuoted);
+  }
+
+  #isBlank(start: number, end: number, isQuoted: boolean): boolean {
+    if (isQuoted) return start === end;
+    let at = start;
+    while (at < end && isBlankByte(this.bytes[at])) at++;
+    return at === end;
+  }
+
+  #undouble(slot: number, length: number): void {
+    const [start, end] = [this.starts[slot] ?? 0, this.ends[slot] ?? 0];
+    let to = this.#makeRoom(length);
+    this.starts[slot] = to;
+    const { bytes } = this;
+    for (let from = start; from < end; from++) {
+      const byte = bytes[from] ?? 0;
+      bytes[to++] = byte;
+      if (byte === QUOTE) from++;
+    }
+    this.ends[slot] = to;
+    this.#free = to;
+  }
+
+  /** Returns where the next cell of a record of so many bytes is written anew. */
+  #makeRoom(length: number): number {
+    if (this.#free > 0) return this.#free;
+    const needed = this.#source.length + length;
+    if (this.bytes !== this.#copy || this.#copy.length < needed) {
+      if (this.#copy.length < needed) this.#copy = Buffer.allocUnsafeSlow(needed + length);
+      this.#source.copy(this.#copy);
+      this.bytes = this.#copy;
+    }
+    return this.#source.length;
   }
 
   /**
-   * Whether a record of so many cells, found last, fits the columns after all: surplus cells have nothing in them, or cells
-   * are missing and may be (`pad`), and are now there.
+   * Tells whether a record of so many cells, found last, fits the columns after all: surplus cells have nothing in them, or
+   * cells are missing and may be (`pad`), and are now there.
    */
-  fits(bytes: Buffer, end: number, found: number, pad: boolean): boolean {
-    const columns = this.starts.length - 1;
-    if (found > columns) return this.#isSurplusEmpty(bytes, end, columns - 1);
+  fits(found: number, pad: boolean): boolean {
+    if (found >= this.starts.length) return !this.#hasSurplus;
     if (!pad) return false;
-    this.starts.fill(end, found);
-    this.ends.fill(end, found);
-    this.doubled.fill(0, found);
+    this.starts.fill(0, found);
+    this.ends.fill(0, found);
+    this.special.fill(0, found);
     return true;
   }
 
-  #isSurplusEmpty(bytes: Buffer, end: number, last: number): boolean {
-    let at = this.ends[last] ?? 0;
-    if (bytes[at] === QUOTE && at < end) at++;
-    while (at < end) {
-      // A delimiter, blanks or quotes around nothing, and the next delimiter.
-      at++;
-      if (bytes[at] === QUOTE && bytes[at + 1] === QUOTE && at + 1 < end) at += 2;
-      else while (at < end && this.#meaning[bytes[at] ?? 0] !== ENDS_CELL && isBlankByte(bytes[at])) at++;
-      if (at < end && this.#meaning[bytes[at] ?? 0] !== ENDS_CELL) return false;
-    }
-    return true;
+  text(column: number): string {
+    return this.bytes.toString('utf8', this.starts[column], this.ends[column]);
   }
 
-  /** Returns where the closing quote is; the scanner has seen to it that there is one. */
-  #findQuotedEnd(bytes: Buffer, from: number, end: number, slot: number): number {
-    let doubled = 0;
-    let at = from;
-    for (; at < end; at++) {
-      const byte = bytes[at] ?? 0;
-      if (escaped[byte] === NEEDS_ESCAPE) this.hasEscapes = true;
-      if (byte !== QUOTE) continue;
-      if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
-      doubled = 1;
-      at++;
-    }
-    this.doubled[slot] = doubled;
-    return at;
+  byteString(column: number): string {
+    return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
   }
 
-  /** The cell as it is meant. */
-  text(bytes: Buffer, column: number): string {
-    const text = bytes.toString('utf8', this.starts[column], this.ends[column]);
-    return this.doubled[column] === 1 ? text.replaceAll('""', '"') : text;
-  }
-
-  /** The cell as it is written, quotes included. */
-  written(bytes: Buffer, column: number): string {
-    const [start, end] = [this.starts[column] ?? 0, this.ends[column] ?? 0];
-    const isQuoted = bytes[end] === QUOTE && bytes[start - 1] === QUOTE;
-    return isQuoted ? bytes.toString('utf8', start - 1, end + 1) : bytes.toString('utf8', start, end);
-  }
-
-  /** Writes the cell into `target` at `at`, as it is meant; returns where it ends. */
-  copy(bytes: Buffer, column: number, target: Buffer, at: number): number {
-    let to = at;
-    const end = this.ends[column] ?? 0;
-    const doubled = this.doubled[column] === 1;
-    for (let from = this.starts[column] ?? 0; from < end; from++) {
-      target[to++] = bytes[from] ?? 0;
-      if (doubled && bytes[from] === QUOTE) from++;
-    }
-    return to;
-  }
-
-  /** Like `copy`, each quote escaped for JSON, and that escape for COPY. */
-  copyEscaped(bytes: Buffer, column: number, target: Buffer, at: number): number {
-    const start = this.starts[column] ?? 0;
+  /** Writes the cell into `target` at `at`, escaped for COPY; returns where it ends. */
+  copyText(column: number, target: Buffer, at: number): number {
+    if (this.special[column] === 0) return this.#copyPlain(column, target, at);
+    const { bytes } = this;
     const end = this.ends[column] ?? 0;
     let to = at;
-    for (let from = start; from < end; from++) {
-      const byte = bytes[from] ?? 0;
-      if (byte === QUOTE) {
-        target[to++] = BACKSLASH;
-        target[to++] = BACKSLASH;
-        from++;
-      }
-      target[to++] = byte;
-    }
-    return to;
-  }
-
-  /** Like `copy`, escaped for COPY: any content. */
-  copyText(bytes: Buffer, column: number, target: Buffer, at: number): number {
-    let to = at;
-    const end = this.ends[column] ?? 0;
-    const doubled = this.doubled[column] === 1;
     for (let from = this.starts[column] ?? 0; from < end; from++) {
       const byte = bytes[from] ?? 0;
       const letter = copyEscapes[byte] ?? 0;
       if (letter !== 0) target[to++] = BACKSLASH;
       target[to++] = letter === 0 ? byte : letter;
-      if (doubled && byte === QUOTE) from++;
     }
     return to;
   }
 
-  /** Like `copy`, escaped as the inside of a JSON string, and that for COPY: any content. */
-  copyJson(bytes: Buffer, column: number, target: Buffer, at: number): number {
-    let to = at;
+  /** Like `copyText`, escaped as the inside of a JSON string, and that for COPY. */
+  copyJson(column: number, target: Buffer, at: number): number {
+    if (this.special[column] === 0) return this.#copyPlain(column, target, at);
+    const { bytes } = this;
     const end = this.ends[column] ?? 0;
-    const doubled = this.doubled[column] === 1;
+    let to = at;
     for (let from = this.starts[column] ?? 0; from < end; from++) {
       const byte = bytes[from] ?? 0;
       const letter = jsonEscapes[byte] ?? 0;
       if (letter === 0) target[to++] = byte;
       else to = escapeByte(byte, letter, target, to);
-      if (doubled && byte === QUOTE) from++;
     }
     return to;
   }
 
-  /** The cell as it is meant, as a byte string. */
-  byteString(bytes: Buffer, column: number): string {
-    const text = bytes.toString('latin1', this.starts[column], this.ends[column]);
-    return this.doubled[column] === 1 ? text.replaceAll('""', '"') : text;
+  #copyPlain(column: number, target: Buffer, at: number): number {
+    const { bytes } = this;
+    const end = this.ends[column] ?? 0;
+    let to = at;
+    for (let from = this.starts[column] ?? 0; from < end; from++) target[to++] = bytes[from] ?? 0;
+    return to;
   }
 
   /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
-  undoDefused(bytes: Buffer): void {
+  undoDefused(): void {
     const { starts } = this;
-    for (let column = this.findDefused(bytes); column !== -1; column = this.findDefused(bytes, column + 1)) {
+    for (let column = this.findDefused(); column !== -1; column = this.findDefused(column + 1)) {
       starts[column] = (starts[column] ?? 0) + 1;
     }
   }
 
   /** The first column from `from` on whose cell looks as if it had an apostrophe because a spreadsheet would run it, or -1. */
-  findDefused(bytes: Buffer, from = 0): number {
-    const { starts, ends } = this;
+  findDefused(from = 0): number {
+    const { starts, bytes } = this;
     for (let column = from; column < starts.length - 1; column++) {
-      const start = starts[column] ?? 0;
-      if (bytes[start] !== APOSTROPHE) continue;
-      if (isDefused(bytes.toString('utf8', start, ends[column]))) return column;
+      if (bytes[starts[column] ?? 0] === APOSTROPHE && isDefused(this.text(column))) return column;
     }
     return -1;
   }

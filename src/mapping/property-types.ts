@@ -159,25 +159,13 @@ export class ColumnTypes {
     this.#types.fill(null);
   }
 
-  /** Notes the record whose cells these are (byte strings). */
-  countCells(cells: readonly string[]): void {
-    for (const column of this.#columns) this.#note(column, cells[column] ?? '');
-  }
-
-  /** Notes the record in bytes [start, end), which was walked last. */
-  recordWalked(bytes: Buffer, start: number, end: number, { starts, ends }: CsvCells): void {
-    // Cells are cut from one string, since one for each costs several times as much.
-    const record = bytes.toString('latin1', start, end);
+  /** Notes the record whose cells were found last. */
+  count(cells: CsvCells): void {
     for (const column of this.#columns) {
-      if (this.#types[column] === 'string') continue;
-      this.#note(column, record.slice((starts[column] ?? 0) - start, (ends[column] ?? 0) - start));
+      if (this.#types[column] === 'string' || cells.isEmpty(column)) continue;
+      const type = dataTypeOf(cells.byteString(column)) ?? 'string';
+      this.#types[column] = widen(this.#types[column] ?? type, type);
     }
-  }
-
-  #note(column: number, cell: string): void {
-    if (cell === '') return;
-    const type = dataTypeOf(cell) ?? 'string';
-    this.#types[column] = widen(this.#types[column] ?? type, type);
   }
 
   /**

@@ -66,12 +66,17 @@ export class Utf8Reasons {
     return { code: 'invalid_utf8', message: explainNotUtf8(record), column };
   }
 
-  /** Explains the CSV record bytes [start, end), with the column at fault. */
-  ofCsv(bytes: Buffer, start: number, end: number, cells: CsvCells, columns: readonly string[]): Reason {
+  /** Explains the CSV record bytes [start, end), with the column at fault if its cells are those of the columns. */
+  ofCsv(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    cells: CsvCells | null,
+    columns: readonly string[],
+  ): Reason {
     const record = bytes.subarray(start, end);
     const at = start + validPrefix(record);
-    const isSplit = cells.find(bytes, start, end) === columns.length;
-    const column = isSplit ? columns.findIndex((_, index) => at < (cells.ends[index] ?? 0)) : -1;
+    const column = cells === null ? -1 : columns.findIndex((_, index) => at < (cells.ends[index] ?? 0));
     return this.ofRecord(record, columns[column] ?? null);
   }
 }

@@ -7,7 +7,6 @@ import { isRejectColumn, type rejectColumns, rejectKey, rejectRawKey } from '../
 import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
-import { CsvCells } from '../../mapping/csv-cells.ts';
 import { CsvChunk } from '../../mapping/csv-chunk.ts';
 import { isObject } from '../../mapping/json-object.ts';
 import { parseJsonText } from '../../mapping/json-text.ts';
@@ -182,17 +181,15 @@ function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) =>
   const own = [...header.columns.keys()].filter((at) => !isRejectColumn(header.columns[at] ?? ''));
   const records = new RecordIndex();
   const chunk = new CsvChunk(header, records);
-  const cells = new CsvCells(header.delimiter.charCodeAt(0), header.columns.length);
+  const { cells } = chunk;
   return (source, named) => {
     records.reset();
     chunk.index(source);
     for (let record = 0; record < records.count; record++) {
-      const [start, end] = [chunk.starts[record] ?? 0, chunk.ends[record] ?? 0];
-      const isWhole = !chunk.problems.has(record);
-      const found = isWhole ? cells.find(chunk.bytes, start, end) : 0;
-      const text = found > column ? cells.text(chunk.bytes, column) : '';
+      const found = chunk.count(record);
+      const text = found > column ? cells.text(column) : '';
       const isRaw = rawColumn >= 0 && found > rawColumn && own.every((at) => cells.isEmpty(at));
-      const raw = isRaw ? cells.text(chunk.bytes, rawColumn) : '';
+      const raw = isRaw ? cells.text(rawColumn) : '';
       named(records.lines[record] ?? 0, readNumber(text.trim()), raw);
     }
   };

@@ -1,9 +1,9 @@
 import { type DataType, dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, type RecordKind } from '../../domain/entity.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
+import { CellTable } from '../../formats/csv-cell-table.ts';
 import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { CellTable } from '../../formats/csv-plain.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { isObject, type JsonObject } from '../../mapping/json-object.ts';
 import { unescapeCopy } from '../../mapping/json-text.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { CellTable } from '../../../src/formats/csv-cell-table.ts';
 import { type CsvDialect, plainDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
-import { CellTable } from '../../../src/formats/csv-plain.ts';
 import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
 import { EditedCsv } from '../../../src/load/amend/receive-edits.ts';
 import { RefusedCsv } from '../../../src/load/rejects-text.ts';

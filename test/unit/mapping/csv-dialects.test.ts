@@ -5,7 +5,6 @@ import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
 import { planColumns, planFile } from '../../../src/mapping/column-plan.ts';
-import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { feedScanner } from '../formats/feed-scanner.ts';
@@ -242,7 +241,7 @@ describe('a CSV in any dialect', () => {
     };
     const plan = planFile(header, {}, 'auto');
     if ('idIndex' in plan) throw new Error('no event file');
-    Array.from(new CsvEventRows(header, plan, rows).read(chunk, bytes));
+    Array.from(new CsvRows(header, plan, rows).read(chunk, bytes));
     expect(rows.events.rows).toBe(2);
     expect(rows.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
       ['wrong_field_count', 3, 5],

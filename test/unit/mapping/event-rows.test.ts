@@ -5,7 +5,7 @@ import { defuse } from '../../../src/domain/formula.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
 import { type EventFilePlan, isEventFile, planFile } from '../../../src/mapping/column-plan.ts';
-import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
+import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { splitUrl } from '../../../src/mapping/event-record.ts';
 import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
@@ -31,7 +31,7 @@ function readCsv(text: string, { entity = 'auto', map = {} }: Options = {}, rows
   if (!isEventFile(plan)) throw new Error('no event file');
   const body = bytes.subarray(record.end);
   rows.reset({ origin });
-  Array.from(new CsvEventRows(record.header, plan satisfies EventFilePlan, rows).read(rangeOf(body), body));
+  Array.from(new CsvRows(record.header, plan satisfies EventFilePlan, rows).read(rangeOf(body), body));
   return rows;
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MAX_STRAY_QUOTES, MAX_VALUE_BYTES } from '../../../src/domain/limits.ts';
-import { readStrayQuote } from '../../../src/formats/csv-plain.ts';
+import { readStrayQuote } from '../../../src/formats/csv-cell-table.ts';
 
 const read = (line: string, columns: number) => readStrayQuote(line, ',', columns);
 

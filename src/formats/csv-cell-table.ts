@@ -1,11 +1,9 @@
 import { parse } from 'csv-parse/sync';
 import { MAX_STRAY_QUOTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
-import { type CsvDialect, type CsvMarks, isBlankByte, marksOf } from './csv-dialect.ts';
+import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import type { CellList } from './csv-walker.ts';
 import { CR, LF } from './record-scanner.ts';
 
-const QUOTE = 0x22;
-const SPACE = 32;
 const BACKSLASH = 92;
 const leastCells = 1024;
 
@@ -41,11 +39,22 @@ export class CellTable implements CellList {
     return ((this.flags[cell] ?? 0) & 1) === 1;
   }
 
+  isMarked(cell: number): boolean {
+    return ((this.flags[cell] ?? 0) & 2) === 2;
+  }
+
+  /** Tells whether there is a cell for each of `width` columns, or may be missing, and nothing in any further cell. */
+  fits(bytes: Buffer, width: number, isPadded: boolean): boolean {
+    if (this.count < width && !isPadded) return false;
+    for (let cell = width; cell < this.count; cell++) if (!this.isEmpty(bytes, cell)) return false;
+    return true;
+  }
+
   /** Tells whether nothing stands in the cell but blanks outside of quotes. */
   isEmpty(bytes: Buffer, cell: number): boolean {
     let at = this.starts[cell] ?? 0;
     const end = this.ends[cell] ?? 0;
-    if (!this.isQuoted(cell)) while (at < end && bytes[at] === SPACE) at++;
+    if (!this.isQuoted(cell)) while (at < end && isBlankByte(bytes[at])) at++;
     return at === end;
   }
 
@@ -53,7 +62,7 @@ export class CellTable implements CellList {
   texts(bytes: Buffer, marks: CsvMarks): string[] {
     return Array.from({ length: this.count }, (_, cell) => {
       const text = bytes.toString('utf8', this.starts[cell], this.ends[cell]);
-      if ((this.flags[cell] ?? 0) < 2) return text;
+      if (!this.isMarked(cell)) return text;
       if (marks.escape === BACKSLASH) return text.replace(/\\(.)/gs, '$1');
       const quote = String.fromCharCode(marks.quote);
       return text.replaceAll(quote + quote, quote);
@@ -65,7 +74,7 @@ export class CellTable implements CellList {
     if (escapes === quote) return 0;
     let odd = 0;
     for (let cell = 0; cell < this.count; cell++) {
-      if ((this.flags[cell] ?? 0) < 2) continue;
+      if (!this.isMarked(cell)) continue;
       for (let at = this.starts[cell] ?? 0; at < (this.ends[cell] ?? 0); at++) {
         if (bytes[at] !== escapes) continue;
         const next = bytes[++at];
@@ -73,6 +82,40 @@ export class CellTable implements CellList {
       }
     }
     return odd;
+  }
+
+  /** Tells whether the cell is a word without quotes that means the same as an empty one. */
+  isNull(cell: number, source: Buffer, { nulls }: CsvMarks): boolean {
+    if (nulls.length === 0 || this.isQuoted(cell)) return false;
+    const [start, end] = [this.starts[cell] ?? 0, this.ends[cell] ?? 0];
+    return nulls.some((word) => word.length === end - start && word.compare(source, start, end) === 0);
+  }
+
+  /**
+   * Writes what a cell means to `target` at `to`, which has room for the cell as it is written. Returns where it ends, or -1 if it
+   * has an escape before what means nothing anyway: the backslash may belong to the value.
+   */
+  copy(cell: number, source: Buffer, marks: CsvMarks, target: Buffer, to: number): number {
+    const [start, end] = [this.starts[cell] ?? 0, this.ends[cell] ?? 0];
+    if (this.isNull(cell, source, marks)) return to;
+    if (!this.isMarked(cell)) return to + source.copy(target, to, start, end);
+    let written = to;
+    for (let at = start; at < end; at++) {
+      let byte = source[at] ?? 0;
+      if (byte === marks.escape) {
+        byte = at + 1 < end ? meantBy(source[++at] ?? 0, marks, this.isQuoted(cell)) : -1;
+        if (byte < 0) return -1;
+      }
+      target[written++] = byte;
+    }
+    return written;
+  }
+
+  /** Returns what a cell means; null if that is in doubt. */
+  text(cell: number, source: Buffer, marks: CsvMarks): string | null {
+    const target = Buffer.alloc((this.ends[cell] ?? 0) - (this.starts[cell] ?? 0));
+    const end = this.copy(cell, source, marks, target, 0);
+    return end < 0 ? null : target.toString('utf8', 0, end);
   }
 
   #grow(): void {
@@ -86,107 +129,14 @@ export class CellTable implements CellList {
   }
 }
 
-/**
- * Writes records of any dialect as RFC 4180 has them. Cells that mean the same as an empty one become empty. A record with an
- * escape before what means nothing anyway cannot be written: the backslash may belong to the value.
- */
-export class PlainRecords {
-  /** All records that were written. */
-  bytes = Buffer.alloc(0);
-  at = 0;
-
-  readonly #marks: CsvMarks;
-  readonly #delimiter: number;
-  readonly #nulls: readonly Buffer[];
-  /** Has 1 for the bytes that need quotes in a plain cell. */
-  readonly #special = new Uint8Array(256);
-
-  constructor(dialect: CsvDialect, delimiter: string) {
-    this.#marks = marksOf({ delimiter, dialect });
-    this.#delimiter = delimiter.charCodeAt(0);
-    this.#nulls = dialect.nulls.map((token) => Buffer.from(token)).filter((token) => token.length > 0);
-    for (const byte of [this.#delimiter, QUOTE, CR, LF]) this.#special[byte] = 1;
-  }
-
-  clear(): void {
-    this.at = 0;
-  }
-
-  /** Appends the record with these cells; returns false if it cannot be written. */
-  write(source: Buffer, cells: CellTable): boolean {
-    const start = this.at;
-    for (let cell = 0; cell < cells.count; cell++) {
-      const [from, to] = [cells.starts[cell] ?? 0, cells.ends[cell] ?? 0];
-      // Every byte may be a quote; two around them, and a delimiter.
-      this.#reserve(2 * (to - from) + 3);
-      if (cell > 0) this.bytes[this.at++] = this.#delimiter;
-      const flags = cells.flags[cell] ?? 0;
-      if ((flags & 1) === 0 && this.#isNull(source, from, to)) continue;
-      if (!this.#writeCell(source, from, to, flags)) {
-        this.at = start;
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /** Appends a record whose cells are given as byte strings. */
-  writeCells(cells: readonly string[]): void {
-    const written = cells.map((cell) => `"${cell.replaceAll('"', '""')}"`);
-    const record = Buffer.from(written.join(String.fromCharCode(this.#delimiter)), 'latin1');
-    this.#reserve(record.length);
-    this.at += record.copy(this.bytes, this.at);
-  }
-
-  #isNull(source: Buffer, from: number, to: number): boolean {
-    for (const token of this.#nulls)
-      if (token.length === to - from && token.compare(source, from, to) === 0) return true;
-    return false;
-  }
-
-  #writeCell(source: Buffer, from: number, to: number, flags: number): boolean {
-    if (flags < 2) {
-      let at = from;
-      while (at < to && this.#special[source[at] ?? 0] === 0) at++;
-      if (at === to) {
-        source.copy(this.bytes, this.at, from, to);
-        this.at += to - from;
-        return true;
-      }
-    }
-    this.bytes[this.at++] = QUOTE;
-    for (let at = from; at < to; at++) {
-      let byte = source[at] ?? 0;
-      if (flags >= 2 && byte === this.#marks.escape) {
-        if (at + 1 >= to) return false;
-        const meant = this.#unescape(source[++at] ?? 0, (flags & 1) === 1);
-        if (meant < 0) return false;
-        byte = meant;
-      }
-      this.bytes[this.at++] = byte;
-      if (byte === QUOTE) this.bytes[this.at++] = QUOTE;
-    }
-    this.bytes[this.at++] = QUOTE;
-    return true;
-  }
-
-  /** Returns the byte that an escape and `byte` mean, or -1 if that is in doubt. */
-  #unescape(byte: number, inQuotes: boolean): number {
-    const { quote, escape: escapes, delimiter, isBlanks, comment } = this.#marks;
-    if (byte === quote || byte === escapes) return byte;
-    if (inQuotes && escapes === quote) return -1;
-    if (byte === delimiter[0] || byte === comment[0] || byte === LF || byte === CR) return byte;
-    if (isBlanks && isBlankByte(byte)) return byte;
-    return quote < 0 ? (letters.get(byte) ?? -1) : -1;
-  }
-
-  #reserve(count: number): void {
-    const needed = this.at + count;
-    if (needed <= this.bytes.length) return;
-    const grown = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.bytes.length));
-    grown.set(this.bytes.subarray(0, this.at));
-    this.bytes = grown;
-  }
+/** Returns the byte that an escape and `byte` mean, or -1 if that is in doubt. */
+function meantBy(byte: number, marks: CsvMarks, inQuotes: boolean): number {
+  const { quote, escape: escapes, delimiter, isBlanks, comment } = marks;
+  if (byte === quote || byte === escapes) return byte;
+  if (inQuotes && escapes === quote) return -1;
+  if (byte === delimiter[0] || byte === comment[0] || byte === LF || byte === CR) return byte;
+  if (isBlanks && isBlankByte(byte)) return byte;
+  return quote < 0 ? (letters.get(byte) ?? -1) : -1;
 }
 
 /**
