@@ -86,6 +86,7 @@ export const callerRecord = component(
     'The caller of a request.',
   ),
 );
+export type Caller = Static<typeof callerRecord.schema>;
 
 export const sessionItem = component(
   'SessionItem',

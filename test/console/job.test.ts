@@ -107,7 +107,7 @@ test('the page of a planned load shows what it would write, by property and row,
   await page
     .getByText('1 new and 1 changed users, 0 new and 0 changed companies. Nothing has been written.')
     .waitFor();
-  await page.locator('.after', { hasText: 'gold' }).waitFor();
+  await page.locator('.good', { hasText: 'gold' }).waitFor();
   await page.getByText('connect ECONNREFUSED').waitFor();
   await expectAccessible(page);
   await page.getByRole('button', { name: 'Apply the plan' }).click();
@@ -131,7 +131,7 @@ test('the page of a job that was planned says how long the loading took, and how
     ...['Accepted', 'Started', 'Planned', 'Apply requested', 'Begun again', 'Rows merged', 'Completed'],
   ]);
   await timeline
-    .locator('.phase-planned')
+    .locator('.phase', { hasText: 'Planned' })
     .getByText(/waited 5 min/)
     .waitFor();
   await expectAccessible(page);

@@ -108,7 +108,7 @@ test('the inbox shows why a file failed, and takes it in again; one with refused
   await drop(join(own, 'notes.docx'), 'text');
   await drop(join(own, 'partly.csv'), 'user_id,name\nu1,Ada\n,nobody\n');
   const page = await stage.open('/inbox');
-  await page.locator('.badge.tone-warn', { hasText: 'done, 1 refused' }).waitFor();
+  await page.locator('.badge', { hasText: 'done, 1 refused' }).waitFor();
   await page.getByRole('button', { name: 'Take in again' }).waitFor();
   await expectGoodInEveryLook(stage, 'inbox', '/inbox', (each) => each.getByText('notes.docx').waitFor());
   await drop(join(own, 'mapping.yaml'), 'map:\n  nothing: user_id\n');

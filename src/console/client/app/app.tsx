@@ -1,18 +1,13 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
-import { consoleRoot, screenHref } from '../lib/address.ts';
-import { ApiError, session } from '../lib/api.ts';
+import { ApiError, consoleRoot, screenHref, session, useAction } from '../lib/api.ts';
 import { live } from '../lib/live.ts';
-import { resumeSession } from '../lib/session.ts';
-import { Button } from '../ui/button.tsx';
-import { Page } from '../ui/page.tsx';
-import { Empty, Notice, Problems } from '../ui/problems.tsx';
-import { Time } from '../ui/text.tsx';
-import { Keys } from './keys.tsx';
-import { Mark, Nav } from './nav.tsx';
+import { isLinkSpent, resumeSession, signIn } from '../lib/session.ts';
+import { Button, InputField } from '../ui/controls.tsx';
+import { Empty, Notice, Page, Problems, Time } from '../ui/page.tsx';
+import { Keys, Mark, Nav } from './nav.tsx';
 import { screens } from './screens.ts';
-import { SignIn } from './sign-in.tsx';
 
 export function App(): VNode {
   if (session.value === undefined) return <Opening />;
@@ -38,11 +33,6 @@ export function App(): VNode {
 const lateMs = 8_000;
 /** The pause before a server that cannot answer is asked again. */
 const retryMs = 5_000;
-const late = new ApiError(
-  0,
-  [{ error_code: '', message: 'The server has not answered yet', details: '' }],
-  null,
-);
 
 /** Stands in place of the page until it is known who is signed in. */
 function Opening(): VNode {
@@ -50,7 +40,7 @@ function Opening(): VNode {
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const controller = new AbortController();
-    let timer = setTimeout(() => setError(late), lateMs);
+    let timer = setTimeout(() => setError(new ApiError(0, 'The server has not answered yet')), lateMs);
     resumeSession(controller.signal).catch((thrown: unknown) => {
       clearTimeout(timer);
       if (controller.signal.aborted) return;
@@ -65,16 +55,80 @@ function Opening(): VNode {
   }, [turn]);
   return (
     <main class="sign-in" aria-busy={error === null}>
-      <div class="sign-in-form">
-        <h1>
-          <Mark />
-          sluice
-        </h1>
+      <div class="stack">
+        <Brand />
         <Problems error={error} onRetry={() => setTurn(turn + 1)} />
         <p class="muted" role="status">
           {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
         </p>
       </div>
+    </main>
+  );
+}
+
+function Brand(): VNode {
+  return (
+    <h1 class="row">
+      <Mark />
+      sluice
+    </h1>
+  );
+}
+
+/** Shown to whoever has no session. The address stays, and its page follows after signing in. */
+function SignIn(): VNode {
+  const [key, setKey] = useState('');
+  const [environment, setEnvironment] = useState('');
+  const form = useRef<HTMLFormElement>(null);
+  const action = useAction(() => signIn(environment === '' ? { key } : { key, environment }));
+  const input = (): HTMLInputElement | null | undefined => form.current?.querySelector('input');
+  useEffect(() => {
+    document.title = 'Sign in · sluice';
+    input()?.focus();
+  }, []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!(await action.run())) input()?.select();
+  };
+  return (
+    <main class="sign-in">
+      <form class="stack" ref={form} onSubmit={(event) => void submit(event)}>
+        <Brand />
+        {isLinkSpent.value ? (
+          <Notice role="alert">
+            This link was used already, or has expired: it works once, within 15 minutes. For a new one, run{' '}
+            <code>sluice console link</code> on the machine of the service.
+          </Notice>
+        ) : null}
+        <p class="muted">Sign in with an API key. The page may do what the key may.</p>
+        <Problems error={action.error} />
+        <InputField
+          label="Key"
+          hint="As sluice keys create printed it, or ADMIN_KEY. The browser does not keep it."
+          class="wide mono"
+          type="password"
+          required
+          autocomplete="current-password"
+          placeholder="slk_…"
+          value={key}
+          onInput={setKey}
+        />
+        <details class="stack">
+          <summary>With ADMIN_KEY: choose the environment</summary>
+          <InputField
+            label="Environment"
+            placeholder="default"
+            value={environment}
+            onInput={(text) => setEnvironment(text.trim())}
+          />
+        </details>
+        <Button type="submit" look="main" disabled={action.isRunning}>
+          Sign in
+        </Button>
+        <p class="hint">
+          On the machine itself, <code>sluice console link</code> prints a link that signs in once.
+        </p>
+      </form>
     </main>
   );
 }

@@ -1,20 +1,22 @@
 import { signal } from '@preact/signals';
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { screenHref, useScreenPath } from '../lib/address.ts';
-import { session } from '../lib/api.ts';
+import { useLocation } from 'preact-iso';
+import { consoleRoot, screenHref, session, useAction } from '../lib/api.ts';
 import { timeZone } from '../lib/format.ts';
 import { chooseEnvironment, signOut } from '../lib/session.ts';
-import { useAction } from '../lib/use-data.ts';
-import { ActionButton } from '../ui/button.tsx';
+import { ActionButton, Button, Select } from '../ui/controls.tsx';
+import { Dialog } from '../ui/dialog.tsx';
 import { Icon, type IconName } from '../ui/icons.tsx';
-import { Problems } from '../ui/problems.tsx';
-import { help } from './keys.tsx';
-import { type NavGroup, navGroups, type Screen, screens } from './screens.ts';
+import { Problems } from '../ui/page.tsx';
+import { navGroups, type Screen, screens } from './screens.ts';
+
+/** Tells whether the page of keys is open. */
+const help = signal(false);
 
 /** Links to every screen, the environment, theme and sign-out. Folded away where there is little room. */
 export function Nav(): VNode {
-  const path = useScreenPath();
+  const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [path]);
   return (
@@ -48,75 +50,66 @@ export function Nav(): VNode {
   );
 }
 
-function Group({ group, path }: { readonly group: NavGroup; readonly path: string }): VNode | null {
-  const members = screens.filter(({ nav }) => nav?.group === group);
-  if (members.length === 0) return null;
+interface GroupProps {
+  readonly group: (typeof navGroups)[number];
+  readonly path: string;
+}
+
+function Group({ group, path }: GroupProps): VNode {
   return (
     <>
       {group === '' ? null : <p class="nav-group">{group}</p>}
       <ul>
-        {members.map(({ path: own, nav }) =>
-          nav === undefined ? null : (
+        {screens.map(({ path: own, nav }) =>
+          nav?.group === group ? (
             <li key={own}>
               <a href={screenHref(own)} aria-current={isWithin(path, own) ? 'page' : undefined}>
                 <Icon name={nav.icon} />
                 {nav.title}
               </a>
             </li>
-          ),
+          ) : null,
         )}
       </ul>
     </>
   );
 }
 
-/** Tells whether the path belongs to this entry of the navigation: the longest one that begins it. */
+/** Tells whether the path belongs to this entry of the navigation. */
 function isWithin(path: string, own: Screen['path']): boolean {
-  const begins = (each: string): boolean => path === each || (each !== '/' && path.startsWith(`${each}/`));
-  const longest = screens
-    .filter(({ nav, path: each }) => nav !== undefined && begins(each))
-    .reduce((best, { path: each }) => (each.length > best.length ? each : best), '');
-  return own === longest;
+  return path === own || (own !== '/' && path.startsWith(`${own}/`));
 }
 
-function Environment(): VNode | null {
-  const { environment, environments } = session.value ?? { environment: '', environments: [] };
+function Environment(): VNode {
+  const { environment = '', environments = [] } = session.value ?? {};
   const [wanted, setWanted] = useState(environment);
   const move = useAction(() => chooseEnvironment(wanted));
   useEffect(() => {
     if (wanted !== environment) void move.run();
   }, [wanted]);
-  if (environments.length < 2) {
-    return (
-      <span class="environment" title="Environment">
-        {environment}
-      </span>
-    );
-  }
+  const options = environments.map((name) => [name, name] as const);
   return (
     <>
-      <label class="environment">
-        <span class="visually-hidden">Environment</span>
-        <select value={wanted} onChange={(event) => setWanted(event.currentTarget.value)}>
-          {environments.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </label>
+      <span class="environment" title="Environment">
+        {options.length < 2 ? (
+          environment
+        ) : (
+          <Select label="Environment" value={wanted} options={options} onChange={setWanted} />
+        )}
+      </span>
       <Problems error={move.error} />
     </>
   );
 }
 
 function Foot(): VNode {
-  const { version, key_id } = session.value ?? { version: '', key_id: '' };
+  const { version, key_id } = session.value ?? {};
   return (
     <footer class="nav-foot">
-      <div class="nav-foot-row">
+      <div class="row">
         <ThemeSwitch />
-        <button
-          type="button"
-          class="button button-quiet button-icon"
+        <Button
+          look="quiet button-icon"
           title="Keyboard (?)"
           onClick={() => {
             help.value = true;
@@ -124,7 +117,7 @@ function Foot(): VNode {
         >
           <Icon name="keyboard" />
           <span class="visually-hidden">Keyboard</span>
-        </button>
+        </Button>
         <ActionButton look="quiet button-icon" title="Sign out" act={signOut}>
           <Icon name="leave" />
           <span class="visually-hidden">Sign out</span>
@@ -151,31 +144,24 @@ export function Mark(): VNode {
   );
 }
 
-type Theme = 'system' | 'light' | 'dark';
-
-const themes: readonly (readonly [Theme, string, IconName])[] = [
-  ['system', 'As the system', 'screen'],
+const themes: readonly (readonly [theme: string, title: string, icon: IconName])[] = [
+  ['', 'As the system', 'screen'],
   ['light', 'Light', 'sun'],
   ['dark', 'Dark', 'moon'],
 ];
 
-const stored = localStorage.getItem('sluice-theme');
-const theme = signal<Theme>(stored === 'light' || stored === 'dark' ? stored : 'system');
+const themeKey = 'sluice-theme';
+const theme = signal(localStorage.getItem(themeKey) ?? '');
 
-function choose(wanted: Theme): void {
+function choose(wanted: string): void {
   theme.value = wanted;
-  if (wanted === 'system') {
-    localStorage.removeItem('sluice-theme');
-    delete document.documentElement.dataset['theme'];
-  } else {
-    localStorage.setItem('sluice-theme', wanted);
-    document.documentElement.dataset['theme'] = wanted;
-  }
+  localStorage.setItem(themeKey, wanted);
+  document.documentElement.dataset['theme'] = wanted;
 }
 
-export function ThemeSwitch(): VNode {
+function ThemeSwitch(): VNode {
   return (
-    <fieldset class="choices choices-icons">
+    <fieldset class="choices push">
       <legend class="visually-hidden">Theme</legend>
       {themes.map(([each, title, icon]) => (
         <label key={each} title={title}>
@@ -188,4 +174,87 @@ export function ThemeSwitch(): VNode {
       ))}
     </fieldset>
   );
+}
+
+const general: readonly (readonly [string, string])[] = [
+  ['?', 'this page'],
+  ['/', 'to the first filter'],
+  ['j  k', 'next and previous row, from anywhere on the page'],
+  ['↓  ↑', 'the same, from a row'],
+  ['Enter', 'open the row'],
+  ['Esc', 'close a dialog'],
+];
+
+/** The time after `g` within which the key of a screen counts. */
+const sequenceMs = 1_500;
+
+/** Listens for keys that are not typed into a field, and shows the list of keys. */
+export function Keys(): ComponentChildren {
+  const { route } = useLocation();
+  useEffect(() => {
+    let goingSince = Number.NEGATIVE_INFINITY;
+    const onKeyDown = (event: KeyboardEvent): void => {
+      const { key, target, timeStamp } = event;
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
+      if (document.querySelector('dialog[open]') !== null) return;
+      const isGoing = timeStamp - goingSince < sequenceMs;
+      goingSince = key === 'g' ? timeStamp : Number.NEGATIVE_INFINITY;
+      if (key === '?') help.value = true;
+      else if (isGoing) {
+        const screen = screens.find(({ nav }) => nav?.key === key);
+        if (screen !== undefined) route(screenHref(screen.path));
+      } else if (
+        key === '/' ? focusOn('.filters input, .filters select') : 'jk'.includes(key) && focusRow(target)
+      )
+        event.preventDefault();
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+  const places = screens.flatMap(({ nav }) => (nav ? [[`g ${nav.key}`, nav.title] as const] : []));
+  const close = (): void => {
+    help.value = false;
+  };
+  return help.value ? (
+    <Dialog title="Keyboard" onClose={close}>
+      <dl class="keys">
+        {[...general, ...places].map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(/\s+/).map((each) => (
+                <kbd key={each}>{each}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  ) : null;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement) return !['radio', 'checkbox', 'button'].includes(target.type);
+  return target.matches('textarea, select');
+}
+
+/**
+ * Gives the focus to the selected row of a list, or to its first; from a button in a row, to that row. Returns false if there
+ * is none.
+ */
+function focusRow(from: EventTarget | null): boolean {
+  const here = from instanceof Element ? from : null;
+  // On a row, the table handles the keys.
+  if (here?.closest('[data-row]') != null) return false;
+  const own = here?.closest('tr')?.querySelector<HTMLElement>('[data-row]');
+  own?.focus();
+  return own != null || focusOn('#main [data-selected] [data-row]') || focusOn('#main [data-row]');
+}
+
+/** Returns false if there is none. */
+function focusOn(selector: string): boolean {
+  const first = document.querySelector<HTMLElement>(selector);
+  first?.focus();
+  return first !== null;
 }

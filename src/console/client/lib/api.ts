@@ -1,9 +1,77 @@
 /*
- * The one way to the API. Every call carries the cookie of the session and names the environment that this page shows, so that
- * a change never reaches another environment that was chosen in another tab.
+ * The one way to the API, and the address of the page. Every call carries the cookie of the session and names the environment
+ * that this page shows, so that a change never reaches another environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
-import { apiHref, withQuery } from './address.ts';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+import type { Caller } from '../../../api/access.ts';
+import type { Scope } from '../../../domain/scope.ts';
+
+/** The prefix that a proxy puts before every path; the server writes it into the page. */
+const prefix = document.documentElement.dataset['prefix'] ?? '';
+/** Begins the address of every screen. */
+export const consoleRoot = `${prefix}/console`;
+
+type Values = Readonly<Record<string, string | number | undefined>>;
+
+/** Returns the path with a query; values that are undefined or empty are left out. */
+export function withQuery(path: string, values: Values, search = new URLSearchParams()): string {
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined || value === '') search.delete(name);
+    else search.set(name, String(value));
+  }
+  const text = search.toString();
+  return text === '' ? path : `${path}?${text}`;
+}
+
+/** Returns the address of a screen from its path in `screens.ts`, such as `/jobs`. */
+export function screenHref(path: string, query: Values = {}): string {
+  return withQuery(`${consoleRoot}${path === '/' ? '' : path}`, query);
+}
+
+/** Returns the address of something of the API from its path, such as `/v1/background_jobs`. */
+export function apiHref(path: string): string {
+  return prefix + path;
+}
+
+/** Returns the address under which callers elsewhere reach something of the API. */
+export function publicUrl(path: string): string {
+  return location.origin + apiHref(path);
+}
+
+type Change = Readonly<Record<string, string | undefined>>;
+
+export interface Query {
+  /** Returns what stands in the address, or ''. */
+  readonly get: (name: string) => string;
+  /** Returns those of the names that stand in the address, with their values. */
+  readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
+  /** Changes the address. A filter makes an entry in the history; a row that is selected does not (`replace`). */
+  readonly set: (change: Change, options?: { readonly replace?: boolean }) => void;
+  /** Returns value and handler of a filter, which leads to the first page of the list. */
+  readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
+  /** Returns the address with a change, for a link. */
+  readonly href: (change: Change) => string;
+}
+
+/** Filters, tab and selected row, which all stand in the address: a link to the page shows the same. */
+export function useQuery(): Query {
+  const { path, query, route } = useLocation();
+  const href = (change: Change): string => withQuery(path, change, new URLSearchParams(query));
+  const set: Query['set'] = (change, { replace = false } = {}) => route(href(change), replace);
+  const get = (name: string): string => query[name] ?? '';
+  return {
+    get,
+    given: (names) => Object.fromEntries(names.flatMap((name) => (query[name] ? [[name, query[name]]] : []))),
+    set,
+    filter: (name) => ({
+      value: get(name),
+      onChange: (value) => set({ [name]: value, cursor: undefined, row: undefined }),
+    }),
+    href,
+  };
+}
 
 /** An entry of the error record. */
 export interface Problem {
@@ -12,15 +80,16 @@ export interface Problem {
   readonly details: string;
 }
 
-/** An answer that is no success, or no answer at all. `<Problems>` shows it. */
+/** An answer that is no success, or no answer at all (status 0). `<Problems>` shows it. */
 export class ApiError extends Error {
-  /** 0: no answer came. */
   readonly status: number;
   readonly problems: readonly Problem[];
   /** The id of the request in the server's log. */
   readonly requestId: string | null;
 
-  constructor(status: number, problems: readonly Problem[], requestId: string | null) {
+  constructor(status: number, problem: readonly Problem[] | string, requestId: string | null = null) {
+    const problems =
+      typeof problem === 'string' ? [{ error_code: '', message: problem, details: '' }] : problem;
     super(problems[0]?.message ?? `The server answered ${status}`);
     this.name = 'ApiError';
     this.status = status;
@@ -34,30 +103,16 @@ export class ApiError extends Error {
   }
 }
 
-export type Scope = 'ingest' | 'import' | 'export' | 'read' | 'delete';
-
-/** Who is signed in. */
-export interface Session {
-  readonly environment: string;
-  readonly environments: readonly string[];
-  readonly scopes: readonly Scope[];
-  readonly key_id: string;
-  readonly is_admin: boolean;
-  readonly session_id: string | null;
-  readonly expires_at: string | null;
-  readonly version: string;
-}
-
 /** The session; `null` if nobody is signed in, undefined until that is known. */
-export const session = signal<Session | null | undefined>(undefined);
+export const session = signal<Caller | null | undefined>(undefined);
 
 /** Tells whether the session has the scope. A control that needs one which it lacks is shown disabled, with the reason. */
 export function mayUse(scope: Scope): boolean {
   return session.value?.scopes.includes(scope) === true;
 }
 
-export interface CallOptions {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+interface CallOptions {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Sent as JSON; a Blob as it is. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -65,44 +120,52 @@ export interface CallOptions {
 }
 
 /** Returns the answer as it came. Throws `ApiError`, and what `signal` aborts with. */
-export async function call(path: string, options: CallOptions = {}): Promise<Response> {
-  const { method = 'GET', body, signal: aborted } = options;
+async function call(path: string, options: CallOptions): Promise<Response> {
+  const { method = 'GET', body, signal: aborted = null } = options;
   const headers = new Headers(options.headers);
   const environment = session.peek()?.environment;
   if (environment !== undefined) headers.set('sluice-environment', environment);
   const asIs = body instanceof Blob;
   if (body !== undefined && !asIs) headers.set('content-type', 'application/json');
-  let response: Response;
-  try {
-    response = await fetch(apiHref(path), {
-      method,
-      headers,
-      credentials: 'same-origin',
-      ...(body === undefined ? {} : { body: asIs ? body : JSON.stringify(body) }),
-      ...(aborted === undefined ? {} : { signal: aborted }),
-    });
-  } catch (error) {
+  const sent = body === undefined ? null : asIs ? body : JSON.stringify(body);
+  const credentials = 'same-origin';
+  const response = await fetch(apiHref(path), {
+    method,
+    headers,
+    credentials,
+    body: sent,
+    signal: aborted,
+  }).catch((error: unknown) => {
     if (aborted?.aborted === true) throw error;
-    throw new ApiError(0, [unreachable], null);
-  }
+    throw new ApiError(0, unreachable('The server cannot be reached'));
+  });
   if (response.ok) return response;
-  // The session has ended. The address stays, and is shown again after signing in.
-  if (response.status === 401 && session.peek() != null) session.value = null;
-  const problems = problemsOf(response.status, await response.text());
-  throw new ApiError(response.status, problems, response.headers.get('x-request-id'));
+  throw refusal(response.status, await response.text(), response.headers.get('x-request-id'));
 }
 
-const unreachable: Problem = {
-  error_code: 'unreachable',
-  message: 'The server cannot be reached',
-  details: '',
-};
+export function unreachable(message: string): readonly Problem[] {
+  return [{ error_code: 'unreachable', message, details: '' }];
+}
+
+/** Returns the error of an answer. If the session has ended, the address stays, and is shown again after signing in. */
+export function refusal(status: number, body: string, requestId: string | null): ApiError {
+  if (status === 401 && session.peek() != null) session.value = null;
+  try {
+    const { errors } = JSON.parse(body) as { readonly errors: readonly Problem[] };
+    return new ApiError(status, errors, requestId);
+  } catch {
+    return new ApiError(status, `The server answered ${status}`, requestId);
+  }
+}
 
 /** Returns the JSON of the answer; undefined if it has no body. */
-export async function api<T>(path: string, options?: CallOptions): Promise<T> {
-  const response = await call(path, options);
-  const text = await response.text();
+export async function api<T>(path: string, options: CallOptions = {}): Promise<T> {
+  const text = await (await call(path, options)).text();
   return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+export function post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  return api<T>(path, { method: 'POST', body, signal });
 }
 
 /** A page of a list. */
@@ -115,37 +178,131 @@ export interface Page<T> {
 }
 
 /** Returns a page of a list, which is a bare array or `{data, metadata}`, with `Link` and `X-Total-Count`. */
-export async function apiPage<T>(path: string, options?: CallOptions): Promise<Page<T>> {
-  const response = await call(path, options);
+async function apiPage<T>(path: string, signal: AbortSignal): Promise<Page<T>> {
+  const response = await call(path, { signal });
   const body = (await response.json()) as readonly T[] | { readonly data: readonly T[] };
   const total = response.headers.get('x-total-count');
   const link = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
-  const next = link === undefined ? null : new URL(link, location.origin).searchParams.get('cursor');
   return {
     items: 'data' in body ? body.data : body,
     total: total === null ? null : Number(total),
-    next,
+    next: link === undefined ? null : new URL(link, location.origin).searchParams.get('cursor'),
   };
 }
 
 /** Returns how many items the list has, without loading them. */
-export async function apiTotal(
-  path: string,
-  query: Parameters<typeof withQuery>[1],
-  signal: AbortSignal,
-): Promise<number> {
-  const { metadata } = await api<{ readonly metadata: { readonly total_count: number } }>(
-    withQuery(path, { ...query, limit: 1 }),
-    { signal },
-  );
-  return metadata.total_count;
+export async function apiTotal(path: string, query: Values, signal: AbortSignal): Promise<number> {
+  const counted = withQuery(path, { ...query, limit: 1 });
+  return (await api<{ readonly metadata: { readonly total_count: number } }>(counted, { signal })).metadata
+    .total_count;
 }
 
-/** Reads the error record out of the body of an answer. */
-export function problemsOf(status: number, body: string): readonly Problem[] {
-  try {
-    return (JSON.parse(body) as { readonly errors: readonly Problem[] }).errors;
-  } catch {
-    return [{ error_code: '', message: `The server answered ${status}`, details: '' }];
-  }
+export interface Loaded<T> {
+  /** The last answer; it stays while the next is loaded. */
+  readonly data: T | undefined;
+  readonly error: ApiError | null;
+  readonly isLoading: boolean;
+  readonly reload: () => void;
+}
+
+/** Loads what is at the path; `null` loads nothing. It is loaded again when `state` changes, and every so often. */
+export function useApi<T>(path: string | null, everyMs?: number, state = ''): Loaded<T> {
+  return useData(path && `${path} ${state}`, (signal) => api<T>(path ?? '', { signal }), everyMs);
+}
+
+export function useApiPage<T>(path: string, everyMs?: number): Loaded<Page<T>> {
+  return useData(path, (signal) => apiPage<T>(path, signal), everyMs);
+}
+
+/** The longest pause after failures: somebody is waiting in front of the page. */
+const longestPauseMs = 10_000;
+
+/**
+ * Loads again whenever `key` changes; `null` loads nothing. With `everyMs` it is repeated after this pause, while the page is
+ * visible. A late answer for a key that is no longer wanted is dropped.
+ */
+export function useData<T>(
+  key: string | null,
+  load: (signal: AbortSignal) => Promise<T>,
+  everyMs?: number,
+): Loaded<T> {
+  const [state, setState] = useState<Pick<Loaded<T>, 'data' | 'error'>>({ data: undefined, error: null });
+  const [isLoading, setLoading] = useState(key !== null);
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    if (key === null) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let failures = 0;
+    const again = (): void => {
+      if (everyMs === undefined || signal.aborted) return;
+      const pause = Math.min(longestPauseMs, everyMs * 2 ** failures);
+      timer = setTimeout(() => (document.hidden ? again() : void run()), pause);
+    };
+    const run = async (): Promise<void> => {
+      try {
+        const data = await latest.current(signal);
+        if (signal.aborted) return;
+        failures = 0;
+        setState({ data, error: null });
+      } catch (error) {
+        if (signal.aborted) return;
+        failures++;
+        if (!(error instanceof ApiError)) throw error;
+        setState(({ data }) => ({ data, error }));
+      } finally {
+        if (!signal.aborted) setLoading(false);
+      }
+      again();
+    };
+    const onVisible = (): void => {
+      if (document.hidden || everyMs === undefined) return;
+      clearTimeout(timer);
+      void run();
+    };
+    setLoading(true);
+    void run();
+    document.addEventListener('visibilitychange', onVisible, { signal });
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [key, everyMs, turn]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  return { ...state, isLoading, reload };
+}
+
+export interface Action {
+  /** Resolves to false if it failed, with the reason in `error`; throws nothing. */
+  readonly run: () => Promise<boolean>;
+  readonly isRunning: boolean;
+  readonly error: ApiError | null;
+}
+
+/** An action that runs once at a time. Its error stays until the next try. */
+export function useAction(act: () => Promise<unknown>): Action {
+  const [isRunning, setRunning] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const isBusy = useRef(false);
+  const run = async (): Promise<boolean> => {
+    if (isBusy.current) return false;
+    isBusy.current = true;
+    setRunning(true);
+    setError(null);
+    try {
+      await act();
+      return true;
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown;
+      setError(thrown);
+      return false;
+    } finally {
+      isBusy.current = false;
+      setRunning(false);
+    }
+  };
+  return { run, isRunning, error };
 }

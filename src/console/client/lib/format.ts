@@ -90,33 +90,37 @@ export function formatAgo(iso: string, now = Date.now()): string {
 const hidden = new RegExp('\\p{RGI_Emoji}|[\\p{Cc}\\p{Cf}]+', 'gv');
 const begins = /^[\p{Cc}\p{Cf}]/u;
 
-/** Splits a text into what can be read and what cannot: control characters, bidirectional marks, line ends. Emoji stay whole. */
-export function splitHidden(text: string): readonly { readonly text: string; readonly isHidden: boolean }[] {
-  const found = [...text.matchAll(hidden)].filter(([piece]) => begins.test(piece));
-  const pieces = found.flatMap(({ 0: piece, index }, at) => {
-    const before = found[at - 1];
-    const from = before === undefined ? 0 : before.index + before[0].length;
-    return [
-      { text: text.slice(from, index), isHidden: false },
-      { text: piece, isHidden: true },
-    ];
-  });
-  const last = found.at(-1);
-  const rest = last === undefined ? text : text.slice(last.index + last[0].length);
-  return [...pieces, { text: rest, isHidden: false }];
+const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\r': '\\r', '\n': '\\n', '\0': '\\0' };
+
+/** Returns the escape of a character: few fonts have symbols for control characters. */
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return escapes[character] ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+interface Piece {
+  readonly text: string;
+  readonly isHidden: boolean;
+}
+
+/** Splits a text, with control characters, bidirectional marks and line ends escaped. Emoji stay whole. */
+export function splitHidden(text: string): readonly Piece[] {
+  const pieces: Piece[] = [];
+  let from = 0;
+  for (const { 0: piece, index } of text.matchAll(hidden)) {
+    if (!begins.test(piece)) continue;
+    pieces.push({ text: text.slice(from, index), isHidden: false });
+    pieces.push({ text: [...piece].map(escaped).join(''), isHidden: true });
+    from = index + piece.length;
+  }
+  return [...pieces, { text: text.slice(from), isHidden: false }];
 }
 
 /** Returns the text with control characters, bidirectional marks and line ends shown instead of obeyed. */
 export function visibleText(text: string): string {
   return splitHidden(text)
-    .map((piece) => (piece.isHidden ? [...piece.text].map(nameOf).join('') : piece.text))
+    .map((piece) => piece.text)
     .join('');
-}
-
-function nameOf(character: string): string {
-  const code = character.codePointAt(0) ?? 0;
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  return code === 0x7f ? '\u2421' : `\u27e8${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });

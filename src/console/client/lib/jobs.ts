@@ -1,11 +1,37 @@
-/* Jobs as the screens show them: names, states, and the poll of one job. */
-
+/* Jobs as the screens show them: records, names, states, and the poll of one load. */
+import type { DeletionJobDetail } from '../../../api/deletion.ts';
+import type { ExportJob } from '../../../api/export.ts';
+import type { Inspection } from '../../../api/inspection.ts';
 import type { JobListItem } from '../../../api/job.ts';
 import type { JobDetail as LoadDetail } from '../../../api/load.ts';
-import { loadStatuses } from '../../../domain/load.ts';
-import { screenHref } from './address.ts';
-import { ApiError, api } from './api.ts';
-import { type Loaded, useData } from './use-data.ts';
+import type { UserProfile } from '../../../api/profile.ts';
+import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
+
+export type Counts = Readonly<Record<string, number>>;
+
+/** The detail of a job of any kind: what all kinds have, and what only loads, deletions or exports have. */
+export type JobDetail = JobListItem &
+  Pick<LoadDetail, 'completed_rows' | 'progress' | 'failure' | 'last_error' | 'attempts'> &
+  Partial<Omit<LoadDetail, keyof JobListItem | 'counts' | 'counts_by_kind'>> &
+  Partial<Pick<DeletionJobDetail, 'removed'>> &
+  Partial<Pick<ExportJob, 'warnings'>> & { readonly counts?: Counts };
+
+export type InspectedColumn = Inspection['columns'][number];
+
+/** A user, or a company, which has no `user_id`. */
+export type Profile = Omit<UserProfile, 'user_id'> & Partial<Pick<UserProfile, 'user_id'>>;
+
+/** A job in the live views (`GET /v1/stream`), which the API document does not describe. */
+export interface LiveJob extends Omit<JobListItem, 'elapsed_time'> {
+  readonly completed_rows: number;
+  readonly counts: Counts | null;
+  /** The part of `completed_rows` from before `processing_since`. */
+  readonly rows_before: number;
+  readonly failure: LoadDetail['failure'];
+  readonly last_error: string | null;
+  readonly attempts: number;
+  readonly dry_run: boolean;
+}
 
 export const jobTypeNames: Readonly<Record<string, string>> = {
   import: 'File',
@@ -16,18 +42,8 @@ export const jobTypeNames: Readonly<Record<string, string>> = {
   delete_companies: 'Deletion of companies',
 };
 
-export const jobStatuses = loadStatuses;
-
-interface WithStatus {
-  readonly status: string;
-}
-
-export function isUnfinished({ status }: WithStatus): boolean {
+export function isUnfinished({ status }: { readonly status: string }): boolean {
   return status === 'queued' || status === 'processing';
-}
-
-export function isEnded(job: WithStatus): boolean {
-  return !isUnfinished(job);
 }
 
 export function isLoad({ type }: { readonly type: string }): boolean {
@@ -57,21 +73,19 @@ const pollMs = 700;
 
 /** Loads a load again and again: also after it has ended, since records may be mended then. */
 export function useLoad(jobId: string): Loaded<LoadDetail> {
-  const path = jobPath(jobId);
-  return useData(jobId === '' ? null : path, (signal) => api<LoadDetail>(path, { signal }), {
-    everyMs: pollMs,
-  });
+  const loaded = useApi<LoadDetail>(jobId === '' ? null : jobPath(jobId), pollMs);
+  return loaded.data?.job_id === jobId ? loaded : { ...loaded, data: undefined };
 }
 
 /** Returns a value that changes whenever the load's refused records, or their reasons, may have changed. */
 export function refusedState({ counts, amendments }: LoadDetail): string {
-  return `${counts.rejected} ${amendments.filter(isEnded).map(({ job_id }) => job_id)}`;
+  return `${counts.rejected} ${amendments.filter((each) => !isUnfinished(each)).map(({ job_id }) => job_id)}`;
 }
 
 /** Cancels a load; one that has ended meanwhile is left alone. */
 export async function cancelLoad(jobId: string): Promise<void> {
   try {
-    await api(`${jobPath(jobId)}/cancel`, { method: 'POST' });
+    await post(`${jobPath(jobId)}/cancel`);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409) throw error;
   }

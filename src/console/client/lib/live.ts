@@ -1,12 +1,12 @@
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { api, apiHref, session, withQuery } from './api.ts';
+
 /*
  * What changes, as it changes: one stream of server-sent events for the tab, whatever is watched. A topic first sends a
  * snapshot, then changes; the browser comes back by itself after a lost connection, with the id of the last event. A tab that
  * nobody looks at lets go of its stream: a browser opens few connections to a server at a time.
  */
-import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
-import { apiHref, withQuery } from './address.ts';
-import { api, session } from './api.ts';
 
 /** `jobs`, `job:<job_id>`, `pulse` or `records`. */
 export type Topic = string;

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
-import { ApiError, api, type Session, session } from './api.ts';
+import type { Caller } from '../../../api/access.ts';
+import { ApiError, api, session } from './api.ts';
 
 const others = new BroadcastChannel('sluice-session');
 
@@ -14,39 +15,37 @@ let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
 if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
 
 /** Asks who is signed in; a one-time link that the page was opened with is used up first. Throws `ApiError`. */
-export async function resumeSession(aborted: AbortSignal): Promise<void> {
+export async function resumeSession(signal: AbortSignal): Promise<void> {
   if (link !== undefined) {
-    const isTaken = await orRefused(signIn({ link }, aborted));
+    const isTaken = await orRefused(signIn({ link }, signal));
     link = undefined;
     if (isTaken) return;
     isLinkSpent.value = true;
   }
-  const ask = async (): Promise<void> => {
-    session.value = await api<Session>('/v1/console/session', { signal: aborted });
-  };
-  if (!(await orRefused(ask()))) session.value = null;
+  const asked = api<Caller>('/v1/console/session', { signal }).then((caller) => {
+    session.value = caller;
+  });
+  if (!(await orRefused(asked))) session.value = null;
 }
 
 /** Resolves to false if the server answers that the caller is not known. */
-async function orRefused(asked: Promise<void>): Promise<boolean> {
-  try {
-    await asked;
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 401) return false;
-    throw error;
-  }
+function orRefused(asked: Promise<void>): Promise<boolean> {
+  return asked.then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof ApiError && error.status === 401) return false;
+      throw error;
+    },
+  );
 }
 
-interface Credentials {
-  readonly key?: string;
-  readonly link?: string;
-  readonly environment?: string;
-}
-
-/** Throws `ApiError`. */
-export async function signIn(body: Credentials, signal?: AbortSignal): Promise<void> {
-  session.value = await api<Session>('/v1/console/sign_in', { method: 'POST', body, signal });
+/** Signs in with a key, in an environment if ADMIN_KEY is to choose one, or with a one-time link. Throws `ApiError`. */
+export async function signIn(
+  credentials: Readonly<Record<string, string>>,
+  signal?: AbortSignal,
+): Promise<void> {
+  const options = { method: 'POST', body: credentials, signal } as const;
+  session.value = await api<Caller>('/v1/console/sign_in', options);
 }
 
 export async function signOut(): Promise<void> {

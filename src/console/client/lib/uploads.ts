@@ -1,21 +1,11 @@
+import { signal } from '@preact/signals';
+import type { Upload } from '../../../api/upload.ts';
+import { ApiError, api, apiHref, refusal, session, unreachable } from './api.ts';
+
 /*
  * Files on their way to the server, by the tus protocol: created, then sent from wherever the server says that it ends. They go
  * on while other screens are shown, and after a lost connection. The browser reads nothing of a file: it hands its bytes over.
  */
-import { signal } from '@preact/signals';
-import { apiHref } from './address.ts';
-import { ApiError, api, call, type Problem, problemsOf, session } from './api.ts';
-
-/** An upload as the server has it. */
-export interface Upload {
-  readonly upload_id: string;
-  readonly filename: string | null;
-  readonly file_size: number;
-  readonly received_bytes: number;
-  readonly sha256: string | null;
-  readonly created_at: string;
-  readonly expires_at: string;
-}
 
 /** A file on its way. */
 export interface Sending {
@@ -52,22 +42,15 @@ const stops = new Map<string, AbortController>();
 /** Sends nothing more of the file, and has the server remove what it has of it. */
 export async function cancelSending({ key, uploadId }: Sending): Promise<void> {
   stops.get(key)?.abort();
-  forgetSending(key);
+  sendings.value = sendings.peek().filter((each) => each.key !== key);
   if (uploadId !== null) await removeUpload(uploadId);
 }
 
 /** Sends the file; resolves to its id as soon as it is whole, and to null if it cannot be. What fails is in `sendings`. */
 export async function sendFile(file: File): Promise<string | null> {
   const key = `sending-${++serial}`;
-  const sending: Sending = {
-    key,
-    uploadId: null,
-    name: file.name,
-    size: file.size,
-    sent: 0,
-    state: 'sending',
-    error: null,
-  };
+  const { name, size } = file;
+  const sending: Sending = { key, uploadId: null, name, size, sent: 0, state: 'sending', error: null };
   sendings.value = [...sendings.peek(), sending];
   const stop = new AbortController();
   stops.set(key, stop);
@@ -83,11 +66,6 @@ export async function sendFile(file: File): Promise<string | null> {
   } finally {
     stops.delete(key);
   }
-}
-
-/** Takes it out of the list; what was sent of it stays with the server. */
-export function forgetSending(key: string): void {
-  sendings.value = sendings.peek().filter((each) => each.key !== key);
 }
 
 function change(key: string, changes: Partial<Sending>): void {
@@ -155,16 +133,13 @@ async function findOrCreate(file: File): Promise<Upload> {
     if (found !== null) return found;
     localStorage.removeItem(mark);
   }
-  const metadata = [
-    `filename ${base64(file.name)}`,
-    ...(file.type === '' ? [] : [`filetype ${base64(file.type)}`]),
-  ];
+  const filetype = file.type === '' ? '' : `,filetype ${base64(file.type)}`;
   const created = await api<Upload>('/v1/uploads', {
     method: 'POST',
     headers: {
       'tus-resumable': '1.0.0',
       'upload-length': String(file.size),
-      'upload-metadata': metadata.join(','),
+      'upload-metadata': `filename ${base64(file.name)}${filetype}`,
     },
   });
   localStorage.setItem(mark, created.upload_id);
@@ -177,7 +152,7 @@ export function isBegunHere(uploadId: string): boolean {
 }
 
 export async function removeUpload(uploadId: string): Promise<void> {
-  await call(`/v1/uploads/${uploadId}`, { method: 'DELETE' });
+  await api(`/v1/uploads/${uploadId}`, { method: 'DELETE' });
   sendings.value = sendings.peek().filter((each) => each.uploadId !== uploadId);
 }
 
@@ -214,19 +189,15 @@ function append(
       shownAt = timeStamp;
       onProgress(loaded);
     };
-    request.onerror = request.onabort = () => reject(new ApiError(0, [lost], null));
+    request.onerror = request.onabort = () => reject(new ApiError(0, unreachable('The connection was lost')));
     request.onloadend = () => {
       clearTimeout(stuck);
       signal.removeEventListener('abort', giveUp);
     };
     request.onload = () => {
       if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
-      if (request.status === 401) session.value = null;
-      const id = request.getResponseHeader('x-request-id');
-      reject(new ApiError(request.status, problemsOf(request.status, request.responseText), id));
+      reject(refusal(request.status, request.responseText, request.getResponseHeader('x-request-id')));
     };
     request.send(file.slice(from, from + pieceBytes));
   });
 }
-
-const lost: Problem = { error_code: 'unreachable', message: 'The connection was lost', details: '' };

@@ -2,18 +2,12 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ApiKey, Environment, Setting } from '../../../api/access.ts';
 import { scopes as allScopes, type Scope } from '../../../domain/scope.ts';
-import { useQuery } from '../lib/address.ts';
-import { api, session } from '../lib/api.ts';
+import { post, session, useApi, useQuery } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
-import { useData } from '../lib/use-data.ts';
-import { Badge, type Tone } from '../ui/badge.tsx';
-import { Button } from '../ui/button.tsx';
-import { Confirm, FormDialog, SecretDialog } from '../ui/dialog.tsx';
-import { Checks, Field } from '../ui/field.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { Empty, Loaded } from '../ui/problems.tsx';
+import { Checks, InputField, named } from '../ui/controls.tsx';
+import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
+import { Badge, Empty, Loaded, Page, Section, Time, type Tone } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/text.tsx';
 
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
@@ -43,24 +37,22 @@ export function Access(): VNode {
 }
 
 function Keys(): VNode {
-  const keys = useData(path, (signal) => api<readonly ApiKey[]>(path, { signal }));
-  const [isMaking, setMaking] = useState(false);
+  const keys = useApi<readonly ApiKey[]>(path);
   const [shown, setShown] = useState<string | null>(null);
   const issue = async (url: string, body: object): Promise<void> => {
-    setShown((await api<{ readonly key: string }>(url, { method: 'POST', body })).key);
+    setShown((await post<{ readonly key: string }>(url, body)).key);
     keys.reload();
   };
   return (
     <Section
       title={`Keys of ${session.value?.environment ?? ''}`}
       aside={
-        <Button look="main" onClick={() => setMaking(true)}>
-          Make a key …
-        </Button>
+        <DialogButton look="main" label="Make a key …">
+          {(close) => <NewKey onClose={close} onMake={(body) => issue(path, body)} />}
+        </DialogButton>
       }
       flush
     >
-      {isMaking ? <NewKey onClose={() => setMaking(false)} onMake={(body) => issue(path, body)} /> : null}
       {shown === null ? null : (
         <SecretDialog
           noun="key"
@@ -74,7 +66,7 @@ function Keys(): VNode {
           <Table
             caption="API keys, newest first"
             isTall
-            columns={keyColumns(keys.reload, (key) => issue(`${path}/${key.key_id}/rotate`, {}))}
+            columns={keyColumns(keys.reload, ({ key_id }) => issue(`${path}/${key_id}/rotate`, {}))}
             rows={data}
             keyOf={({ key_id }) => key_id}
             empty={<Empty title="There is no key" />}
@@ -85,9 +77,33 @@ function Keys(): VNode {
   );
 }
 
-type Rotate = (key: ApiKey) => Promise<void>;
-
-function keyColumns(onChange: () => void, rotate: Rotate): readonly Column<ApiKey>[] {
+function keyColumns(onChange: () => void, rotate: (key: ApiKey) => Promise<void>): readonly Column<ApiKey>[] {
+  const revoke = async ({ key_id }: ApiKey): Promise<void> => {
+    await post(`${path}/${key_id}/revoke`);
+    onChange();
+  };
+  const actions = (key: ApiKey): VNode => (
+    <div class="row">
+      <ConfirmButton
+        label={named('Rotate …', key.label)}
+        title={`Rotate ${visibleText(key.label)}`}
+        sentence={() =>
+          'A second key with the same label and scopes is made, and shown once. This one keeps working: revoke it when every caller has the new one.'
+        }
+        verb={() => 'Make the second key'}
+        act={() => rotate(key)}
+      />
+      <ConfirmButton
+        look="quiet"
+        label={named('Revoke …', key.label)}
+        title={`Revoke ${visibleText(key.label)}`}
+        isDestructive
+        sentence={() => 'Requests with this key are refused for good. Sessions that began with it end.'}
+        verb={() => 'Revoke this key'}
+        act={() => revoke(key)}
+      />
+    </div>
+  );
   return [
     {
       title: 'Key',
@@ -106,66 +122,16 @@ function keyColumns(onChange: () => void, rotate: Rotate): readonly Column<ApiKe
       is: 'num minor',
       cell: ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />),
     },
-    {
-      title: 'Actions',
-      cell: (key) =>
-        key.status === 'live' ? <KeyActions of={key} onChange={onChange} rotate={rotate} /> : null,
-    },
+    { title: 'Actions', cell: (key) => (key.status === 'live' ? actions(key) : null) },
   ];
 }
 
-interface KeyActionsProps {
-  readonly of: ApiKey;
-  readonly onChange: () => void;
-  readonly rotate: Rotate;
-}
-
-function KeyActions({ of, onChange, rotate }: KeyActionsProps): VNode {
-  const [asked, setAsked] = useState<'rotate' | 'revoke' | null>(null);
-  const close = (): void => setAsked(null);
-  const label = visibleText(of.label);
-  return (
-    <div class="row">
-      <Button onClick={() => setAsked('rotate')}>
-        Rotate …<span class="visually-hidden"> {of.label}</span>
-      </Button>
-      <Button look="quiet" onClick={() => setAsked('revoke')}>
-        Revoke …<span class="visually-hidden"> {of.label}</span>
-      </Button>
-      {asked === 'rotate' ? (
-        <Confirm
-          title={`Rotate ${label}`}
-          sentence={() =>
-            'A second key with the same label and scopes is made, and shown once. This one keeps working: revoke it when every caller has the new one.'
-          }
-          verb={() => 'Make the second key'}
-          act={() => rotate(of)}
-          onClose={close}
-        />
-      ) : null}
-      {asked === 'revoke' ? (
-        <Confirm
-          title={`Revoke ${label}`}
-          isDestructive
-          sentence={() => 'Requests with this key are refused for good. Sessions that began with it end.'}
-          verb={() => 'Revoke this key'}
-          act={async () => {
-            await api(`${path}/${of.key_id}/revoke`, { method: 'POST' });
-            onChange();
-          }}
-          onClose={close}
-        />
-      ) : null}
-    </div>
-  );
-}
-
-interface NewKeyProps {
+interface MakeProps<T> {
   readonly onClose: () => void;
-  readonly onMake: (body: object) => Promise<void>;
+  readonly onMake: (made: T) => Promise<void>;
 }
 
-function NewKey({ onClose, onMake }: NewKeyProps): VNode {
+function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
   const [label, setLabel] = useState('');
   const [scopes, setScopes] = useState<readonly Scope[]>(['read']);
   const [end, setEnd] = useState('');
@@ -177,24 +143,20 @@ function NewKey({ onClose, onMake }: NewKeyProps): VNode {
       act={() => onMake({ label, scopes, ...(end === '' ? {} : { expires_at: end }) })}
       onClose={onClose}
     >
-      <Field label="Used for">
-        <input
-          class="wide"
-          type="text"
-          value={label}
-          maxLength={100}
-          onInput={(event) => setLabel(event.currentTarget.value)}
-        />
-      </Field>
+      <InputField label="Used for" value={label} maxLength={100} onInput={setLabel} />
       <Checks
         label="Scopes"
         options={allScopes.map((scope) => [scope, scope])}
         chosen={scopes}
         onChange={setScopes}
       />
-      <Field label="Expires on" hint="Without a date it never expires.">
-        <input type="date" value={end} onChange={(event) => setEnd(event.currentTarget.value)} />
-      </Field>
+      <InputField
+        label="Expires on"
+        hint="Without a date it never expires."
+        type="date"
+        value={end}
+        onInput={setEnd}
+      />
     </FormDialog>
   );
 }
@@ -205,17 +167,18 @@ const environmentColumns: readonly Column<Environment>[] = [
 ];
 
 function Environments(): VNode {
-  const all = useData('/v1/environments', (signal) =>
-    api<readonly Environment[]>('/v1/environments', { signal }),
-  );
-  const [isMaking, setMaking] = useState(false);
+  const all = useApi<readonly Environment[]>('/v1/environments');
   const make = async (name: string): Promise<void> => {
-    await api('/v1/environments', { method: 'POST', body: { name } });
+    await post('/v1/environments', { name });
     all.reload();
   };
+  const button = (
+    <DialogButton label="Make one …">
+      {(close) => <NewEnvironment onClose={close} onMake={make} />}
+    </DialogButton>
+  );
   return (
-    <Section title="Environments" aside={<Button onClick={() => setMaking(true)}>Make one …</Button>} flush>
-      {isMaking ? <NewEnvironment onClose={() => setMaking(false)} onMake={make} /> : null}
+    <Section title="Environments" aside={button} flush>
       <Loaded of={all} rows={2}>
         {(data) => (
           <Table caption="Environments" columns={environmentColumns} rows={data} keyOf={({ name }) => name} />
@@ -225,12 +188,7 @@ function Environments(): VNode {
   );
 }
 
-interface NewEnvironmentProps {
-  readonly onClose: () => void;
-  readonly onMake: (name: string) => Promise<void>;
-}
-
-function NewEnvironment({ onClose, onMake }: NewEnvironmentProps): VNode {
+function NewEnvironment({ onClose, onMake }: MakeProps<string>): VNode {
   const [name, setName] = useState('');
   return (
     <FormDialog
@@ -240,20 +198,13 @@ function NewEnvironment({ onClose, onMake }: NewEnvironmentProps): VNode {
       act={() => onMake(name)}
       onClose={onClose}
     >
-      <Field label="Name" hint="Small letters, digits, _ and -. Sign in again to see it.">
-        <input
-          class="wide"
-          type="text"
-          value={name}
-          maxLength={63}
-          spellcheck={false}
-          onInput={(event) => setName(event.currentTarget.value.trim())}
-        />
-      </Field>
-      <p class="hint">
-        An environment is a tenant: no other environment reaches its profiles, jobs and keys. It cannot be
-        removed.
-      </p>
+      <InputField
+        label="Name"
+        hint="Small letters, digits, _ and -. Sign in again to see it. An environment is a tenant: no other reaches its profiles, jobs and keys. It cannot be removed."
+        value={name}
+        maxLength={63}
+        onInput={(text) => setName(text.trim())}
+      />
     </FormDialog>
   );
 }
@@ -278,7 +229,7 @@ const settingColumns: readonly Column<Setting>[] = [
 function Settings(): VNode {
   const query = useQuery();
   const isAll = query.get('settings') === 'all';
-  const settings = useData('/v1/settings', (signal) => api<readonly Setting[]>('/v1/settings', { signal }));
+  const settings = useApi<readonly Setting[]>('/v1/settings');
   return (
     <Section
       title="Settings of the server that answered"

@@ -1,16 +1,13 @@
 import type { VNode } from 'preact';
 import type { Inbox as InboxRecord } from '../../../api/inbox.ts';
-import { api } from '../lib/api.ts';
+import { post, useApi } from '../lib/api.ts';
 import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
-import type { ConcludedFile, TakenFile, WaitingFile } from '../lib/records.ts';
-import { useData } from '../lib/use-data.ts';
-import { Badge, type Tone } from '../ui/badge.tsx';
-import { ActionButton } from '../ui/button.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { Empty, Loaded, Notice } from '../ui/problems.tsx';
+import { ActionButton } from '../ui/controls.tsx';
+import { Badge, Empty, Loaded, Notice, Page, Section, Time } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/text.tsx';
+
+type ConcludedFile = InboxRecord['recent'][number];
 
 const path = '/v1/inbox';
 /** The API answers with no more of them. */
@@ -19,9 +16,9 @@ const mostRecent = 50;
 
 /** The watched folder: what waits, what is being loaded, what became of the last files. */
 export function Inbox(): VNode {
-  const inbox = useData(path, (signal) => api<InboxRecord>(path, { signal }), { everyMs: 2_000 });
+  const inbox = useApi<InboxRecord>(path, 2_000);
   const takeAgain = (file: ConcludedFile) => async (): Promise<void> => {
-    await api(`${path}/${file.file_id}/take_again`, { method: 'POST' });
+    await post(`${path}/${file.file_id}/take_again`);
     inbox.reload();
   };
   return (
@@ -68,7 +65,7 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
             empty={<Empty title="Nothing waits" />}
           />
           {of.waiting > of.files.length ? (
-            <p class="hint work-line">
+            <p class="hint line">
               The oldest {formatCount(of.files.length)} of {formatCount(of.waiting)}.
             </p>
           ) : null}
@@ -106,22 +103,18 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
           empty={<Empty title="No file has been taken yet" />}
         />
       </Section>
-      {of.ignored.length === 0 ? null : <Ignored files={of.ignored} />}
+      {of.ignored.length === 0 ? null : (
+        <Section title="Ignored files">
+          <ul class="stack">
+            {of.ignored.map((file) => (
+              <li key={file.name} class="break">
+                <strong>{visibleText(file.name)}</strong> {visibleText(file.why)}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
     </>
-  );
-}
-
-function Ignored({ files }: { readonly files: FolderProps['of']['ignored'] }): VNode {
-  return (
-    <Section title="Ignored files">
-      <ul class="stack">
-        {files.map(({ name, why }) => (
-          <li key={name} class="break">
-            <strong>{visibleText(name)}</strong> {visibleText(why)}
-          </li>
-        ))}
-      </ul>
-    </Section>
   );
 }
 
@@ -135,36 +128,30 @@ const name: Column<Named> = {
 };
 const size: Column<Named> = { title: 'Size', is: 'num', cell: (file) => formatBytes(file.size) };
 
-const waitingColumns: readonly Column<WaitingFile>[] = [
+const waitingColumns: readonly Column<InboxRecord['files'][number]>[] = [
   name,
   size,
   { title: 'Written', is: 'num', cell: ({ modified_at }) => <Time at={modified_at} ago /> },
 ];
 
-const takenColumns: readonly Column<TakenFile>[] = [
+const takenColumns: readonly Column<InboxRecord['taken'][number]>[] = [
   name,
   size,
   { title: 'State', cell: ({ state }) => <Badge tone="busy">{state}</Badge> },
   { title: 'Taken', is: 'num', cell: ({ taken_at }) => <Time at={taken_at} ago /> },
 ];
 
-function stateOf({ outcome, is_duplicate, rejected }: ConcludedFile): readonly [Tone, string] {
-  if (outcome === 'failed') return ['bad', outcome];
-  if (rejected > 0) return ['warn', `done, ${formatCount(rejected)} refused`];
-  return is_duplicate ? ['off', 'done before'] : ['good', outcome];
+function stateOf({ outcome, is_duplicate, rejected }: ConcludedFile): VNode {
+  if (outcome === 'failed') return <Badge tone="bad">failed</Badge>;
+  if (rejected > 0) return <Badge tone="warn">done, {formatCount(rejected)} refused</Badge>;
+  return is_duplicate ? <Badge tone="off">done before</Badge> : <Badge tone="good">{outcome}</Badge>;
 }
 
 function concludedColumns(takeAgain: FolderProps['takeAgain']): readonly Column<ConcludedFile>[] {
   return [
     name,
-    {
-      title: 'State',
-      cell: (file) => {
-        const [tone, words] = stateOf(file);
-        return <Badge tone={tone}>{words}</Badge>;
-      },
-    },
-    { title: 'Job and reasons', cell: (file) => <Outcome of={file} /> },
+    { title: 'State', cell: stateOf },
+    { title: 'Job and reasons', cell: outcomeOf },
     { ...size, is: 'num minor' },
     { title: 'At', is: 'num minor', cell: ({ concluded_at }) => <Time at={concluded_at} /> },
     {
@@ -179,7 +166,7 @@ function concludedColumns(takeAgain: FolderProps['takeAgain']): readonly Column<
   ];
 }
 
-function Outcome({ of: { job_id, rejected, reasons, path: place } }: { readonly of: ConcludedFile }): VNode {
+function outcomeOf({ job_id, rejected, reasons, path: place }: ConcludedFile): VNode {
   return (
     <ul class="two-lines">
       {job_id === null ? null : (

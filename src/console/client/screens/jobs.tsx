@@ -1,21 +1,15 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { BulkResult, JobListItem } from '../../../api/job.ts';
-import { type Query, useQuery, without, withQuery } from '../lib/address.ts';
-import { api, apiPage, type Page as ListPage } from '../lib/api.ts';
+import { loadStatuses } from '../../../domain/load.ts';
+import { type Page as ListPage, post, type Query, useApiPage, useQuery, withQuery } from '../lib/api.ts';
 import { formatBytes, formatCount, formatMs, plural } from '../lib/format.ts';
-import { isUnfinished, jobHref, jobStatuses, jobTypeNames, workMs } from '../lib/jobs.ts';
+import { isUnfinished, jobHref, jobTypeNames, type LiveJob, workMs } from '../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../lib/live.ts';
-import type { LiveJob } from '../lib/records.ts';
-import { useData } from '../lib/use-data.ts';
-import { Badge, StatusBadge } from '../ui/badge.tsx';
-import { Button } from '../ui/button.tsx';
-import { Confirm } from '../ui/dialog.tsx';
-import { FilterChoices, FilterSelect, FilterText } from '../ui/field.tsx';
-import { Page } from '../ui/page.tsx';
-import { Empty, Loading, Problems } from '../ui/problems.tsx';
-import { type Column, Pager, Table } from '../ui/table.tsx';
-import { FileName, Time } from '../ui/text.tsx';
+import { Button, FilterChoices, FilterSelect, FilterText } from '../ui/controls.tsx';
+import { ConfirmButton } from '../ui/dialog.tsx';
+import { Badge, Empty, FileName, Page, StatusBadge, Time } from '../ui/page.tsx';
+import { ClearFilters, type Column, List } from '../ui/table.tsx';
 
 /** The time between two loads of the list without a stream. */
 const pollMs = 3_000;
@@ -23,29 +17,28 @@ const pollMs = 3_000;
 const reloadMs = 1_500;
 
 /** A job of the list, with what the stream has said of it since. */
-type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure' | 'dry_run'>>;
+type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'dry_run'>>;
 
 const columns: readonly Column<Row>[] = [
   { title: 'Job', cell: (job) => <FileName name={job.filename} /> },
   { title: 'Type', is: 'minor', cell: ({ type }) => <span class="muted">{jobTypeNames[type] ?? type}</span> },
-  { title: 'State', cell: (job) => <JobState job={job} /> },
+  { title: 'State', cell: stateOf },
   { title: 'Rows', is: 'num', cell: ({ total_rows }) => formatCount(total_rows) },
   { title: 'Size', is: 'num minor', cell: ({ file_size }) => formatBytes(file_size) },
   { title: 'Accepted', is: 'num', cell: ({ start_time }) => <Time at={start_time} /> },
   { title: 'Took', is: 'num minor', cell: (job) => formatMs(workMs(job)) },
 ];
 
-function JobState({ job }: { readonly job: Row }): VNode {
-  const { status, completed_rows, total_rows, filename, counts, dry_run } = job;
+function stateOf({ status, completed_rows, total_rows, filename, counts, dry_run }: Row): VNode {
   const rejected = counts?.['rejected'] ?? 0;
   return (
-    <span class="job-state">
+    <span class="row job-state">
       <StatusBadge status={status} />
       {status === 'processing' && completed_rows !== undefined && total_rows > 0 ? (
         <progress value={completed_rows / total_rows} max={1} aria-label={`Progress of ${filename}`} />
       ) : null}
       {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
-      {rejected > 0 ? <span class="job-rejected num">{formatCount(rejected)} rejected</span> : null}
+      {rejected > 0 ? <span class="bad nowrap num">{formatCount(rejected)} rejected</span> : null}
     </span>
   );
 }
@@ -59,43 +52,30 @@ export function Jobs(): VNode {
   const query = useQuery();
   const filter = query.given(jobFilters);
   const path = withQuery('/v1/background_jobs', { ...filter, cursor: query.get('cursor') });
-  const jobs = useData(path, (signal) => apiPage<JobListItem>(path, { signal }), {
-    everyMs: live.value.isOpen ? undefined : pollMs,
-  });
-  const rows = useLiveRows(jobs.data, jobs.reload);
+  const jobs = useApiPage<JobListItem>(path, live.value.isOpen ? undefined : pollMs);
   const isFiltered = Object.keys(filter).length > 0;
   return (
     <Page title="Jobs" actions={<BulkActions filter={filter} onDone={jobs.reload} />}>
-      <Filters query={query} isFiltered={isFiltered} />
-      <Problems error={jobs.error} onRetry={jobs.reload} />
-      <div class="panel">
-        {jobs.data === undefined ? (
-          <Loading rows={12} />
-        ) : (
-          <>
-            <Table
-              caption="Jobs, newest first"
-              columns={columns}
-              rows={rows}
-              keyOf={({ job_id }) => job_id}
-              hrefOf={({ job_id }) => jobHref(job_id)}
-              isSelectable
-              empty={isFiltered ? noMatch : nothingYet}
-            />
-            {rows.length === 0 ? null : <Pager page={jobs.data} one="job" />}
-          </>
-        )}
-      </div>
+      <Filters query={query} />
+      <List
+        of={jobs}
+        one="job"
+        caption="Jobs, newest first"
+        columns={columns}
+        rows={useLiveRows(jobs.data, jobs.reload)}
+        keyOf={({ job_id }) => job_id}
+        hrefOf={({ job_id }) => jobHref(job_id)}
+        empty={
+          <Empty title={isFiltered ? 'No job matches' : 'Nothing has run here yet'}>
+            {isFiltered
+              ? 'Loosen the filters above.'
+              : 'Loads, exports and deletions of this environment are listed here, however they are started.'}
+          </Empty>
+        }
+      />
     </Page>
   );
 }
-
-const noMatch = <Empty title="No job matches">Loosen the filters above.</Empty>;
-const nothingYet = (
-  <Empty title="Nothing has run here yet">
-    Loads, exports and deletions of this environment are listed here, however they are started.
-  </Empty>
-);
 
 interface JobsEvent extends LiveEvent {
   readonly jobs: readonly LiveJob[];
@@ -107,11 +87,9 @@ function useLiveRows(page: ListPage<JobListItem> | undefined, reload: () => void
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
   useLive<JobsEvent>('jobs', ({ snapshot, jobs }) => {
-    setKnown((before) => {
-      const next = new Map(snapshot ? [] : before);
-      for (const job of jobs) next.set(job.job_id, job);
-      return next;
-    });
+    setKnown(
+      (before) => new Map([...(snapshot ? [] : before), ...jobs.map((job) => [job.job_id, job] as const)]),
+    );
     const isShown = (job: LiveJob): boolean =>
       page?.items.some(({ job_id }) => job_id === job.job_id) === true;
     const isOther = jobs.some((job) => !isShown(job) || known.get(job.job_id)?.status !== job.status);
@@ -129,19 +107,24 @@ function useLiveRows(page: ListPage<JobListItem> | undefined, reload: () => void
   });
 }
 
-function Filters({ query, isFiltered }: { readonly query: Query; readonly isFiltered: boolean }): VNode {
+const refusals = [
+  ['', 'any'],
+  ['true', 'to be mended'],
+] as const;
+
+function Filters({ query }: { readonly query: Query }): VNode {
   const [isMore, setMore] = useState(rareFilters.some((name) => query.get(name) !== ''));
-  const of = (name: string) => ({ value: query.get(name), onChange: query.filter(name) });
+  const of = query.filter;
   const dayOf = (name: string) => ({
     ...of(name),
     value: query.get(name).slice(0, 10),
     type: 'date' as const,
   });
   return (
-    <search class="filters">
+    <search class="row filters">
       <FilterText label="File" placeholder="part of its name" {...of('filename')} />
       <FilterChoices label="Type" options={Object.entries(jobTypeNames)} {...of('type')} />
-      <FilterChoices label="State" options={jobStatuses.map((each) => [each, each])} {...of('status')} />
+      <FilterChoices label="State" options={loadStatuses.map((each) => [each, each])} {...of('status')} />
       <FilterText label="Since" {...dayOf('since')} />
       {isMore ? (
         <>
@@ -156,19 +139,10 @@ function Filters({ query, isFiltered }: { readonly query: Query; readonly isFilt
           More filters
         </Button>
       )}
-      {isFiltered ? (
-        <a class="button button-quiet" href={query.href(without(jobFilters))}>
-          Clear
-        </a>
-      ) : null}
+      <ClearFilters names={jobFilters} />
     </search>
   );
 }
-
-const refusals = [
-  ['', 'any'],
-  ['true', 'to be mended'],
-] as const;
 
 const bulkActs = {
   cancel: {
@@ -191,10 +165,9 @@ interface BulkProps {
 
 /** Cancels or retries the jobs that match. The server counts first, and does nothing if the number has changed by then. */
 function BulkActions({ filter, onDone }: BulkProps): VNode {
-  const [asked, setAsked] = useState<keyof typeof bulkActs | null>(null);
   const [outcome, setOutcome] = useState<BulkResult | null>(null);
   const ask = (act: string, body: object, signal?: AbortSignal): Promise<BulkResult> =>
-    api<BulkResult>(`/v1/background_jobs/${act}`, { method: 'POST', body: { filter, ...body }, signal });
+    post<BulkResult>(`/v1/background_jobs/${act}`, { filter, ...body }, signal);
   return (
     <>
       {outcome === null ? null : (
@@ -204,26 +177,21 @@ function BulkActions({ filter, onDone }: BulkProps): VNode {
         </span>
       )}
       {(['cancel', 'retry'] as const).map((act) => (
-        <Button key={act} needs="import" onClick={() => setAsked(act)}>
-          {bulkActs[act].verb} jobs …
-        </Button>
-      ))}
-      {asked === null ? null : (
-        <Confirm
-          title={`${bulkActs[asked].verb} jobs`}
-          isDestructive={asked === 'cancel'}
-          count={async (signal) => (await ask(asked, {}, signal)).count}
-          sentence={(count) =>
-            count === 0 ? bulkActs[asked].none : bulkActs[asked].sentence(plural(count, 'job'))
-          }
-          verb={(count) => `${bulkActs[asked].verb} ${plural(count, 'job')}`}
+        <ConfirmButton
+          key={act}
+          label={`${bulkActs[act].verb} jobs …`}
+          needs="import"
+          title={`${bulkActs[act].verb} jobs`}
+          isDestructive={act === 'cancel'}
+          count={async (signal) => (await ask(act, {}, signal)).count}
+          sentence={(n) => (n === 0 ? bulkActs[act].none : bulkActs[act].sentence(plural(n, 'job')))}
+          verb={(count) => `${bulkActs[act].verb} ${plural(count, 'job')}`}
           act={async (count) => {
-            setOutcome(await ask(asked, { expected_count: count }));
+            setOutcome(await ask(act, { expected_count: count }));
             onDone();
           }}
-          onClose={() => setAsked(null)}
         />
-      )}
+      ))}
     </>
   );
 }

@@ -2,23 +2,34 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Overview } from '../../../api/overview.ts';
 import type { ScheduleList } from '../../../api/schedule.ts';
-import { screenHref } from '../lib/address.ts';
-import { api } from '../lib/api.ts';
-import { formatCount, formatShort, plural, visibleText } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
+import type { NeedKind } from '../../../domain/need.ts';
+import { screenHref, useApi } from '../lib/api.ts';
+import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
+import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { type LiveEvent, useLive } from '../lib/live.ts';
-import type { FailingTask, LaneItem, RunningJob } from '../lib/records.ts';
-import { useData } from '../lib/use-data.ts';
-import { Badge, StatusBadge } from '../ui/badge.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { Plot } from '../ui/plot.tsx';
-import { Empty, Loaded, StaleNotice } from '../ui/problems.tsx';
+import { Bars } from '../ui/bars.tsx';
+import { Icon } from '../ui/icons.tsx';
+import {
+  Badge,
+  Empty,
+  FileName,
+  Loaded,
+  Page,
+  Section,
+  StaleNotice,
+  StatusBadge,
+  Time,
+  type Tone,
+} from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { FileName, Time } from '../ui/text.tsx';
-import { dayAgo, dayMs, Findings, Health, Needs } from './pulse-health.tsx';
 
 const everyMs = 10_000;
-const path = '/v1/overview';
+const dayMs = 86_400_000;
+
+interface RunningJob {
+  readonly job_id: string;
+  readonly completed_rows: number;
+}
 
 interface PulseEvent extends LiveEvent {
   readonly queued: number;
@@ -27,16 +38,15 @@ interface PulseEvent extends LiveEvent {
 
 /** Shows the environment's current work, and whether anything is wrong. */
 export function Pulse(): VNode {
-  const overview = useData(path, (signal) => api<Overview>(path, { signal }), { everyMs });
+  const overview = useApi<Overview>('/v1/overview', everyMs);
   const [now, setNow] = useState<PulseEvent | null>(null);
   useLive<PulseEvent>('pulse', (event) => {
     // A job that began or ended has changed the lane too.
     if (now !== null && idsOf(now) !== idsOf(event)) overview.reload();
     setNow(event);
   });
-  const { data } = overview;
   return (
-    <Page title="Pulse" aside={data === undefined ? null : <Health of={data.health} />}>
+    <Page title="Pulse" aside={overview.data && healthOf(overview.data.health)}>
       <StaleNotice />
       <Loaded of={overview} rows={10}>
         {(of) => (
@@ -61,64 +71,105 @@ function idsOf({ running, queued }: PulseEvent): string {
   return `${queued} ${running.map(({ job_id }) => job_id).join(' ')}`;
 }
 
+/** Returns the day on which the last 24 hours began. */
+function dayAgo(): string {
+  return new Date(Date.now() - dayMs).toISOString().slice(0, 10);
+}
+
+/** Returns where each need leads; the subject is the one job or schedule that it is about. */
+const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
+  records_unaccounted: () => screenHref('/jobs'),
+  schedules_failing: (name) => screenHref(name === null ? '/schedules' : `/schedules/${name}`),
+  jobs_failed: (job) =>
+    job === null ? screenHref('/jobs', { status: 'failed', since: dayAgo() }) : jobHref(job),
+  inbox_files_refused: () => screenHref('/inbox'),
+  deliveries_dead: () => screenHref('/deliveries', { state: 'dead' }),
+  records_refused: (job) => (job === null ? screenHref('/jobs', { has_rejects: 'true' }) : refusedHref(job)),
+  inbox_files_with_rejects: () => screenHref('/inbox'),
+  runs_skipped: () => screenHref('/schedules'),
+};
+
+/** Shows one sentence: what needs attention, with a link for each part, and the state of everything else. */
+function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): VNode {
+  const isDown = health.status !== 'ready';
+  const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
+  const look = isBroken ? 'notice notice-bad' : needs.length > 0 ? 'notice' : 'notice notice-good';
+  const isCalm = !isBroken && needs.length === 0;
+  return (
+    <p class={look} role="status">
+      <Icon name={isCalm ? 'check' : 'warning'} />
+      <span class="break">
+        {isDown ? <>The service is {health.status.replace('_', ' ')} · </> : null}
+        {findings.failed === 0 ? null : (
+          <>
+            <a href="#doctor">{plural(findings.failed, 'check')} of the doctor failed</a> ·{' '}
+          </>
+        )}
+        {needs.map(({ kind, status, subject, says }) => (
+          <span key={kind}>
+            <a class={status === 'failed' ? 'bad' : undefined} href={places[kind](subject)}>
+              {visibleText(says)}
+            </a>{' '}
+            ·{' '}
+          </span>
+        ))}
+        {isCalm ? 'Nothing needs you: everything works' : 'everything else works'}
+      </span>
+    </p>
+  );
+}
+
+/** Shows the dependencies that the service lacks; nothing if it has all of them. */
+function healthOf({ status, parts }: Overview['health']): VNode | null {
+  if (status === 'ready') return null;
+  const away = Object.entries(parts).flatMap(([part, state]) => (state === 'away' ? part : []));
+  return (
+    <Badge tone={status === 'degraded' ? 'warn' : 'bad'}>
+      {status.replace('_', ' ')}
+      {away.length === 0 ? '' : `: ${away.join(' and ')} away`}
+    </Badge>
+  );
+}
+
+interface FiguresProps {
+  readonly of: Overview;
+  readonly now: PulseEvent | null;
+}
+
 /** Numbers, each of which leads to its list. */
-function Figures({ of, now }: { readonly of: Overview; readonly now: PulseEvent | null }): VNode {
+function Figures({ of, now }: FiguresProps): VNode {
+  const until = Date.now() + dayMs;
+  const { data } = useApi<ScheduleList>('/v1/schedules', 60_000);
+  const due = data?.data.flatMap(({ due_times }) => due_times).filter((at) => Date.parse(at) <= until);
   const isZero = of.unaccounted === 0;
   const failed = { status: 'failed', since: dayAgo() };
+  const figures = [
+    ['Running', now?.running.length ?? of.processing, screenHref('/jobs', { status: 'processing' })],
+    ['Waiting', now?.queued ?? of.queued, screenHref('/jobs', { status: 'queued' })],
+    ['Failed in 24 hours', of.failed_24h, screenHref('/jobs', failed)],
+    ['Due in 24 hours', due?.length, screenHref('/schedules')],
+  ] as const;
   return (
-    <dl class="figures panel pulse-figures">
-      <div class={isZero ? 'pulse-zero' : 'pulse-wrong'}>
+    <dl class="figures panel">
+      <div>
         <dt>Unaccounted records</dt>
-        <dd>{formatCount(of.unaccounted)}</dd>
-        <dd class="pulse-hint">{isZero ? 'must be 0' : 'must be 0: look at the jobs'}</dd>
+        <dd class={isZero ? 'good' : 'bad'}>{formatCount(of.unaccounted)}</dd>
+        <dd class="hint">{isZero ? 'must be 0' : 'must be 0: look at the jobs'}</dd>
       </div>
-      <Figure
-        title="Running"
-        count={now?.running.length ?? of.processing}
-        href={screenHref('/jobs', { status: 'processing' })}
-      />
-      <Figure
-        title="Waiting"
-        count={now?.queued ?? of.queued}
-        href={screenHref('/jobs', { status: 'queued' })}
-      />
-      <Figure title="Failed in 24 hours" count={of.failed_24h} href={screenHref('/jobs', failed)} isBad />
-      <Due />
+      {figures.map(([title, count, href]) => (
+        <div key={title}>
+          <dt>{title}</dt>
+          <dd>
+            <a href={href}>
+              {count === undefined ? '–' : formatCount(count)}
+              <span class="visually-hidden">: {title}</span>
+            </a>{' '}
+            {title.startsWith('Failed') && count !== 0 ? <Badge tone="bad">look</Badge> : null}
+          </dd>
+        </div>
+      ))}
     </dl>
   );
-}
-
-interface FigureProps {
-  readonly title: string;
-  readonly count: number | undefined;
-  readonly href: string;
-  /** Any number but 0 needs a look. */
-  readonly isBad?: boolean;
-}
-
-function Figure({ title, count, href, isBad = false }: FigureProps): VNode {
-  return (
-    <div>
-      <dt>{title}</dt>
-      <dd>
-        <a href={href}>
-          {count === undefined ? '–' : formatCount(count)}
-          <span class="visually-hidden">: {title}</span>
-        </a>{' '}
-        {isBad && count !== 0 ? <Badge tone="bad">look</Badge> : null}
-      </dd>
-    </div>
-  );
-}
-
-/** Counts the due times of all schedules in the next 24 hours. */
-function Due(): VNode {
-  const { data } = useData('/v1/schedules', (signal) => api<ScheduleList>('/v1/schedules', { signal }), {
-    everyMs: 60_000,
-  });
-  const until = Date.now() + dayMs;
-  const due = data?.data.flatMap(({ due_times }) => due_times).filter((at) => Date.parse(at) <= until);
-  return <Figure title="Due in 24 hours" count={due?.length} href={screenHref('/schedules')} />;
 }
 
 interface RateProps {
@@ -132,21 +183,26 @@ interface RateProps {
 function Rate({ title, of: { minutes }, count, ink }: RateProps): VNode {
   // The last minute is not over.
   const whole = minutes.slice(0, -1);
-  const perSecond = whole.map((minute) => minute[count] / 60);
   const total = minutes.reduce((sum, minute) => sum + minute[count], 0);
   const refused = minutes.reduce((sum, minute) => sum + minute.refused, 0);
-  const most = formatShort(Math.max(0, ...perSecond));
-  const words = `${title}, the last hour: ${formatCount(total)} in total, at most ${most} a second`;
+  const most = formatShort(Math.max(0, ...whole.map((minute) => minute[count] / 60)));
+  const clock = (minute: string | undefined): string =>
+    minute === undefined ? '' : formatTime(minute).slice(0, -3);
   return (
     <Section
       title={`${title}, last hour`}
       aside={<span class="muted num">{formatShort(total)} in total</span>}
     >
-      <Plot
-        label={words}
-        times={whole.map(({ minute }) => Date.parse(minute) / 1_000)}
-        values={perSecond}
+      <Bars
+        label={`${title}, the last hour: ${formatCount(total)} in total, at most ${most} a second`}
         ink={ink}
+        axis={[whole[0], whole[Math.floor(whole.length / 2)], whole.at(-1)].map((each) =>
+          clock(each?.minute),
+        )}
+        bars={whole.map((minute) => ({
+          value: minute[count],
+          title: `${clock(minute.minute)}: ${formatShort(minute[count] / 60)} a second`,
+        }))}
       />
       <p class="hint">
         Per second, averaged over each minute; at most {most}.
@@ -159,6 +215,8 @@ function Rate({ title, of: { minutes }, count, ink }: RateProps): VNode {
     </Section>
   );
 }
+
+type LaneItem = Overview['lane'][number];
 
 const laneColumns: readonly Column<LaneItem>[] = [
   {
@@ -215,7 +273,7 @@ function Lane({ items, running }: LaneProps): VNode {
   );
 }
 
-const failingColumns: readonly Column<FailingTask>[] = [
+const failingColumns: readonly Column<Overview['work']['failing'][number]>[] = [
   {
     title: 'Task',
     cell: ({ task, part, job_id }) => {
@@ -225,9 +283,7 @@ const failingColumns: readonly Column<FailingTask>[] = [
   },
   {
     title: 'Last error',
-    cell: ({ last_error }) => (
-      <span class="break">{last_error === null ? 'lost its worker' : visibleText(last_error)}</span>
-    ),
+    cell: ({ last_error }) => <span class="break">{visibleText(last_error ?? 'lost its worker')}</span>,
   },
   { title: 'Failed', is: 'num', cell: ({ failures }) => formatCount(failures) },
   { title: 'Workers lost', is: 'num minor', cell: ({ losses }) => formatCount(losses) },
@@ -257,12 +313,12 @@ function Work({ of: { work, queue } }: { readonly of: Overview }): VNode {
         columns={failingColumns}
         rows={failing}
         keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
-        empty={<p class="work-line muted">No task is failing.</p>}
+        empty={<p class="line muted">No task is failing.</p>}
       />
       {failing.length === mostItems ? (
-        <p class="work-line hint">The first {mostItems} that fail; there may be more.</p>
+        <p class="line hint">The first {mostItems} that fail; there may be more.</p>
       ) : null}
-      {queue === null ? null : <p class="work-line hint">{queueText(queue)}</p>}
+      {queue === null ? null : <p class="line hint">{queueText(queue)}</p>}
     </Section>
   );
 }
@@ -276,4 +332,55 @@ function queueText({ lives_in, is_known, queues }: NonNullable<Overview['queue']
   );
   const state = is_known ? `${counts.join('; ')}.` : 'it does not answer.';
   return `Queue in ${stores[lives_in]}: ${state} It only says that work is due; the ledger has the work.`;
+}
+
+type FindingsRecord = Overview['findings'];
+
+const findingTones = { failed: 'bad', warning: 'warn', ok: 'good' } as const satisfies Record<string, Tone>;
+const order = Object.keys(findingTones);
+
+interface FindingsProps {
+  readonly of: FindingsRecord;
+  readonly server: string;
+}
+
+/** Shows the doctor's findings, first what is wrong. Checks without a finding are folded away. */
+function Findings({ of, server }: FindingsProps): VNode {
+  const items = of.items.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
+  const well = items.filter(({ status }) => status === 'ok');
+  const found = `${plural(of.failed, 'failure')} and ${plural(of.warnings, 'warning')}`;
+  return (
+    <Section id="doctor" title="Findings of the doctor" aside={<span class="faint">on {server}</span>}>
+      <div class="stack">
+        {of.is_known ? null : <p class="muted">The checks have not ended yet.</p>}
+        {of.is_known && items.length === 0 ? (
+          <p class="muted">{found}: the operator of the service sees what they are.</p>
+        ) : null}
+        {listOf(items.slice(0, items.length - well.length))}
+        {well.length === 0 ? null : (
+          <details class="stack">
+            <summary>{plural(well.length, 'check is fine', 'checks are fine')}</summary>
+            {listOf(well)}
+          </details>
+        )}
+      </div>
+    </Section>
+  );
+}
+
+function listOf(items: FindingsRecord['items']): VNode {
+  return (
+    <ul class="stack findings">
+      {items.map(({ check, status, found, advice }, at) => (
+        <li key={`${check} ${at}`} class="break">
+          <Badge tone={findingTones[status]}>{status}</Badge>
+          <div>
+            <strong>{check}</strong>
+            <p>{visibleText(found)}</p>
+            {advice === null ? null : <p class="muted">{visibleText(advice)}</p>}
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
 }

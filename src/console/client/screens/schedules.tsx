@@ -1,33 +1,38 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
 import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/schedule.ts';
-import { screenHref } from '../lib/address.ts';
-import { api } from '../lib/api.ts';
+import { post, screenHref, useApi } from '../lib/api.ts';
 import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
-import type { ShortRun } from '../lib/records.ts';
-import { useData } from '../lib/use-data.ts';
-import { Badge, type Tone } from '../ui/badge.tsx';
-import { ActionButton, CopyAs } from '../ui/button.tsx';
-import { Icon, type IconName } from '../ui/icons.tsx';
-import { Page, Section } from '../ui/page.tsx';
-import { Empty, Loaded, Notice } from '../ui/problems.tsx';
+import { ActionButton, named } from '../ui/controls.tsx';
+import { Icon } from '../ui/icons.tsx';
+import {
+  Badge,
+  Empty,
+  inTone,
+  Loaded,
+  Notice,
+  Page,
+  Section,
+  Time,
+  type Tone,
+  toneIcons,
+} from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { Time } from '../ui/text.tsx';
 
 const path = '/v1/schedules';
 
 /** Loads and exports by the clock: how the last runs went, what is due in a week. */
 export function Schedules(): VNode {
-  const list = useData(path, (signal) => api<ScheduleList>(path, { signal }), { everyMs: 5_000 });
+  const list = useApi<ScheduleList>(path, 5_000);
   return (
     <Page title="Schedules">
-      <Loaded of={list}>{(data) => <List of={data} onChange={list.reload} />}</Loaded>
+      <Loaded of={list}>{(data) => <Configured of={data} onChange={list.reload} />}</Loaded>
     </Page>
   );
 }
 
-function List({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
+function Configured({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
   if (!of.is_configured) {
     return (
       <div class="panel">
@@ -81,13 +86,13 @@ function scheduleColumns(onChange: () => void): readonly Column<Schedule>[] {
         </span>
       ),
     },
-    { title: 'Latest runs', cell: (schedule) => <Runs of={schedule} /> },
-    { title: 'Next', is: 'num', cell: (schedule) => <Next of={schedule} /> },
+    { title: 'Latest runs', cell: squaresOf },
+    { title: 'Next', is: 'num', cell: nextOf },
     { title: 'Actions', is: 'minor', cell: (schedule) => <Actions of={schedule} onChange={onChange} /> },
   ];
 }
 
-function Next({ of }: { readonly of: Schedule }): VNode {
+function nextOf(of: Schedule): VNode {
   if (of.paused_at !== null) return <Badge tone="off">paused</Badge>;
   if (!of.enabled) return <Badge tone="off">disabled</Badge>;
   return <Time at={of.next_due} ago />;
@@ -95,47 +100,46 @@ function Next({ of }: { readonly of: Schedule }): VNode {
 
 function Actions({ of, onChange }: { readonly of: Schedule; readonly onChange: () => void }): VNode {
   const needs = of.kind === 'load' ? (['import'] as const) : (['import', 'export'] as const);
-  const post = (deed: string, body?: object) => async (): Promise<void> => {
-    await api(`${path}/${of.schedule}/${deed}`, { method: 'POST', body });
+  const deed = (name: string, body?: object) => async (): Promise<void> => {
+    await post(`${path}/${of.schedule}/${name}`, body);
     onChange();
   };
   const isPaused = of.paused_at !== null;
-  const name = <span class="visually-hidden"> {of.schedule}</span>;
   return (
     <div class="row">
-      <ActionButton needs={needs} act={post('runs', {})}>
-        Run now{name}
+      <ActionButton needs={needs} act={deed('runs', {})}>
+        {named('Run now', of.schedule)}
       </ActionButton>
-      <ActionButton look="quiet" needs={needs} act={post(isPaused ? 'resume' : 'pause')}>
-        {isPaused ? 'Resume' : 'Pause'}
-        {name}
+      <ActionButton look="quiet" needs={needs} act={deed(isPaused ? 'resume' : 'pause')}>
+        {named(isPaused ? 'Resume' : 'Pause', of.schedule)}
       </ActionButton>
     </div>
   );
 }
 
-const looks: Readonly<Record<ShortRun['status'], readonly [Tone, IconName]>> = {
-  queued: ['waiting', 'circle'],
-  running: ['busy', 'half'],
-  waiting: ['busy', 'half'],
-  completed: ['good', 'check'],
-  completed_with_rejects: ['warn', 'warning'],
-  unchanged: ['off', 'slash'],
-  skipped: ['warn', 'slash'],
-  failed: ['bad', 'cross'],
+type ShortRun = Schedule['runs'][number];
+
+const tones: Readonly<Record<ShortRun['status'], Tone>> = {
+  queued: 'waiting',
+  running: 'busy',
+  waiting: 'busy',
+  completed: 'good',
+  completed_with_rejects: 'warn',
+  unchanged: 'off',
+  skipped: 'warn',
+  failed: 'bad',
 };
 
-function lookOf({ status, last_error }: ShortRun): readonly [Tone, IconName] {
-  // The run is being retried after an error.
-  if (status === 'queued' && last_error !== null) return ['bad', 'cross'];
-  return looks[status] ?? ['waiting', 'circle'];
+/** Returns the tone of a run. One that is being retried after an error looks bad. */
+function toneOf({ status, last_error }: ShortRun): Tone {
+  return status === 'queued' && last_error !== null ? 'bad' : tones[status];
 }
 
 /** The number of squares of a schedule. */
 const squares = 14;
 
 /** Draws a square for each of the latest runs, newest at the right; shape and colour show the outcome. */
-function Runs({ of }: { readonly of: Schedule }): VNode {
+function squaresOf(of: Schedule): VNode {
   const runs = of.runs.toReversed();
   return (
     <ol class="squares" aria-label={`The latest ${plural(runs.length, 'run')} of ${of.schedule}`}>
@@ -143,12 +147,12 @@ function Runs({ of }: { readonly of: Schedule }): VNode {
         <li key={at} class="square square-none" aria-hidden="true" />
       ))}
       {runs.map((run) => {
-        const [tone, icon] = lookOf(run);
+        const tone = toneOf(run);
         const why = run.message ?? run.last_error;
         const words = `${formatTime(run.due_at)}: ${run.status.replaceAll('_', ' ')}${why === null ? '' : `: ${visibleText(why)}`}`;
         return (
-          <li key={run.due_at} class={`square tone-${tone}`} title={words}>
-            <Icon name={icon} size={10} />
+          <li key={run.due_at} class="square" style={inTone(tone)} title={words}>
+            <Icon name={toneIcons[tone]} size={10} />
             <span class="visually-hidden">{words}</span>
           </li>
         );
@@ -203,9 +207,9 @@ const mostRuns = 50;
 export function ScheduleRuns(): VNode {
   const { schedule = '' } = useRoute().params;
   const own = `${path}/${encodeURIComponent(schedule)}/runs`;
-  const runs = useData(own, (signal) => api<readonly ScheduleRun[]>(own, { signal }), { everyMs: 3_000 });
+  const runs = useApi<readonly ScheduleRun[]>(own, 3_000);
   const repeat = (run: ScheduleRun) => async (): Promise<void> => {
-    await api(own, { method: 'POST', body: { due_at: run.due_at } });
+    await post(own, { due_at: run.due_at });
     runs.reload();
   };
   return (
@@ -228,14 +232,6 @@ export function ScheduleRuns(): VNode {
           )}
         </Loaded>
       </Section>
-      <Section title="As command">
-        <CopyAs
-          forms={[
-            { name: 'History', text: `sluice schedules history ${schedule}` },
-            { name: 'Run now', text: `sluice schedules run ${schedule} --wait` },
-          ]}
-        />
-      </Section>
     </Page>
   );
 }
@@ -245,10 +241,10 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<void>): readonly
     { title: 'Due', cell: ({ due_at }) => <Time at={due_at} /> },
     {
       title: 'State',
-      cell: (run) => <Badge tone={lookOf(run)[0]}>{run.status.replaceAll('_', ' ')}</Badge>,
+      cell: (run) => <Badge tone={toneOf(run)}>{run.status.replaceAll('_', ' ')}</Badge>,
     },
     { title: 'By', is: 'minor', cell: ({ cause }) => cause.replaceAll('_', ' ') },
-    { title: 'Jobs and reasons', cell: (run) => <Jobs of={run} /> },
+    { title: 'Jobs and reasons', cell: jobsOf },
     {
       title: 'Took',
       is: 'num minor',
@@ -267,7 +263,7 @@ function runColumns(repeat: (run: ScheduleRun) => () => Promise<void>): readonly
   ];
 }
 
-function Jobs({ of }: { readonly of: ScheduleRun }): VNode {
+function jobsOf(of: ScheduleRun): VNode {
   const why = of.message ?? of.last_error;
   const rest = of.item_count - of.items.length;
   return (

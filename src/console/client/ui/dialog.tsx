@@ -1,9 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
-import { useAction, useData } from '../lib/use-data.ts';
-import { Button, Code, CopyButton } from './button.tsx';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useAction, useData } from '../lib/api.ts';
+import { Button, type ButtonProps, Code, CopyButton } from './controls.tsx';
 import { Icon } from './icons.tsx';
-import { Problems } from './problems.tsx';
+import { Problems } from './page.tsx';
 
 interface DialogProps {
   readonly title: string;
@@ -28,15 +28,33 @@ export function Dialog({ title, onClose, children, foot }: DialogProps): VNode {
   }, []);
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby={heading} onCancel={onClose}>
-      <header class="dialog-head">
+      <header class="row dialog-head">
         <h2 id={heading}>{title}</h2>
         <button type="button" class="button button-quiet button-icon" onClick={onClose} aria-label="Close">
           <Icon name="close" />
         </button>
       </header>
-      <div class="dialog-body">{children}</div>
-      {foot === undefined ? null : <footer class="dialog-foot">{foot}</footer>}
+      <div class="stack dialog-body">{children}</div>
+      {foot === undefined ? null : <footer class="row dialog-foot">{foot}</footer>}
     </dialog>
+  );
+}
+
+interface OpenerProps extends Omit<ButtonProps, 'onClick' | 'children'> {
+  readonly label: ComponentChildren;
+  readonly children: (close: () => void) => ComponentChildren;
+}
+
+/** A button that opens a dialog. */
+export function DialogButton({ label, children, ...button }: OpenerProps): VNode {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button {...button} onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      {isOpen ? children(() => setOpen(false)) : null}
+    </>
   );
 }
 
@@ -51,7 +69,8 @@ interface FormProps extends Omit<DialogProps, 'foot'> {
 export function FormDialog({ verb, isComplete, act, onClose, children, title }: FormProps): VNode {
   const action = useAction(act);
   const id = useId();
-  const submit = async (): Promise<void> => {
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
     if (await action.run()) onClose();
   };
   const foot = (
@@ -61,14 +80,7 @@ export function FormDialog({ verb, isComplete, act, onClose, children, title }: 
   );
   return (
     <Dialog title={title} onClose={onClose} foot={foot}>
-      <form
-        id={id}
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit();
-        }}
-      >
+      <form id={id} class="stack" onSubmit={(event) => void submit(event)}>
         <Problems error={action.error} />
         {children}
       </form>
@@ -113,25 +125,20 @@ interface ConfirmProps {
   readonly onClose: () => void;
 }
 
-const one = async (): Promise<number> => 1;
-
 /** Asks before something is done to many, or for good. Until the server has counted, nothing can be done. */
-export function Confirm(props: ConfirmProps): VNode {
-  const { title, count = one, sentence, verb, isDestructive = false, mayBeNone, act, onClose } = props;
+function Confirm(props: ConfirmProps): VNode {
+  const { title, count = async () => 1, sentence, verb, isDestructive, mayBeNone, act, onClose } = props;
   const { data: number, error, reload } = useData('count', count);
   const action = useAction(() => act(number ?? 0));
   const go = async (): Promise<void> => {
     if (await action.run()) onClose();
   };
   const isNothing = number === undefined || (number === 0 && mayBeNone?.() !== true);
+  const look = isDestructive === true ? 'danger' : 'main';
   const foot = (
     <>
       <Button onClick={onClose}>Keep as is</Button>
-      <Button
-        look={isDestructive ? 'danger' : 'main'}
-        disabled={isNothing || action.isRunning}
-        onClick={() => void go()}
-      >
+      <Button look={look} disabled={isNothing || action.isRunning} onClick={() => void go()}>
         {number !== undefined ? verb(number) : error === null ? 'Counting …' : 'Not counted'}
       </Button>
     </>
@@ -144,5 +151,22 @@ export function Confirm(props: ConfirmProps): VNode {
         {number === undefined ? null : <p>{sentence(number)}</p>}
       </div>
     </Dialog>
+  );
+}
+
+type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
+
+/** A button for what is asked about first. */
+export function ConfirmButton({
+  label,
+  look,
+  needs,
+  disabled = false,
+  ...confirm
+}: ConfirmButtonProps): VNode {
+  return (
+    <DialogButton label={label} disabled={disabled} {...(look && { look })} {...(needs && { needs })}>
+      {(close) => <Confirm {...confirm} onClose={close} />}
+    </DialogButton>
   );
 }

@@ -1,5 +1,6 @@
-/* Icons on a grid of 16, drawn in the colour of the text. They stand beside words, never for them. */
 import type { VNode } from 'preact';
+
+/* Icons on a grid of 16, drawn in the colour of the text. They stand beside words, never for them. */
 
 const paths = {
   pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',

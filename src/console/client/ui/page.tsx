@@ -1,7 +1,221 @@
-import type { ComponentChildren, VNode } from 'preact';
+import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { Icon } from './icons.tsx';
+import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
+import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../lib/format.ts';
+import { jobHref } from '../lib/jobs.ts';
+import { live } from '../lib/live.ts';
+import { Icon, type IconName } from './icons.tsx';
+
+/** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
+export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
+  if (at === null) return <span class="faint">–</span>;
+  return (
+    <time dateTime={at} title={`${formatTime(at)} ${timeZone} · ${at}`} class="num">
+      {ago ? formatAgo(at) : formatTime(at)}
+    </time>
+  );
+}
+
+/** A text from elsewhere, with control characters and marks that reorder text shown by name. */
+export function VisibleText({ text }: { readonly text: string }): VNode {
+  const pieces = splitHidden(text);
+  return (
+    <>
+      {pieces.map((piece, at) =>
+        piece.isHidden ? (
+          <span key={at} class="control-character">
+            {piece.text}
+          </span>
+        ) : (
+          piece.text
+        ),
+      )}
+    </>
+  );
+}
+
+/** The name of a file or a job. A long one breaks behind a mark, not within a word. */
+export function FileName({ name }: { readonly name: string }): VNode {
+  const parts = visibleText(name).split(/(?<=[_.])/);
+  return (
+    <span class="job-name">
+      {parts.map((part, at) => (
+        <Fragment key={at}>
+          {at === 0 ? null : <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </span>
+  );
+}
+
+/** A value of a property: a text as it is, anything else as JSON. */
+export function Value({ of }: { readonly of: unknown }): VNode {
+  if (of === undefined || of === null) return <span class="faint">–</span>;
+  if (of === '') return <span class="faint">empty</span>;
+  return <VisibleText text={typeof of === 'string' ? of : JSON.stringify(of)} />;
+}
+
+export function JobLink({ id }: { readonly id: string }): VNode {
+  return (
+    <a class="mono" href={jobHref(id)}>
+      {id}
+    </a>
+  );
+}
+
+export type Tone = 'good' | 'busy' | 'waiting' | 'bad' | 'warn' | 'off';
+
+export const toneIcons: Readonly<Record<Tone, IconName>> = {
+  good: 'check',
+  busy: 'half',
+  waiting: 'circle',
+  bad: 'cross',
+  warn: 'warning',
+  off: 'slash',
+};
+
+interface BadgeProps {
+  readonly tone: Tone;
+  readonly children: ComponentChildren;
+}
+
+/** Returns the colours of a tone; tokens.css has a pair of each name. */
+export function inTone(tone: Tone): { readonly color: string; readonly background: string } {
+  return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
+}
+
+/** A state by its word, a shape and a colour, so that no one of them is needed alone. */
+export function Badge({ tone, children }: BadgeProps): VNode {
+  return (
+    <span class={tone === 'busy' ? 'badge badge-busy' : 'badge'} style={inTone(tone)}>
+      <Icon name={toneIcons[tone]} size={12} />
+      {children}
+    </span>
+  );
+}
+
+const jobTones: Readonly<Record<string, Tone>> = {
+  queued: 'waiting',
+  processing: 'busy',
+  completed: 'good',
+  failed: 'bad',
+  cancelled: 'off',
+};
+
+export function StatusBadge({ status }: { readonly status: string }): VNode {
+  return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
+}
+
+interface ProblemsProps {
+  readonly error: ApiError | null;
+  readonly onRetry?: () => void;
+}
+
+/** The error record of the API, where it happened. It stays until its cause is gone. */
+export function Problems({ error, onRetry }: ProblemsProps): VNode | null {
+  if (error === null) return null;
+  const codes = new Set(error.problems.map(({ error_code }) => error_code));
+  return (
+    <div class="notice notice-bad" role="alert">
+      <Icon name="warning" />
+      <div>
+        <ul>
+          {error.problems.map(({ error_code, message, details }) => (
+            <li key={`${error_code} ${message} ${details}`}>
+              {message} <span class="muted break">{details}</span>
+            </li>
+          ))}
+        </ul>
+        <p class="codes">
+          {[...codes].join(', ')}
+          {error.requestId === null ? '' : ` · request ${error.requestId}`}
+        </p>
+      </div>
+      {onRetry === undefined ? null : (
+        <button type="button" class="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface NoticeProps {
+  readonly role?: 'alert';
+  /** It is an error, though none of the page. */
+  readonly isBad?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** Something to know that is no error of the page. */
+export function Notice({ role, isBad = false, children }: NoticeProps): VNode {
+  return (
+    <div class={isBad ? 'notice notice-bad' : 'notice'} role={role}>
+      <Icon name="warning" />
+      <div class="break">{children}</div>
+    </div>
+  );
+}
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** Says that there is nothing, why, and what to do about it. */
+export function Empty({ title, children }: EmptyProps): VNode {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children === undefined ? null : <div>{children}</div>}
+    </div>
+  );
+}
+
+interface LoadingProps {
+  readonly rows?: number | undefined;
+  readonly label?: string | undefined;
+}
+
+/** Takes the room of what is being loaded for the first time, so that nothing jumps. */
+export function Loading({ rows = 6, label = 'Loading' }: LoadingProps): VNode {
+  return (
+    <div class="loading" role="status">
+      <span class="visually-hidden">{label}</span>
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} class="loading-row" />
+      ))}
+    </div>
+  );
+}
+
+interface LoadedProps<T> extends LoadingProps {
+  readonly of: LoadedData<T>;
+  readonly children: (data: T) => ComponentChildren;
+}
+
+/** Shows what was loaded; before it the room that it will take, and above it the error of the last try. */
+export function Loaded<T>({ of: { data, error, reload }, rows, label, children }: LoadedProps<T>): VNode {
+  return (
+    <>
+      <Problems error={error} onRetry={reload} />
+      {data !== undefined ? children(data) : error === null ? <Loading rows={rows} label={label} /> : null}
+    </>
+  );
+}
+
+/** Says since when the server has not been able to read the ledger, if so. */
+export function StaleNotice(): VNode | null {
+  const { staleSince } = live.value;
+  if (staleSince === null) return null;
+  return (
+    <Notice>
+      The server has not been able to read the ledger since <Time at={staleSince} />: what is shown is older.
+    </Notice>
+  );
+}
 
 interface PageProps {
   readonly title: string;
@@ -31,19 +245,19 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
   }, [path]);
   return (
     <>
-      <header class="page-head">
+      <header>
         {parent === undefined ? null : (
           <a class="page-parent" href={parent.href}>
             <Icon name="back" size={12} />
             {parent.title}
           </a>
         )}
-        <div class="page-title">
-          <h1 tabIndex={-1} ref={heading}>
+        <div class="row page-title">
+          <h1 class="break" tabIndex={-1} ref={heading}>
             {title}
           </h1>
           {aside}
-          {actions === undefined ? null : <div class="page-actions">{actions}</div>}
+          {actions === undefined ? null : <div class="row page-actions">{actions}</div>}
         </div>
       </header>
       {children}
@@ -65,7 +279,7 @@ interface SectionProps {
 export function Section({ title, aside, children, flush = false, id }: SectionProps): VNode {
   return (
     <section id={id} class={flush ? 'panel panel-flush' : 'panel'}>
-      <header class="panel-head">
+      <header class="row panel-head">
         <h2>{title}</h2>
         {aside}
       </header>
@@ -78,16 +292,15 @@ export type Fact = readonly [name: string, value: ComponentChildren];
 
 /** Facts about one thing. A fact without a value is left out. */
 export function Facts({ of }: { readonly of: readonly Fact[] }): VNode {
+  const known = of.filter(([, value]) => value !== null && value !== undefined);
   return (
     <dl class="facts">
-      {of
-        .filter(([, value]) => value !== null && value !== undefined)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
+      {known.map(([name, value], at) => (
+        <div key={at}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
     </dl>
   );
 }

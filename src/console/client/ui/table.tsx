@@ -1,8 +1,8 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from 'preact';
-import { useQuery } from '../lib/address.ts';
-import type { Page } from '../lib/api.ts';
+import { type Loaded, type Page, useQuery } from '../lib/api.ts';
 import { formatCount, plural } from '../lib/format.ts';
 import { Icon } from './icons.tsx';
+import { Loading, Problems } from './page.tsx';
 
 export interface Column<T> {
   readonly title: string;
@@ -31,7 +31,6 @@ interface TableProps<T> {
 
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
-/** A table whose rows are moved through by keyboard: each has one thing to focus, in its first column. */
 /** Moves the focus from row to row with the keys of `steps`, Home and End. */
 function moveFocus(event: TargetedKeyboardEvent<HTMLElement>): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -46,6 +45,7 @@ function moveFocus(event: TargetedKeyboardEvent<HTMLElement>): void {
   next.focus();
 }
 
+/** A table whose rows are moved through by keyboard: each has one thing to focus, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
   const {
     caption,
@@ -108,7 +108,7 @@ export function Table<T>(props: TableProps<T>): VNode {
 interface PagerProps {
   readonly page: Page<unknown>;
   readonly one: string;
-  readonly many?: string;
+  readonly many?: string | undefined;
 }
 
 /** Below a list whose cursor stands in the address: how many there are, and the way on. Lists are read forwards. */
@@ -118,7 +118,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
   const isWhole = total === null || (isFirst && next === null);
   return (
     <nav class="pager" aria-label={`Pages of ${many}`}>
-      <span class="pager-count faint num">
+      <span class="push faint num">
         {isWhole
           ? plural(items.length, one, many)
           : `${formatCount(items.length)} of ${plural(total, one, many)}`}
@@ -135,5 +135,52 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
         </a>
       )}
     </nav>
+  );
+}
+
+interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'isTall' | 'onOpen'> {
+  readonly of: Loaded<Page<T>>;
+  /** The rows, if they are not the items of the page. */
+  readonly rows?: readonly T[];
+  readonly one: string;
+  readonly many?: string;
+}
+
+/** A table page by page. The page and the row that has the focus stand in the address. */
+export function List<T>({
+  of: { data, error, reload, isLoading },
+  rows,
+  one,
+  many,
+  ...table
+}: ListProps<T>): VNode {
+  return (
+    <>
+      <Problems error={error} onRetry={reload} />
+      <div class="panel" aria-busy={isLoading && data === undefined}>
+        {data === undefined ? (
+          error === null && <Loading rows={10} />
+        ) : (
+          <>
+            <Table {...table} rows={rows ?? data.items} isSelectable />
+            {data.items.length === 0 && data.next === null ? null : (
+              <Pager page={data} one={one} many={many} />
+            )}
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** A link that takes the filters out of the address, and the page and the row that they led to; nothing if none is given. */
+export function ClearFilters({ names }: { readonly names: readonly string[] }): VNode | null {
+  const query = useQuery();
+  if (Object.keys(query.given(names)).length === 0) return null;
+  const none = Object.fromEntries([...names, 'cursor', 'row'].map((name) => [name, undefined]));
+  return (
+    <a class="button button-quiet" href={query.href(none)}>
+      Clear
+    </a>
   );
 }

@@ -1,13 +1,10 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { screenHref } from '../../lib/address.ts';
-import { api } from '../../lib/api.ts';
+import { api, post, screenHref } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
-import { isLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
-import type { JobDetail } from '../../lib/records.ts';
-import { ActionButton, Button } from '../../ui/button.tsx';
-import { Confirm } from '../../ui/dialog.tsx';
+import { isLoad, isUnfinished, type JobDetail, jobPath } from '../../lib/jobs.ts';
+import { ActionButton } from '../../ui/controls.tsx';
+import { ConfirmButton } from '../../ui/dialog.tsx';
 import { addressOf } from '../load/inspection.ts';
 
 interface Act {
@@ -57,57 +54,52 @@ interface TakenAgain {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Leads to the columns of the job's file, which the server has stored: nothing is sent again, and nothing is loaded yet. */
-function LoadAgain({ job }: { readonly job: JobDetail }): VNode {
+interface Props {
+  readonly job: JobDetail;
+  readonly onDone: () => void;
+}
+
+/** Offers the actions for the job's current state. Each asks first, with its number. */
+export function JobActions({ job, onDone }: Props): VNode {
   const { route } = useLocation();
-  const take = async (): Promise<void> => {
-    const { upload_id, options } = await api<TakenAgain>(`${jobPath(job.job_id)}/upload`, { method: 'POST' });
+  const path = jobPath(job.job_id);
+  const names = (['apply', 'cancel', 'retry'] as const).filter((name) => acts[name].isPossible(job));
+  // Leads to the columns of the file, which the server has stored: nothing is sent again, and nothing is loaded yet.
+  const loadAgain = async (): Promise<void> => {
+    const { upload_id, options } = await post<TakenAgain>(`${path}/upload`);
     const { entity, ...others } = options;
     // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
     const given = others['format'] === 'csv' ? others : { entity, ...others };
     route(screenHref('/load', { ...addressOf(given), upload: upload_id, step: 'columns' }));
   };
   return (
-    <ActionButton needs="import" act={take}>
-      Load again with another mapping
-    </ActionButton>
-  );
-}
-
-/** Offers the actions for the job's current state. Each asks first, with its number. */
-export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly onDone: () => void }): VNode {
-  const [asked, setAsked] = useState<keyof typeof acts | null>(null);
-  const path = jobPath(job.job_id);
-  const names = (['apply', 'cancel', 'retry'] as const).filter((name) => acts[name].isPossible(job));
-  return (
     <>
       {names.map((name) => (
-        <Button
+        <ConfirmButton
           key={name}
+          label={acts[name].title}
           {...(name === 'cancel' ? {} : { look: 'main' })}
           needs={job.type === 'export' ? 'export' : 'import'}
-          onClick={() => setAsked(name)}
-        >
-          {acts[name].title}
-        </Button>
-      ))}
-      {isLoad(job) && job.amends == null ? <LoadAgain job={job} /> : null}
-      {asked === null ? null : (
-        <Confirm
-          title={acts[asked].title}
-          isDestructive={asked === 'cancel'}
+          title={acts[name].title}
+          isDestructive={name === 'cancel'}
           mayBeNone={() => true}
-          count={async (signal) => acts[asked].rows(await api<JobDetail>(path, { signal }))}
-          sentence={(rows) => acts[asked].sentence(job, rows)}
-          verb={() => acts[asked].verb}
+          count={async (signal) => acts[name].rows(await api<JobDetail>(path, { signal }))}
+          sentence={(rows) => acts[name].sentence(job, rows)}
+          verb={() => acts[name].verb}
           act={async () => {
-            const proceed = asked === 'apply' && isDrifted(job) ? { body: { on_drift: 'proceed' } } : {};
-            await api(`${path}/${asked}`, { method: 'POST', ...proceed });
+            await post(
+              `${path}/${name}`,
+              name === 'apply' && isDrifted(job) ? { on_drift: 'proceed' } : undefined,
+            );
             onDone();
           }}
-          onClose={() => setAsked(null)}
         />
-      )}
+      ))}
+      {isLoad(job) && job.amends == null ? (
+        <ActionButton needs="import" act={loadAgain}>
+          Load again with another mapping
+        </ActionButton>
+      ) : null}
     </>
   );
 }

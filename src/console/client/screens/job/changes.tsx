@@ -1,21 +1,15 @@
 import type { VNode } from 'preact';
 import type { Plan } from '../../../../api/plan.ts';
-import { apiHref } from '../../lib/address.ts';
-import { api } from '../../lib/api.ts';
-import { formatCount, plural } from '../../lib/format.ts';
+import { apiHref, useApi } from '../../lib/api.ts';
+import { formatCount, plural, visibleText } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import type { PlannedProperty, PlannedRow } from '../../lib/records.ts';
-import { useData } from '../../lib/use-data.ts';
-import { Badge } from '../../ui/badge.tsx';
-import { Section } from '../../ui/page.tsx';
-import { Empty, Loaded } from '../../ui/problems.tsx';
+import { Badge, Empty, Loaded, Section, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Value, VisibleText } from '../../ui/text.tsx';
 
 /** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
 export function Changes({ jobId }: { readonly jobId: string }): VNode {
   const path = `${jobPath(jobId)}/plan`;
-  const plan = useData(path, (signal) => api<Plan>(path, { signal }));
+  const plan = useApi<Plan>(path);
   return (
     <Loaded of={plan} rows={3}>
       {({ profiles, applied_at, properties, more_properties: more, sample }) => (
@@ -25,7 +19,7 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
             aside={more === 0 ? null : <span class="hint">and {formatCount(more)} more properties</span>}
             flush
           >
-            <p class="planned-said">
+            <p class="line muted">
               {profilesText(profiles.users, 'user')},{' '}
               {profilesText(profiles.companies, 'company', 'companies')}.
               {applied_at === null ? ' Nothing has been written.' : ''}
@@ -70,11 +64,11 @@ function profilesText(
   return `${formatCount(added)} new and ${formatCount(changed)} changed ${added + changed === 1 ? one : many}`;
 }
 
-const propertyColumns: readonly Column<PlannedProperty>[] = [
+const propertyColumns: readonly Column<Plan['properties'][number]>[] = [
   {
     title: 'Property',
     cell: ({ name, is_new }) => (
-      <span class="planned-name">
+      <span class="row">
         <VisibleText text={name} />
         {is_new ? <Badge tone="busy">new property</Badge> : null}
       </span>
@@ -100,7 +94,14 @@ interface Line {
   readonly after: unknown;
 }
 
-function linesOf({ entity, id, before, after, company_before, company_after }: PlannedRow): Line[] {
+function linesOf({
+  entity,
+  id,
+  before,
+  after,
+  company_before,
+  company_after,
+}: Plan['sample'][number]): Line[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after[name]]);
   if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
@@ -114,8 +115,8 @@ function linesOf({ entity, id, before, after, company_before, company_after }: P
 }
 
 const lineColumns: readonly Column<Line>[] = [
-  { title: 'Id', cell: ({ id }) => <span class="mono">{<VisibleText text={id} />}</span> },
+  { title: 'Id', cell: ({ id }) => <code>{visibleText(id)}</code> },
   { title: 'Property', cell: ({ property }) => <VisibleText text={property} /> },
-  { title: 'Before', cell: ({ before }) => <span class="before">{<Value of={before} />}</span> },
-  { title: 'After', cell: ({ after }) => <span class="after">{<Value of={after} />}</span> },
+  { title: 'Before', cell: ({ before }) => <span class="bad break">{<Value of={before} />}</span> },
+  { title: 'After', cell: ({ after }) => <span class="good break">{<Value of={after} />}</span> },
 ];

@@ -1,28 +1,95 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
-import { screenHref, withQuery } from '../../lib/address.ts';
-import { apiPage } from '../../lib/api.ts';
+import type { LoadChunk } from '../../../../api/load.ts';
+import { screenHref, useApi, useApiPage, withQuery } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { isLoad, isUnfinished, jobTypeNames, refusedHref, workMs } from '../../lib/jobs.ts';
-import type { JobDetail } from '../../lib/records.ts';
-import { useData } from '../../lib/use-data.ts';
-import { Badge, StatusBadge } from '../../ui/badge.tsx';
-import { CopyAs, CopyButton } from '../../ui/button.tsx';
+import {
+  isLoad,
+  isUnfinished,
+  type JobDetail,
+  jobPath,
+  jobTypeNames,
+  type LiveJob,
+  refusedHref,
+  workMs,
+} from '../../lib/jobs.ts';
+import { type LiveEvent, live, useLive } from '../../lib/live.ts';
+import { sameAgain } from '../../lib/repeat.ts';
+import { CopyAs, CopyButton } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { type Fact, Facts, Page, Section } from '../../ui/page.tsx';
-import { Loading, Notice, Problems, StaleNotice } from '../../ui/problems.tsx';
+import {
+  Badge,
+  type Fact,
+  Facts,
+  JobLink,
+  Loading,
+  Notice,
+  Page,
+  Problems,
+  Section,
+  StaleNotice,
+  StatusBadge,
+  Time,
+} from '../../ui/page.tsx';
 import { Table } from '../../ui/table.tsx';
-import { JobLink, Time } from '../../ui/text.tsx';
-import { deliveryColumns } from '../deliveries/delivery.tsx';
+import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
 import { JobActions } from './actions.tsx';
-import { Balance } from './balance.tsx';
 import { Changes } from './changes.tsx';
-import { Chunks } from './chunks.tsx';
-import { Phases, waitedMs } from './phases.tsx';
-import { sameAgain } from './same-again.ts';
-import { type ShownJob, useJob } from './use-job.ts';
+import { Balance, Chunks, Phases, waitedMs } from './progress.tsx';
+
+/** The time between two loads of the job without a stream. */
+const pollMs = 2_000;
+
+interface JobEvent extends LiveEvent {
+  readonly job: LiveJob | null;
+  readonly chunks: readonly LoadChunk[];
+}
+
+/** Returns the job as the ledger has it at this moment: what the stream says replaces what was loaded. */
+function useJob(id: string) {
+  const path = jobPath(id);
+  const [now, setNow] = useState<LiveJob | null>(null);
+  const [chunks, setChunks] = useState<ReadonlyMap<number, LoadChunk>>(new Map());
+  // It is loaded again when its state changes, because some of it comes only with the end.
+  const state = now === null ? '' : `${now.status} ${now.attempts}`;
+  const mayPoll = now === null || isUnfinished(now);
+  const detail = useApi<JobDetail>(path, live.value.isOpen || !mayPoll ? undefined : pollMs, state);
+  const history = useApi<JobHistory>(`${path}/history`, undefined, state);
+  useLive<JobEvent>(detail.error?.status === 404 ? null : `job:${id}`, (event) => {
+    setNow(event.job);
+    const changed = event.chunks.map((chunk) => [chunk.chunk, chunk] as const);
+    setChunks((before) => new Map(event.snapshot ? changed : [...before, ...changed]));
+  });
+  return {
+    job: detail.data && withLive(detail.data, now),
+    history: history.data,
+    chunks: [...chunks.values()].sort((a, b) => a.chunk - b.chunk),
+    error: detail.error ?? history.error,
+    reload: () => {
+      detail.reload();
+      history.reload();
+    },
+  };
+}
+
+function withLive(detail: JobDetail, now: LiveJob | null): JobDetail {
+  if (now === null) return detail;
+  const { counts, rows_before: before, ...fields } = now;
+  const runMs = workMs(now) ?? 0;
+  const rows = now.completed_rows - before;
+  const progress = now.total_rows === 0 ? detail.progress : now.completed_rows / now.total_rows;
+  return {
+    ...detail,
+    ...fields,
+    ...(counts === null ? {} : { counts }),
+    ...(now.status === 'processing'
+      ? { progress, rows_per_second: runMs > 500 && rows > 0 ? Math.round((rows / runMs) * 1_000) : null }
+      : {}),
+  };
+}
 
 /** Shows a load, export or deletion, running or ended. */
 export function Job(): VNode {
@@ -32,20 +99,18 @@ export function Job(): VNode {
 }
 
 function JobOf({ id }: { readonly id: string }): VNode {
-  const { detail: job, history, chunks, error, reload } = useJob(id);
+  const { job, history, chunks, error, reload } = useJob(id);
   return (
     <Page
       title={job === undefined ? 'Job' : visibleText(job.filename)}
       parent={{ title: 'Jobs', href: screenHref('/jobs') }}
-      aside={job === undefined ? null : <State job={job} />}
-      actions={job === undefined ? null : <JobActions job={job} onDone={reload} />}
+      aside={job && stateOf(job)}
+      actions={job && <JobActions job={job} onDone={reload} />}
     >
       <Problems error={error} onRetry={reload} />
       <StaleNotice />
       {job === undefined ? (
-        error === null ? (
-          <Loading rows={10} />
-        ) : null
+        error === null && <Loading rows={10} />
       ) : (
         <Shown job={job} history={history} chunks={chunks} />
       )}
@@ -53,9 +118,14 @@ function JobOf({ id }: { readonly id: string }): VNode {
   );
 }
 
-type ShownProps = Pick<ShownJob, 'history' | 'chunks'> & { readonly job: JobDetail };
+interface ShownProps {
+  readonly job: JobDetail;
+  readonly history: JobHistory | undefined;
+  readonly chunks: readonly LoadChunk[];
+}
 
 function Shown({ job, history, chunks }: ShownProps): VNode {
+  const again = history === undefined ? [] : sameAgain(job, history);
   return (
     <>
       <Trouble job={job} />
@@ -66,7 +136,7 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
         </Section>
       ) : null}
       {history === undefined ? null : (
-        <Section title="Timeline" aside={<Took job={job} phases={history.phases} />}>
+        <Section title="Timeline" aside={tookOf(job, history)}>
           <Phases phases={history.phases} isRunning={isUnfinished(job)} />
         </Section>
       )}
@@ -86,50 +156,44 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
         </Section>
         {history === undefined ? null : (
           <Section title="Request">
-            <Facts of={originFacts(job, history)} />
-            <Parameters of={history.parameters} />
+            <Facts of={requestFacts(job, history)} />
           </Section>
         )}
       </div>
-      {history === undefined ? null : (
+      {again.length === 0 ? null : (
         <Section title="Repeat this job">
-          <CopyAs forms={sameAgain(job, history)} />
+          <CopyAs forms={again} />
         </Section>
       )}
     </>
   );
 }
 
-function State({ job }: { readonly job: JobDetail }): VNode {
+function stateOf({ status, dry_run, queue_position: ahead }: JobDetail): VNode {
   return (
     <>
-      <StatusBadge status={job.status} />
-      {job.dry_run === true ? <Badge tone="off">dry run</Badge> : null}
-      {job.status === 'queued' && job.queue_position != null && job.queue_position > 0 ? (
-        <span class="faint">{plural(job.queue_position, 'job')} ahead</span>
-      ) : null}
+      <StatusBadge status={status} />
+      {dry_run === true ? <Badge tone="off">dry run</Badge> : null}
+      {status === 'queued' && ahead ? <span class="faint">{plural(ahead, 'job')} ahead</span> : null}
     </>
   );
 }
 
 /** Shows why the job failed, or the error of its last try. */
-function Trouble({ job }: { readonly job: JobDetail }): VNode | null {
-  if (job.failure !== null) {
+function Trouble({ job: { failure, last_error } }: { readonly job: JobDetail }): VNode | null {
+  if (failure !== null) {
     return (
-      <div class="problems">
-        <Icon name="warning" />
-        <div>
-          <p class="break">{job.failure.message}</p>
-          <p class="problem-codes">{job.failure.error_code}</p>
-        </div>
-      </div>
+      <Notice isBad>
+        <p>{failure.message}</p>
+        <p class="codes">{failure.error_code}</p>
+      </Notice>
     );
   }
-  if (job.last_error === null) return null;
+  if (last_error === null) return null;
   return (
     <Notice>
       <p>It is being retried. The last error:</p>
-      <p class="mono break">{job.last_error}</p>
+      <p class="mono">{last_error}</p>
     </Notice>
   );
 }
@@ -138,11 +202,9 @@ const toldPollMs = 5_000;
 
 /** Shows who was told that the job ended, and what they answered. */
 function Told({ jobId }: { readonly jobId: string }): VNode | null {
-  const path = withQuery('/v1/deliveries', { job_id: jobId });
-  const { data, error, reload } = useData(path, (signal) => apiPage<Delivery>(path, { signal }), {
-    everyMs: toldPollMs,
-  });
-  if (error === null && (data === undefined || data.items.length === 0)) return null;
+  const path = withQuery(deliveriesPath, { job_id: jobId });
+  const { data, error, reload } = useApiPage<Delivery>(path, toldPollMs);
+  if (error === null && !data?.items.length) return null;
   return (
     <Section title="Notifications" flush>
       <Problems error={error} onRetry={reload} />
@@ -151,7 +213,7 @@ function Told({ jobId }: { readonly jobId: string }): VNode | null {
         columns={deliveryColumns}
         rows={data?.items ?? []}
         keyOf={({ delivery_id }) => delivery_id}
-        hrefOf={({ delivery_id }) => screenHref(`/deliveries/${delivery_id}`)}
+        hrefOf={deliveryHref}
       />
     </Section>
   );
@@ -159,30 +221,28 @@ function Told({ jobId }: { readonly jobId: string }): VNode | null {
 
 function Progress({ job }: { readonly job: JobDetail }): VNode {
   const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
-  const isEstimate = job.type === 'export';
-  const left = rate == null || rate === 0 ? null : ((total - done) / rate) * 1_000;
+  const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
   return (
-    <div class="panel job-progress">
+    <div class="panel panel-padded stack">
       <progress value={job.progress} max={1} aria-label="Progress" />
-      <p class="job-progress-text num">
+      <p class="row muted num">
         <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
         <span>
-          {formatCount(done)} of {isEstimate ? 'about ' : ''}
+          {formatCount(done)} of {job.type === 'export' ? 'about ' : ''}
           {formatCount(total)} rows
         </span>
         {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
-        {left === null || left <= 0 ? null : <span>about {formatMs(left)} left</span>}
+        {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
       </p>
     </div>
   );
 }
 
-function Refusals({ job }: { readonly job: JobDetail }): VNode | null {
-  const { rejects } = job;
+function Refusals({ job: { job_id, rejects } }: { readonly job: JobDetail }): VNode | null {
   if (rejects === undefined || rejects.count === 0) return null;
   const codes = Object.entries(rejects.by_code).slice(0, 3);
   return (
-    <a class="job-refusals" href={refusedHref(job.job_id)}>
+    <a class="row bad" href={refusedHref(job_id)}>
       <Icon name="warning" size={12} />
       {plural(rejects.count, 'record')} refused:{' '}
       {codes.map(([code, count]) => `${code} ${formatCount(count)}`).join(', ')}
@@ -190,8 +250,11 @@ function Refusals({ job }: { readonly job: JobDetail }): VNode | null {
   );
 }
 
+/** A shorter wait is not shown. */
+const shownWaitMs = 1_000;
+
 /** Shows how long the current work has taken, and the waiting. */
-function Took({ job, phases }: { readonly job: JobDetail; readonly phases: JobHistory['phases'] }): VNode {
+function tookOf(job: JobDetail, { phases }: JobHistory): VNode {
   const rate = job.rows_per_second;
   const ms = workMs(job);
   const waited = waitedMs(phases);
@@ -205,66 +268,57 @@ function Took({ job, phases }: { readonly job: JobDetail; readonly phases: JobHi
   );
 }
 
-/** A shorter wait is not shown. */
-const shownWaitMs = 1_000;
-
 function factsOf(job: JobDetail): readonly Fact[] {
-  const common: readonly Fact[] = [
+  const { counts = {}, removed = {}, warnings = [] } = job;
+  const own: readonly Fact[] = isLoad(job)
+    ? loadFacts(job)
+    : job.type === 'export'
+      ? [
+          ['Rows', formatCount(job.completed_rows)],
+          ['Size', formatBytes(job.file_size)],
+          ...warnings.map(({ message, details }): Fact => ['Ignored', `${details}: ${message}`]),
+        ]
+      : [
+          ['Ids', `${formatCount(counts['requested'] ?? 0)} requested`],
+          ['Deleted', formatCount(counts['deleted'] ?? 0)],
+          ['Not found', formatCount(counts['not_found'] ?? 0)],
+          ...Object.entries<number>(removed).map(([name, n]): Fact => [`Removed ${name}`, formatCount(n)]),
+        ];
+  return [
     ['Type', jobTypeNames[job.type] ?? job.type],
     ['Job', <Copied key="job" text={job.job_id} />],
-  ];
-  if (isLoad(job)) return [...common, ...loadFacts(job)];
-  if (job.type === 'export') {
-    return [
-      ...common,
-      ['Rows', formatCount(job.completed_rows)],
-      ['Size', formatBytes(job.file_size)],
-      ...(job.warnings ?? []).map(({ message, details }) => ['Ignored', `${details}: ${message}`] as const),
-    ];
-  }
-  const { counts = {}, removed = {} } = job;
-  return [
-    ...common,
-    ['Ids', `${formatCount(counts['requested'] ?? 0)} requested`],
-    ['Deleted', formatCount(counts['deleted'] ?? 0)],
-    ['Not found', formatCount(counts['not_found'] ?? 0)],
-    ...Object.entries<number>(removed).map(
-      ([name, count]) => [`Removed ${name}`, formatCount(count)] as const,
-    ),
+    ...own,
   ];
 }
 
 function loadFacts(job: JobDetail): readonly Fact[] {
-  const { read_as: readAs } = job;
-  const format = readAs === null || readAs === undefined ? null : describeFormat(readAs);
+  const { read_as: readAs, sha256, duplicate_of: twin, amends, amendments = [] } = job;
   return [
     ['Name', visibleText(job.filename)],
     ['Size', `${formatBytes(job.file_size)}, ${plural(job.total_rows, 'row')}`],
-    ['Read as', format],
-    ['SHA-256', job.sha256 === undefined ? null : <Copied key="sha" text={job.sha256} />],
-    ['Same bytes as', job.duplicate_of == null ? null : <JobLink key="dup" id={job.duplicate_of} />],
-    ['Mends', job.amends == null ? null : <JobLink key="amends" id={job.amends} />],
-    ...(job.amendments ?? []).map(
-      (each) =>
-        [
-          'Mended by',
-          <span key={each.job_id}>
-            <JobLink id={each.job_id} /> {plural(each.total_rows, 'record')}, {each.status}
-          </span>,
-        ] as const,
+    ['Read as', readAs && formatOf(readAs)],
+    ['SHA-256', sha256 && <Copied text={sha256} />],
+    ['Same bytes as', twin && <JobLink id={twin} />],
+    ['Mends', amends && <JobLink id={amends} />],
+    ...amendments.map(
+      (each): Fact => [
+        'Mended by',
+        <span key={each.job_id}>
+          <JobLink id={each.job_id} /> {plural(each.total_rows, 'record')}, {each.status}
+        </span>,
+      ],
     ),
-    ...(readAs?.notes ?? []).map((text) => ['Remarks', text] as const),
+    ...(readAs?.notes ?? []).map((text): Fact => ['Remarks', text]),
   ];
 }
 
-function describeFormat({ format, encoding, csv, sheet, member }: NonNullable<JobDetail['read_as']>): string {
-  const parts = [format.toUpperCase()];
-  if (encoding !== null) parts.push(encoding);
+function formatOf({ format, encoding, csv, sheet, member }: NonNullable<JobDetail['read_as']>): string {
+  const parts = [format.toUpperCase(), encoding];
   if (csv !== null)
     parts.push(`delimiter ${JSON.stringify(csv.delimiter)}`, plural(csv.columns.length, 'column'));
   if (sheet !== null) parts.push(`sheet ${visibleText(sheet)}`);
   if (member !== null) parts.push(`file ${visibleText(member)}`);
-  return parts.join(', ');
+  return parts.filter((part) => part !== null).join(', ');
 }
 
 const origins: Readonly<Record<string, string>> = {
@@ -274,32 +328,18 @@ const origins: Readonly<Record<string, string>> = {
   command_line: 'Command line',
 };
 
-function originFacts(job: JobDetail, { origin, request_id }: JobHistory): readonly Fact[] {
-  const { kind, name } = origin ?? { kind: '', name: null };
+/** Returns who or what asked for the job, and the parameters that were given. */
+function requestFacts(job: JobDetail, { origin, request_id, parameters }: JobHistory): readonly Fact[] {
+  const given = Object.entries(parameters).filter(([name, value]) => name !== 'chunks' && isSaid(value));
   return [
-    [
-      'By',
-      origin === null ? 'not known' : [origins[kind] ?? kind, name].filter((part) => part !== null).join(' '),
-    ],
+    ['By', origin === null ? 'not known' : `${origins[origin.kind] ?? origin.kind} ${origin.name ?? ''}`],
     ['Request id', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
     ['At', <Time key="at" at={job.start_time} />],
+    ...given.map(([name, value]): Fact => {
+      const text = typeof value === 'string' ? visibleText(value) : JSON.stringify(value);
+      return [name, <code key={name}>{text}</code>];
+    }),
   ];
-}
-
-/** Shows the parameters that were given. */
-function Parameters({ of }: { readonly of: JobHistory['parameters'] }): VNode | null {
-  const given = Object.entries(of).filter(([name, value]) => name !== 'chunks' && isSaid(value));
-  if (given.length === 0) return null;
-  return (
-    <dl class="facts parameters">
-      {given.map(([name, value]) => (
-        <div key={name}>
-          <dt class="mono">{name}</dt>
-          <dd class="mono">{typeof value === 'string' ? visibleText(value) : JSON.stringify(value)}</dd>
-        </div>
-      ))}
-    </dl>
-  );
 }
 
 function isSaid(value: unknown): boolean {
@@ -310,7 +350,7 @@ function isSaid(value: unknown): boolean {
 function Copied({ text }: { readonly text: string }): VNode {
   return (
     <span class="copied">
-      <span class="mono copied-text">{text}</span>
+      <span class="mono">{text}</span>
       <CopyButton text={text} />
     </span>
   );

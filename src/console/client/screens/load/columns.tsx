@@ -1,21 +1,76 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Inspection } from '../../../../api/inspection.ts';
-import type { Query } from '../../lib/address.ts';
-import { api } from '../../lib/api.ts';
+import { api, type Query, useAction } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn } from '../../lib/records.ts';
-import { useAction } from '../../lib/use-data.ts';
-import { Button } from '../../ui/button.tsx';
-import { Field, FilterSelect, useTyped } from '../../ui/field.tsx';
-import { Section } from '../../ui/page.tsx';
-import { Notice, Problems } from '../../ui/problems.tsx';
+import type { InspectedColumn } from '../../lib/jobs.ts';
+import { Button, FilterSelect, InputField, Select, useTyped } from '../../ui/controls.tsx';
+import { Notice, Problems, Section, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Value, VisibleText } from '../../ui/text.tsx';
-import { propertyOf, type Role, roleOf, withProperty, withRole } from './column-role.ts';
-import { optionsOf } from './inspection.ts';
-import { Outcome } from './outcome.tsx';
+import { mapOf, optionsOf } from './inspection.ts';
 import { StartPlan } from './plan.tsx';
+
+type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
+type Map = Readonly<Record<string, string>>;
+
+const ids: readonly string[] = ['user_id', 'company_id'];
+/** Names that mean something of their own: a property of such a name is written with `metadata.` before it. */
+const fixed: ReadonlySet<string> = new Set([
+  ...[
+    ...ids,
+    'metadata',
+    'first_seen_at',
+    'last_seen_at',
+    'event_type',
+    'event_id',
+    'insert_id',
+    'event_name',
+  ],
+  ...['source', 'inserted_at', 'url'],
+]);
+const within = 'metadata.';
+
+function roleOf({ becomes }: InspectedColumn): Role {
+  if (becomes === null) return 'ignore';
+  if (ids.includes(becomes)) return becomes as Role;
+  return becomes.startsWith(within) ? 'property' : 'other';
+}
+
+/**
+ * Returns the inspection under the page's current map, whatever map the answer is about: a choice shows at once, and an answer
+ * that was already on its way does not revert it.
+ */
+export function withChoices(query: Query, found: Inspection): Inspection {
+  const map = mapOf(query);
+  if (map === null) return found;
+  const columns = found.columns.map((column) => {
+    const ours = map[column.name];
+    return ours === found.map[column.name] ? column : { ...column, becomes: becomesOf(column.name, ours) };
+  });
+  return { ...found, map, columns };
+}
+
+function becomesOf(name: string, ours = within + name): string | null {
+  if (ours === '') return null;
+  return fixed.has(ours) || ours.startsWith(within) ? ours : within + ours;
+}
+
+/** Returns the map with another role for a column. An id belongs to one column: another that had it becomes a property. */
+function withRole(map: Map, columns: readonly InspectedColumn[], name: string, role: Role): Map {
+  if (role === 'other') return map;
+  if (role === 'property') return withProperty(map, name, name);
+  if (role === 'ignore') return { ...map, [name]: '' };
+  const before = columns.find((column) => column.becomes === role && column.name !== name);
+  const freed = before === undefined ? map : withProperty(map, before.name, before.name);
+  return { ...freed, [name]: role };
+}
+
+/** Returns the map with another name for the property that a column becomes. */
+function withProperty(map: Map, name: string, property: string): Map {
+  const { [name]: _before, ...others } = map;
+  const ours = fixed.has(property) ? within + property : property;
+  return ours === name ? others : { ...others, [name]: ours };
+}
 
 interface Props {
   readonly query: Query;
@@ -24,15 +79,15 @@ interface Props {
 
 /** Shows what each column becomes. The server reads the file again with each choice. */
 export function Columns({ query, found }: Props): VNode {
-  const choose = (map: Readonly<Record<string, string>>): void =>
+  const choose = (map: Map): void =>
     query.set({ map: JSON.stringify(map), mapping: undefined, plan: undefined }, { replace: true });
   const columns: readonly Column<InspectedColumn>[] = [
     {
       title: 'Column',
       cell: ({ name }) => (
-        <span class="column-name">
+        <strong class="name">
           <VisibleText text={name} />
-        </span>
+        </strong>
       ),
     },
     { title: 'Becomes', cell: (column) => <Becomes column={column} found={found} onChange={choose} /> },
@@ -40,30 +95,29 @@ export function Columns({ query, found }: Props): VNode {
     {
       title: 'Filled',
       is: 'num',
-      cell: (column) => <Filled column={column} records={found.records - found.rejects.count} />,
+      cell: ({ filled }) => filledOf(filled, found.records - found.rejects.count),
     },
-    { title: 'Values', cell: (column) => <Values column={column} /> },
+    { title: 'Values', cell: valuesOf },
   ];
   return (
     <>
       <ProblemNotice found={found} />
       <Outcome query={query} found={found} />
-      <div class="load-columns">
-        <Section
-          title={plural(found.columns.length, 'column')}
-          aside={<SavedMappings query={query} found={found} />}
-          flush
-        >
-          <Table
-            caption="Columns of the file"
-            columns={columns}
-            rows={found.columns}
-            keyOf={({ name }) => name}
-          />
-        </Section>
-      </div>
+      <Section
+        title={plural(found.columns.length, 'column')}
+        aside={<SavedMappings query={query} found={found} />}
+        flush
+      >
+        <Table
+          caption="Columns of the file"
+          isTall
+          columns={columns}
+          rows={found.columns}
+          keyOf={({ name }) => name}
+        />
+      </Section>
       <SaveMapping query={query} found={found} />
-      <div class="step-foot">
+      <div class="row">
         <StartPlan query={query} found={found} />
       </div>
     </>
@@ -71,15 +125,47 @@ export function Columns({ query, found }: Props): VNode {
 }
 
 /** Says why the file cannot be loaded as it is, and what is proposed. */
-function ProblemNotice({ found }: { readonly found: Inspection }): VNode | null {
-  const { problem, columns } = found;
-  const proposed = columns.find(({ becomes, reason }) => becomes !== null && /looks like/.test(reason));
+function ProblemNotice({ found: { problem, columns } }: Pick<Props, 'found'>): VNode | null {
   if (problem === null) return null;
-  if (proposed !== undefined) {
-    const text = `No column is named user_id or company_id. ${visibleText(proposed.name)} is proposed: ${proposed.reason}.`;
-    return <Notice>{text}</Notice>;
+  const proposed = columns.find(({ becomes, reason }) => becomes !== null && /looks like/.test(reason));
+  return (
+    <Notice>
+      {proposed === undefined
+        ? `${problem.message} ${visibleText(problem.details)}`
+        : `No column is named user_id or company_id. ${visibleText(proposed.name)} is proposed: ${proposed.reason}.`}
+    </Notice>
+  );
+}
+
+/** Shows in a sentence what each row becomes. */
+function Outcome({ query, found }: Props): VNode | null {
+  const { records, whole_file: isWhole, columns, preset, entity } = found;
+  if (preset !== null && query.get('map') === '') {
+    const text = `The records are events as ${preset} exports them, and are read with preset=${preset}.`;
+    return <p class="outcome">{text}</p>;
   }
-  return <Notice>{`${problem.message} ${visibleText(problem.details)}`}</Notice>;
+  const columnOf = (field: string) => columns.find(({ becomes }) => becomes === field);
+  const isEvent = columnOf('event_name') !== undefined || columnOf('event_type') !== undefined;
+  const user = entity === 'companies' && !isEvent ? undefined : columnOf('user_id');
+  const company = columnOf('company_id');
+  const kind = isEvent ? 'event' : user === undefined ? 'company' : 'user';
+  const id = user ?? (isEvent ? undefined : company);
+  if (id === undefined) return null;
+  return (
+    <p class="outcome break">
+      {isWhole
+        ? `Each of the ${plural(records, 'row')}`
+        : `Each row (of ${plural(records, 'row')} looked at)`}{' '}
+      becomes {isEvent ? 'an ' : 'a '}
+      <strong>{kind}</strong>
+      {isEvent ? ' of the user in ' : ', identified by '}
+      <strong>{visibleText(id.name)}</strong>: {plural(id.distinct, 'distinct id')}
+      {company === undefined || company === id
+        ? ''
+        : `; its company is ${visibleText(company.name)}, ${formatCount(company.distinct)} distinct`}
+      .
+    </p>
+  );
 }
 
 const roles: readonly (readonly [Role, string])[] = [
@@ -92,69 +178,48 @@ const roles: readonly (readonly [Role, string])[] = [
 interface BecomesProps {
   readonly column: InspectedColumn;
   readonly found: Inspection;
-  readonly onChange: (map: Inspection['map']) => void;
+  readonly onChange: (map: Map) => void;
 }
 
 function Becomes({ column, found, onChange }: BecomesProps): VNode {
+  const { name, becomes } = column;
   const role = roleOf(column);
-  const shown = role === 'other' ? [...roles, ['other', column.becomes ?? ''] as const] : roles;
-  const property = propertyOf(column);
-  const typed = useTyped(property, (name) => {
-    if (name.trim() !== '') onChange(withProperty(found.map, column.name, name));
+  const property = becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
+  const typed = useTyped(property, (text) => {
+    if (text.trim() !== '') onChange(withProperty(found.map, name, text));
   });
   return (
-    <span class="becomes" title={column.reason}>
-      <select
-        aria-label={`What ${column.name} becomes`}
+    <span class="row becomes" title={column.reason}>
+      <Select
+        label={`What ${name} becomes`}
         value={role}
-        onChange={(event) =>
-          onChange(withRole(found.map, found.columns, column.name, event.currentTarget.value as Role))
-        }
-      >
-        {shown.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
+        options={role === 'other' ? [...roles, ['other', becomes ?? '']] : roles}
+        onChange={(chosen) => onChange(withRole(found.map, found.columns, name, chosen as Role))}
+      />
       {role === 'property' ? (
-        <input
-          type="text"
-          aria-label={`Property that ${column.name} becomes`}
-          {...typed}
-          spellcheck={false}
-        />
+        <input type="text" aria-label={`Property that ${name} becomes`} {...typed} spellcheck={false} />
       ) : null}
     </span>
   );
 }
 
-function Filled({ column, records }: { readonly column: InspectedColumn; readonly records: number }): VNode {
+function filledOf(filled: number, records: number): VNode {
   return (
     <span class="filled">
-      {formatShare(column.filled, records)}
-      <span class="filled-bar" aria-hidden="true">
-        <span
-          class="filled-part"
-          style={{ inlineSize: `${(100 * column.filled) / Math.max(1, records)}%` }}
-        />
-      </span>
+      {formatShare(filled, records)}
+      <progress max={Math.max(1, records)} value={filled} aria-hidden="true" />
     </span>
   );
 }
 
-function Values({ column }: { readonly column: InspectedColumn }): VNode {
-  const { frequent, distinct } = column;
+function valuesOf({ frequent, distinct }: InspectedColumn): VNode {
   if (frequent.length === 0) return <span class="faint">–</span>;
   const more = distinct - frequent.length;
   return (
-    <span class="values">
+    <span class="row values">
       {frequent.map(({ value, count }) => (
-        <span key={JSON.stringify(value)} class="value">
-          <span class="value-text">
-            <Value of={value} />
-          </span>
-          <span class="value-count num">{formatCount(count)}</span>
+        <span key={JSON.stringify(value)} class="tag">
+          <Value of={value} /> <span class="faint num">{formatCount(count)}</span>
         </span>
       ))}
       {more > 0 ? <span class="faint nowrap">and {formatCount(more)} more</span> : null}
@@ -163,8 +228,7 @@ function Values({ column }: { readonly column: InspectedColumn }): VNode {
 }
 
 /** Offers the saved mappings for files with these columns. */
-function SavedMappings({ query, found }: Props): VNode | null {
-  const { saved_mappings: saved, mapping } = found;
+function SavedMappings({ query, found: { saved_mappings: saved, mapping } }: Props): VNode | null {
   const names = mapping === null || saved.includes(mapping) ? saved : [mapping, ...saved];
   if (names.length === 0) return null;
   return (
@@ -198,33 +262,31 @@ function SaveMapping({ query, found }: Props): VNode {
     query.set({ mapping: name, map: undefined }, { replace: true });
   });
   return (
-    <details class="save-mapping">
+    <details>
       <summary>Save this mapping for later files</summary>
       <form
+        class="stack narrow"
         onSubmit={(event) => {
           event.preventDefault();
           void save.run();
         }}
       >
-        <Field
+        <InputField
           label="Name of the mapping"
           hint="Small letters, digits, - and _. It is offered for files with the same columns."
-        >
-          <input
-            type="text"
-            required
-            pattern="[a-z0-9][a-z0-9_\-]{0,62}"
-            value={name}
-            autocomplete="off"
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </Field>
-        <Button type="submit" needs="import" disabled={save.isRunning}>
-          Save the mapping
-        </Button>
-        <p aria-live="polite" class="hint">
-          {saved === '' ? '' : `Saved as ${saved}.`}
-        </p>
+          required
+          pattern="[a-z0-9][a-z0-9_\-]{0,62}"
+          value={name}
+          onInput={setName}
+        />
+        <div class="row">
+          <Button type="submit" needs="import" disabled={save.isRunning}>
+            Save the mapping
+          </Button>
+          <p aria-live="polite" class="hint">
+            {saved === '' ? '' : `Saved as ${saved}.`}
+          </p>
+        </div>
       </form>
       <Problems error={save.error} />
     </details>

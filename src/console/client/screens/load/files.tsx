@@ -1,8 +1,7 @@
 import type { TargetedDragEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Upload } from '../../../../api/upload.ts';
-import type { Query } from '../../lib/address.ts';
-import { api, mayUse } from '../../lib/api.ts';
+import { mayUse, type Query, useApi } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
 import {
   cancelSending,
@@ -12,14 +11,10 @@ import {
   sendFile,
   sendings,
 } from '../../lib/uploads.ts';
-import { useData } from '../../lib/use-data.ts';
-import { Badge } from '../../ui/badge.tsx';
-import { ActionButton } from '../../ui/button.tsx';
+import { ActionButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Section } from '../../ui/page.tsx';
-import { Problems } from '../../ui/problems.tsx';
+import { Badge, Problems, Section, Time, VisibleText } from '../../ui/page.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Time, VisibleText } from '../../ui/text.tsx';
 import { noOptions } from './inspection.ts';
 
 const pollMs = 5_000;
@@ -35,9 +30,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
     },
     [],
   );
-  const kept = useData('/v1/uploads', (signal) => api<readonly Upload[]>('/v1/uploads', { signal }), {
-    everyMs: pollMs,
-  });
+  const kept = useApi<readonly Upload[]>('/v1/uploads', pollMs);
   const send = async (files: readonly File[]): Promise<void> => {
     const sent = await Promise.all(files.map(sendFile));
     kept.reload();
@@ -68,29 +61,25 @@ export function Files({ query }: { readonly query: Query }): VNode {
 
 function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void }): VNode {
   const [isOver, setOver] = useState(false);
-  const over = (event: TargetedDragEvent<HTMLElement>): void => {
+  const take = (event: TargetedDragEvent<HTMLElement>, isDropped: boolean): void => {
     event.preventDefault();
-    setOver(true);
-  };
-  const drop = (event: TargetedDragEvent<HTMLElement>): void => {
-    event.preventDefault();
-    setOver(false);
-    onFiles([...(event.dataTransfer?.files ?? [])]);
+    setOver(!isDropped);
+    if (isDropped) onFiles([...(event.dataTransfer?.files ?? [])]);
   };
   return (
     <section
-      class="drop"
+      class="stack drop"
       aria-label="Files to load"
       data-over={isOver ? '' : undefined}
-      onDragOver={over}
+      onDragOver={(event) => take(event, false)}
       onDragLeave={() => setOver(false)}
-      onDrop={drop}
+      onDrop={(event) => take(event, true)}
     >
       <span class="drop-icon">
         <Icon name="load" size={22} />
       </span>
       <p class="drop-title">Drop files here</p>
-      <label class="button button-main drop-choose">
+      <label class="button button-main">
         <input
           type="file"
           class="visually-hidden"
@@ -126,87 +115,73 @@ function rowsOf(underWay: readonly Sending[], kept: readonly Upload[]): Row[] {
   const active = underWay.filter(
     ({ state, uploadId }) => state !== 'done' || !kept.some((each) => each.upload_id === uploadId),
   );
-  const taken = new Set(active.map(({ uploadId }) => uploadId));
+  const others = kept.filter(({ upload_id }) => !active.some(({ uploadId }) => uploadId === upload_id));
   return [
     ...active.map((sending): Row => {
       const { key, name, size, sent, uploadId } = sending;
       return { key: uploadId ?? key, name, size, received: sent, uploadId, createdAt: null, sending };
     }),
-    ...kept
-      .filter(({ upload_id }) => !taken.has(upload_id))
-      .map(
-        ({ upload_id, filename, file_size, received_bytes, created_at }): Row => ({
-          key: upload_id,
-          name: filename ?? 'without a name',
-          size: file_size,
-          received: received_bytes,
-          uploadId: upload_id,
-          createdAt: created_at,
-          sending: null,
-        }),
-      ),
+    ...others.map(
+      ({ upload_id, filename, file_size, received_bytes, created_at }): Row => ({
+        ...{ key: upload_id, uploadId: upload_id, name: filename ?? 'without a name', size: file_size },
+        ...{ received: received_bytes, createdAt: created_at, sending: null },
+      }),
+    ),
   ];
 }
 
 function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
+  const remove = async ({ sending, uploadId }: Row): Promise<void> => {
+    if (sending !== null) await cancelSending(sending);
+    else if (uploadId !== null) await removeUpload(uploadId);
+    reload();
+  };
+  const isUnderWay = ({ sending }: Row): boolean =>
+    sending?.state === 'sending' || sending?.state === 'waiting';
   return [
-    { title: 'File', cell: (row) => <FileName row={row} query={query} /> },
+    { title: 'File', cell: (row) => nameOf(row, query) },
     { title: 'Size', is: 'num minor', cell: ({ size }) => formatBytes(size) },
-    { title: 'State', cell: (row) => <State row={row} /> },
+    { title: 'State', cell: stateOf },
     { title: 'Started', is: 'num minor', cell: ({ createdAt }) => <Time at={createdAt} /> },
-    { title: 'Action', is: 'num', cell: (row) => <Remove row={row} onRemoved={reload} /> },
+    {
+      title: 'Action',
+      is: 'num',
+      cell: (row) => (
+        <ActionButton look="quiet" needs="import" act={() => remove(row)}>
+          {named(isUnderWay(row) ? 'Cancel' : 'Remove', row.name)}
+        </ActionButton>
+      ),
+    },
   ];
 }
 
-function FileName({ row, query }: { readonly row: Row; readonly query: Query }): VNode {
-  const name = <VisibleText text={row.name} />;
-  if (row.uploadId === null || row.received < row.size) return <span class="name">{name}</span>;
+function nameOf({ name, uploadId, received, size }: Row, query: Query): VNode {
+  const text = <VisibleText text={name} />;
+  if (uploadId === null || received < size) return <span class="name">{text}</span>;
   return (
-    <a class="name" href={query.href({ ...noOptions, upload: row.uploadId, step: 'reading' })}>
-      {name}
+    <a class="name" href={query.href({ ...noOptions, upload: uploadId, step: 'reading' })}>
+      {text}
     </a>
   );
 }
 
-function State({ row }: { readonly row: Row }): VNode {
-  const { sending, received, size, uploadId } = row;
+function stateOf({ sending, received, size, uploadId, name }: Row): VNode {
   if (sending?.state === 'failed') return <Problems error={sending.error} />;
   if (received >= size) return <Badge tone="good">complete</Badge>;
-  const amount = `${formatBytes(received)} of ${formatBytes(size)}`;
+  const advice =
+    uploadId !== null && isBegunHere(uploadId)
+      ? ' received. Choose the same file again to continue.'
+      : ' received. Another browser is sending it.';
   return (
-    <div class="upload-state">
-      <progress max={size} value={received} aria-label={`Sent of ${row.name}`} />
-      {sending === null ? (
-        <p class="hint">
-          {amount} received.{' '}
-          {uploadId !== null && isBegunHere(uploadId)
-            ? 'Choose the same file again to continue.'
-            : 'Another browser is sending it.'}
-        </p>
-      ) : (
-        <p class="hint num" role="status">
-          {amount} · {formatShare(received, size)}
-          {sending.state === 'waiting' ? (
-            <span class="warn"> · no connection; it continues by itself</span>
-          ) : null}
-        </p>
-      )}
+    <div class="two-lines">
+      <progress max={size} value={received} aria-label={`Sent of ${name}`} />
+      <p class="hint num" role="status">
+        {formatBytes(received)} of {formatBytes(size)}
+        {sending === null ? advice : ` · ${formatShare(received, size)}`}
+        {sending?.state === 'waiting' ? (
+          <span class="warn"> · no connection; it continues by itself</span>
+        ) : null}
+      </p>
     </div>
-  );
-}
-
-function Remove({ row, onRemoved }: { readonly row: Row; readonly onRemoved: () => void }): VNode {
-  const { uploadId, sending, name } = row;
-  const remove = async (): Promise<void> => {
-    if (sending !== null) await cancelSending(sending);
-    else if (uploadId !== null) await removeUpload(uploadId);
-    onRemoved();
-  };
-  const isUnderWay = sending?.state === 'sending' || sending?.state === 'waiting';
-  return (
-    <ActionButton look="quiet" needs="import" act={remove}>
-      {isUnderWay ? 'Cancel' : 'Remove'}
-      <span class="visually-hidden"> {name}</span>
-    </ActionButton>
   );
 }

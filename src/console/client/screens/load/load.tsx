@@ -2,30 +2,28 @@ import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Inspection } from '../../../../api/inspection.ts';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
-import { type Query, useQuery } from '../../lib/address.ts';
-import { api, mayUse } from '../../lib/api.ts';
+import { api, mayUse, type Query, useQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
 import { removeUpload } from '../../lib/uploads.ts';
-import { ActionButton } from '../../ui/button.tsx';
+import { ActionButton, named } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Page } from '../../ui/page.tsx';
-import { Loading, Notice, Problems } from '../../ui/problems.tsx';
-import { withChoices } from './column-role.ts';
-import { Columns } from './columns.tsx';
+import { Loading, Notice, Page, Problems } from '../../ui/page.tsx';
+import { Columns, withChoices } from './columns.tsx';
 import { Files } from './files.tsx';
 import { noOptions, useInspection } from './inspection.ts';
 import { Plan, Result } from './plan.tsx';
 import { Reading } from './reading.tsx';
 
-const steps = [
-  ['file', 'File'],
-  ['reading', 'Reading'],
-  ['columns', 'Columns'],
-  ['plan', 'Plan'],
-  ['result', 'Result'],
-] as const;
-type Step = (typeof steps)[number][0];
+const steps = {
+  file: 'File',
+  reading: 'Reading',
+  columns: 'Columns',
+  plan: 'Plan',
+  result: 'Result',
+} as const;
+type Step = keyof typeof steps;
+const inspecting = { reading: Reading, columns: Columns, plan: Plan } as const;
 
 /**
  * A file on its way into the ledger. Everything that was chosen stands in the address, and the server keeps the file: any browser
@@ -33,29 +31,36 @@ type Step = (typeof steps)[number][0];
  */
 export function Load(): VNode {
   const query = useQuery();
-  const step = stepOf(query);
-  const isInspected = step === 'reading' || step === 'columns' || step === 'plan';
+  const asked = query.get('step');
+  const step = asked in steps && isReachable(query, asked) ? (asked as Step) : 'file';
   const inspected = useInspection(query);
-  const name = query.get('upload') === '' ? '' : (inspected.data?.filename ?? '');
+  const upload = query.get('upload');
+  const name = upload === '' ? '' : (inspected.data?.filename ?? '');
   return (
     <Page
       title="Load a file"
       aside={name === '' ? null : <span class="mono muted">{visibleText(name)}</span>}
-      actions={isInspected ? <Cancel query={query} /> : undefined}
+      actions={step in inspecting && <Cancel query={query} />}
     >
       <Steps query={query} current={step} />
       {mayUse('import') ? null : (
         <Notice>Your key lacks the scope import: you can look, but not load.</Notice>
       )}
-      {step === 'file' ? <Files query={query} /> : null}
-      {isInspected ? <Problems error={inspected.error} onRetry={inspected.reload} /> : null}
-      {isInspected && inspected.data === undefined && inspected.error === null ? <Loading rows={12} /> : null}
-      {isInspected && inspected.data !== undefined && inspected.data.upload_id === query.get('upload') ? (
-        <div class="load-step" aria-busy={inspected.isLoading}>
-          <Inspected step={step} query={query} found={withChoices(query, inspected.data)} />
-        </div>
-      ) : null}
-      {step === 'result' ? <Result query={query} jobId={query.get('job')} /> : null}
+      {step === 'file' ? (
+        <Files query={query} />
+      ) : step === 'result' ? (
+        <Result query={query} jobId={query.get('job')} />
+      ) : (
+        <>
+          <Problems error={inspected.error} onRetry={inspected.reload} />
+          {inspected.data === undefined && inspected.error === null ? <Loading rows={12} /> : null}
+          {inspected.data?.upload_id === upload ? (
+            <div class="stack load-step" aria-busy={inspected.isLoading}>
+              <Inspected step={step} query={query} found={withChoices(query, inspected.data)} />
+            </div>
+          ) : null}
+        </>
+      )}
     </Page>
   );
 }
@@ -70,36 +75,30 @@ function Cancel({ query }: { readonly query: Query }): VNode {
   };
   return (
     <ActionButton needs="import" act={cancel}>
-      Cancel<span class="visually-hidden"> and remove the upload</span>
+      {named('Cancel', 'and remove the upload')}
     </ActionButton>
   );
 }
 
 interface InspectedProps {
-  readonly step: Step;
+  readonly step: keyof typeof inspecting;
   readonly query: Query;
   readonly found: Inspection;
 }
 
 function Inspected({ step, ...props }: InspectedProps): VNode {
-  if (step === 'columns') return <Columns {...props} />;
-  if (step === 'plan') return <Plan {...props} />;
-  return <Reading {...props} />;
+  const Shown = inspecting[step];
+  return <Shown {...props} />;
 }
 
-function stepOf(query: Query): Step {
-  const asked = steps.find(([step]) => step === query.get('step'))?.[0] ?? 'file';
-  return isReachable(query, asked) ? asked : 'file';
-}
-
-function isReachable(query: Query, step: Step): boolean {
-  if (step === 'file') return true;
-  return query.get(step === 'result' ? 'job' : 'upload') !== '';
+function isReachable(query: Query, step: string): boolean {
+  return step === 'file' || query.get(step === 'result' ? 'job' : 'upload') !== '';
 }
 
 /** Shows the steps, the current one, and the way back. */
 function Steps({ query, current }: { readonly query: Query; readonly current: Step }): VNode {
-  const at = steps.findIndex(([step]) => step === current);
+  const names = Object.keys(steps) as Step[];
+  const at = names.indexOf(current);
   const nav = useRef<HTMLElement>(null);
   const shown = useRef(current);
   // The focus moves to the new step, so that the keyboard goes on from here and not from the top of the page.
@@ -109,27 +108,28 @@ function Steps({ query, current }: { readonly query: Query; readonly current: St
   }, [current]);
   return (
     <nav aria-label="Steps" ref={nav}>
-      <ol class="steps">
-        {steps.map(([step, title], index) => (
-          <li key={step} data-done={index < at ? '' : undefined}>
-            {isReachable(query, step) ? (
-              <a href={query.href({ step })} aria-current={step === current ? 'step' : undefined}>
-                <StepMark index={index} isDone={index < at} />
-                {title}
-              </a>
-            ) : (
-              <span>
-                <StepMark index={index} isDone={false} />
-                {title}
-              </span>
-            )}
-          </li>
-        ))}
+      <ol class="row">
+        {names.map((step, index) => {
+          const isDone = index < at && isReachable(query, step);
+          const words = (
+            <>
+              <span class="step-mark num">{isDone ? <Icon name="check" size={10} /> : index + 1}</span>
+              {steps[step]}
+            </>
+          );
+          return (
+            <li key={step} class="step" data-done={isDone ? '' : undefined}>
+              {isReachable(query, step) ? (
+                <a href={query.href({ step })} aria-current={step === current ? 'step' : undefined}>
+                  {words}
+                </a>
+              ) : (
+                <span>{words}</span>
+              )}
+            </li>
+          );
+        })}
       </ol>
     </nav>
   );
-}
-
-function StepMark({ index, isDone }: { readonly index: number; readonly isDone: boolean }): VNode {
-  return <span class="step-mark num">{isDone ? <Icon name="check" size={10} /> : index + 1}</span>;
 }

@@ -2,16 +2,13 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { Inspection } from '../../../../api/inspection.ts';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { OnDrift } from '../../../../domain/load.ts';
-import type { Query } from '../../lib/address.ts';
-import { api } from '../../lib/api.ts';
+import { post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
-import { cancelLoad, isEnded, jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
-import { StatusBadge } from '../../ui/badge.tsx';
-import { ActionButton } from '../../ui/button.tsx';
-import { Section } from '../../ui/page.tsx';
-import { Loading, Notice, Problems } from '../../ui/problems.tsx';
-import { Balance } from '../job/balance.tsx';
+import { cancelLoad, isUnfinished, jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
+import { ActionButton } from '../../ui/controls.tsx';
+import { Loaded, Notice, Section, StatusBadge } from '../../ui/page.tsx';
 import { Changes } from '../job/changes.tsx';
+import { Balance } from '../job/progress.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
 import { mapOf, noOptions, optionsOf } from './inspection.ts';
 
@@ -32,7 +29,7 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
 export function StartPlan({ query, found }: Props): VNode {
   const start = async (): Promise<void> => {
     const body = { ...loadOptions(query, found), plan: true };
-    const { job_id } = await api<{ readonly job_id: string }>('/v1/imports', { method: 'POST', body });
+    const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
     query.set({ plan: job_id, step: 'plan', job: undefined });
   };
   const isIdMissing =
@@ -59,35 +56,29 @@ export function Plan({ query, found }: Props): VNode {
   if (jobId === '') {
     return (
       <Section title="Not planned yet">
-        <div class="step-foot step-foot-alone">
+        <div class="row">
           <StartPlan query={query} found={found} />
         </div>
       </Section>
     );
   }
-  if (job.data === undefined || job.data.job_id !== jobId) {
-    return job.error === null ? <Loading /> : <Problems error={job.error} onRetry={job.reload} />;
-  }
-  if (!isEnded(job.data)) {
-    return (
-      <>
-        <Problems error={job.error} onRetry={job.reload} />
-        <Progress job={job.data} words="Reading the whole file; nothing is written" />
-      </>
-    );
-  }
   return (
-    <>
-      <Problems error={job.error} />
-      <Planned query={query} job={job.data} />
-    </>
+    <Loaded of={job}>
+      {(data) =>
+        isUnfinished(data) ? (
+          <Progress job={data} words="Reading the whole file; nothing is written" />
+        ) : (
+          <Planned query={query} job={data} />
+        )
+      }
+    </Loaded>
   );
 }
 
 function Progress({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
   return (
     <Section title={words} aside={<StatusBadge status={job.status} />}>
-      <div class="load-progress">
+      <div class="stack">
         <progress max={1} value={job.progress} aria-label={words} />
         <p class="num muted" role="status">
           {formatCount(job.completed_rows)} of {plural(job.total_rows, 'record')} ·{' '}
@@ -106,9 +97,13 @@ function Progress({ job, words }: { readonly job: LoadDetail; readonly words: st
   );
 }
 
-function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDetail }): VNode {
+interface LoadProps {
+  readonly query: Query;
+  readonly job: LoadDetail;
+}
+
+function Planned({ query, job }: LoadProps): VNode {
   const { counts, failure } = job;
-  const writes = counts.inserted + counts.updated;
   return (
     <>
       {failure === null ? null : <Notice>{failure.message}</Notice>}
@@ -122,8 +117,8 @@ function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDeta
         <Balance jobId={job.job_id} counts={{ ...counts }} total={job.total_rows} />
       </Section>
       {job.plan == null ? null : <Changes jobId={job.job_id} />}
-      <div class="step-foot">
-        <Apply query={query} job={job} writes={writes} />
+      <div class="row">
+        <Apply query={query} job={job} />
       </div>
     </>
   );
@@ -133,8 +128,8 @@ function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDeta
 const usualSuperseded = 0.2;
 
 /** Warns if many rows share their id: most files have an id once, so another column is likely to be the id. */
-function Superseded({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDetail }): VNode | null {
-  const { superseded, read } = job.counts;
+function Superseded({ query, job: { counts } }: LoadProps): VNode | null {
+  const { superseded, read } = counts;
   if (superseded <= usualSuperseded * read) return null;
   return (
     <Notice>
@@ -144,31 +139,21 @@ function Superseded({ query, job }: Pick<Props, 'query'> & { readonly job: LoadD
   );
 }
 
-interface ApplyProps {
-  readonly query: Query;
-  readonly job: LoadDetail;
-  readonly writes: number;
-}
-
-function Apply({ query, job, writes }: ApplyProps): VNode {
-  if (job.plan != null && job.plan.applied_at !== null)
-    return (
-      <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: see the result</a>
-    );
-  if (job.status === 'cancelled') return <p class="hint">The plan was stopped. Nothing was written.</p>;
-  if (job.status !== 'completed')
+function Apply({ query, job: { job_id, plan, status, counts } }: LoadProps): VNode {
+  if (plan != null && plan.applied_at !== null)
+    return <a href={query.href({ step: 'result', job: job_id })}>This plan was applied: see the result</a>;
+  if (status === 'cancelled') return <p class="hint">The plan was stopped. Nothing was written.</p>;
+  if (status !== 'completed')
     return <p class="hint">Nothing would be loaded. Change the columns or how the file is read.</p>;
-  const refused =
-    job.counts.rejected === 0
-      ? ''
-      : ` ${plural(job.counts.rejected, 'record')} will be refused, and can be mended then.`;
+  const { inserted, updated, rejected } = counts;
   return (
     <>
-      <ApplyButton query={query} jobId={job.job_id} onDrift="refuse">
-        Load: write {plural(writes, 'record')}
+      <ApplyButton query={query} jobId={job_id} onDrift="refuse">
+        Load: write {plural(inserted + updated, 'record')}
       </ApplyButton>
       <p class="hint">
-        {formatCount(job.counts.inserted)} new, {formatCount(job.counts.updated)} changed.{refused}
+        {formatCount(inserted)} new, {formatCount(updated)} changed.
+        {rejected === 0 ? '' : ` ${plural(rejected, 'record')} will be refused, and can be mended then.`}
       </p>
     </>
   );
@@ -184,7 +169,7 @@ interface ApplyButtonProps {
 /** Has the server load exactly what it planned; with `refuse` only if no profile of the plan has changed since. */
 function ApplyButton({ query, jobId, onDrift, children }: ApplyButtonProps): VNode {
   const apply = async (): Promise<void> => {
-    await api(`${jobPath(jobId)}/apply`, { method: 'POST', body: { on_drift: onDrift } });
+    await post(`${jobPath(jobId)}/apply`, { on_drift: onDrift });
     query.set({ step: 'result', job: jobId });
   };
   return (
@@ -194,29 +179,36 @@ function ApplyButton({ query, jobId, onDrift, children }: ApplyButtonProps): VNo
   );
 }
 
+interface ResultProps {
+  readonly query: Query;
+  readonly jobId: string;
+}
+
 /** Shows the result: the ledger's counts, and below them the refused records, to be mended here. */
-export function Result({ query, jobId }: { readonly query: Query; readonly jobId: string }): VNode {
+export function Result({ query, jobId }: ResultProps): VNode {
   const job = useLoad(jobId);
-  const found = job.data?.job_id === jobId ? job.data : undefined;
-  if (found === undefined)
-    return job.error === null ? <Loading /> : <Problems error={job.error} onRetry={job.reload} />;
-  const { counts, failure } = found;
-  if (!isEnded(found)) {
-    return (
-      <>
-        <Problems error={job.error} onRetry={job.reload} />
-        <Progress job={found} words="Loading" />
-      </>
-    );
-  }
+  return (
+    <Loaded of={job}>
+      {(data) =>
+        isUnfinished(data) ? (
+          <Progress job={data} words="Loading" />
+        ) : (
+          <Ended query={query} job={data} onChange={job.reload} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Ended({ query, job, onChange }: LoadProps & { readonly onChange: () => void }): VNode {
+  const { counts, failure, job_id } = job;
   const another = { ...noOptions, upload: undefined, step: undefined };
   return (
     <>
-      <Problems error={job.error} />
       {failure === null ? null : <Notice>{failure.message}</Notice>}
       {failure?.error_code === 'plan_drifted' ? (
-        <p class="result-links">
-          <ApplyButton query={query} jobId={jobId} onDrift="proceed">
+        <p class="row">
+          <ApplyButton query={query} jobId={job_id} onDrift="proceed">
             Load anyway
           </ApplyButton>
           <a
@@ -227,19 +219,21 @@ export function Result({ query, jobId }: { readonly query: Query; readonly jobId
           </a>
         </p>
       ) : null}
-      <Section title={`${plural(counts.read, 'record')} read`} aside={<StatusBadge status={found.status} />}>
-        <Balance jobId={jobId} counts={{ ...counts }} total={found.total_rows} />
-        <p class="result-links">
-          <a class="button" href={jobHref(jobId)}>
-            The job
-          </a>
-          <a class="button button-quiet" href={query.href(another)}>
-            Load another file
-          </a>
-        </p>
+      <Section title={`${plural(counts.read, 'record')} read`} aside={<StatusBadge status={job.status} />}>
+        <div class="stack">
+          <Balance jobId={job_id} counts={{ ...counts }} total={job.total_rows} />
+          <p class="row">
+            <a class="button" href={jobHref(job_id)}>
+              The job
+            </a>
+            <a class="button button-quiet" href={query.href(another)}>
+              Load another file
+            </a>
+          </p>
+        </div>
       </Section>
       {counts.rejected + counts.amended > 0 ? (
-        <RefusedRecords query={query} job={found} onChange={job.reload} />
+        <RefusedRecords query={query} job={job} onChange={onChange} />
       ) : null}
     </>
   );

@@ -1,16 +1,16 @@
 import type { VNode } from 'preact';
 import type { Inspection } from '../../../../api/inspection.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
-import type { Query } from '../../lib/address.ts';
+import type { Query } from '../../lib/api.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
-import type { InspectedColumn, RefusedSample, StoredRow } from '../../lib/records.ts';
-import { FilterSelect, type Options } from '../../ui/field.tsx';
+import type { InspectedColumn } from '../../lib/jobs.ts';
+import { FilterSelect, type Options } from '../../ui/controls.tsx';
 import { Icon } from '../../ui/icons.tsx';
-import { Facts, Section } from '../../ui/page.tsx';
-import { Empty, Notice } from '../../ui/problems.tsx';
+import { Empty, Facts, Notice, Section, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
-import { Value, VisibleText } from '../../ui/text.tsx';
 import { otherOptions } from './inspection.ts';
+
+type StoredRow = Inspection['rows'][number] & Readonly<Record<string, unknown>>;
 
 interface Props {
   readonly query: Query;
@@ -44,12 +44,7 @@ export function Reading({ query, found }: Props): VNode {
               ['Size', formatBytes(found.file_size)],
               ['Looked at', looked],
               ['Header', readAs?.csv == null ? null : headerText(readAs.csv.header_line)],
-              [
-                'SHA-256',
-                <span key="hash" class="mono break">
-                  {found.sha256}
-                </span>,
-              ],
+              ['SHA-256', <code key="hash">{found.sha256}</code>],
               ...(readAs?.notes ?? []).map((text, at) => [at === 0 ? 'Noticed' : '', text] as const),
             ]}
           />
@@ -61,7 +56,7 @@ export function Reading({ query, found }: Props): VNode {
       {found.head === '' ? null : <Head text={found.head} />}
       <Records found={found} />
       <RefusedSamples found={found} />
-      <div class="step-foot">
+      <div class="row">
         <a class="button button-main" href={query.href({ step: 'columns' })}>
           On to the columns
         </a>
@@ -75,12 +70,12 @@ function headerText(line: number | null): string {
 }
 
 /** The encodings that files come in. */
-const encodings = [
+const encodings: Options = [
   ...['utf-8', 'utf-16le', 'utf-16be', 'windows-1250', 'windows-1251', 'windows-1252', 'windows-1253'],
   ...['windows-1254', 'windows-1255', 'windows-1256', 'windows-1257', 'windows-874', 'iso-8859-2'],
   ...['iso-8859-5', 'iso-8859-15', 'koi8-r', 'ibm866', 'macintosh', 'shift_jis', 'euc-jp', 'euc-kr'],
   ...['gb18030', 'big5'],
-];
+].map((name) => [name, name]);
 const delimiters: Options = [
   ['comma', 'Comma ,'],
   ['semicolon', 'Semicolon ;'],
@@ -127,32 +122,20 @@ function Dialect({ query, found }: Props): VNode {
     />
   );
   return (
-    <div class="filters dialect">
-      {isText
-        ? select(
-            'encoding',
-            'Encoding',
-            readAs?.encoding ?? undefined,
-            encodings.map((each) => [each, each]),
-          )
-        : null}
-      {isWorkbook
-        ? select(
-            'sheet',
-            'Sheet',
-            readAs?.sheet ?? undefined,
-            (readAs?.sheets ?? []).map((each) => [each, each]),
-          )
-        : null}
-      {isText && isTable
-        ? select('delimiter', 'Delimiter', csv === null ? undefined : visibleText(csv.delimiter), delimiters)
-        : null}
-      {isText && isTable
-        ? select('quote', 'Quote', csv === null ? undefined : csv.quote || 'none', quotes)
-        : null}
-      {isTable
-        ? select('header', 'Header', csv === null ? undefined : headerText(csv.header_line), headers)
-        : null}
+    <div class="row filters">
+      {isText && select('encoding', 'Encoding', readAs?.encoding ?? undefined, encodings)}
+      {isWorkbook &&
+        select(
+          'sheet',
+          'Sheet',
+          readAs?.sheet ?? undefined,
+          (readAs?.sheets ?? []).map((each) => [each, each]),
+        )}
+      {isText &&
+        isTable &&
+        select('delimiter', 'Delimiter', csv ? visibleText(csv.delimiter) : undefined, delimiters)}
+      {isText && isTable && select('quote', 'Quote', csv ? csv.quote || 'none' : undefined, quotes)}
+      {isTable && select('header', 'Header', csv ? headerText(csv.header_line) : undefined, headers)}
       {select('entity', 'Records', found.entity === null ? undefined : entityNames[found.entity], entities)}
     </div>
   );
@@ -163,12 +146,12 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const said = otherOptions(query);
   if (said.length === 0) return null;
   return (
-    <ul class="said-options" aria-label="Other options">
+    <ul class="row" aria-label="Other options">
       {said.map(([name, value]) => (
         <li key={name}>
-          <span class="mono">
+          <code>
             {name} {visibleText(value)}
-          </span>{' '}
+          </code>{' '}
           <a
             href={query.href({ [name]: undefined, plan: undefined })}
             aria-label={`Remove ${name}`}
@@ -235,7 +218,7 @@ function storedValue(row: StoredRow, { becomes }: InspectedColumn): unknown {
   return becomes.startsWith('metadata.') ? row.metadata[becomes.slice('metadata.'.length)] : row[becomes];
 }
 
-const refusedColumns: readonly Column<RefusedSample>[] = [
+const refusedColumns: readonly Column<Inspection['rejects']['items'][number]>[] = [
   { title: 'Line', is: 'num', cell: ({ line }) => formatCount(line) },
   { title: 'Reason', cell: ({ message }) => <VisibleText text={message} /> },
   {

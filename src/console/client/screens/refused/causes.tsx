@@ -1,15 +1,12 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { MendProposal, RejectCause } from '../../../../api/reject.ts';
-import type { Query } from '../../lib/address.ts';
-import { api, apiTotal } from '../../lib/api.ts';
+import { apiTotal, post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { jobPath } from '../../lib/jobs.ts';
-import { Badge } from '../../ui/badge.tsx';
-import { Button } from '../../ui/button.tsx';
-import { Confirm } from '../../ui/dialog.tsx';
-import { VisibleText } from '../../ui/text.tsx';
+import { named } from '../../ui/controls.tsx';
+import { ConfirmButton } from '../../ui/dialog.tsx';
+import { Badge, VisibleText } from '../../ui/page.tsx';
 
 interface Props {
   readonly query: Query;
@@ -22,19 +19,15 @@ interface Props {
 export function Causes({ query, job, causes, onChange }: Props): VNode {
   const chosen = query.get('cause');
   return (
-    <ol class="causes">
+    <ol>
       {causes.map((cause) => (
         <li key={cause.id} class="cause" data-selected={cause.id === chosen ? '' : undefined}>
-          <p class="cause-count">
-            <span class="num">{formatCount(cause.count)}</span>
+          <p>
+            <strong class="num">{formatCount(cause.count)}</strong>{' '}
             <span class="hint">{formatShare(cause.count, job.counts.rejected)}</span>
           </p>
-          <div class="cause-what">
-            <Title cause={cause} />
-            <Samples cause={cause} />
-            <Show query={query} cause={cause} isChosen={cause.id === chosen} />
-          </div>
-          <ul class="proposals">
+          <Description query={query} cause={cause} isChosen={cause.id === chosen} />
+          <ul class="stack">
             {cause.proposals.map((proposal) => (
               <Proposed key={proposal.id} job={job} cause={cause} proposal={proposal} onChange={onChange} />
             ))}
@@ -48,53 +41,45 @@ export function Causes({ query, job, causes, onChange }: Props): VNode {
   );
 }
 
-function Title({ cause }: { readonly cause: RejectCause }): VNode {
-  return (
-    <p class="cause-title">
-      <span class="cause-code">{cause.error_code.replaceAll('_', ' ')}</span>
-      {cause.column === null ? null : (
-        <span class="cause-column">
-          <VisibleText text={cause.column} />
-        </span>
-      )}
-      {cause.shape === null ? null : (
-        <span class="cause-shape mono">
-          <VisibleText text={cause.shape} />
-        </span>
-      )}
-    </p>
-  );
-}
-
 const shownSamples = 3;
 
-function Samples({ cause }: { readonly cause: RejectCause }): VNode {
-  return (
-    <ul class="cause-samples">
-      {cause.samples.slice(0, shownSamples).map(({ row, value, raw }) => (
-        <li key={row} class="mono">
-          <VisibleText text={value === null || value === '' ? raw : value} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-interface ShowProps {
+interface DescriptionProps {
   readonly query: Query;
   readonly cause: RejectCause;
   readonly isChosen: boolean;
 }
 
-function Show({ query, cause, isChosen }: ShowProps): VNode {
-  const href = query.href({ cause: isChosen ? undefined : cause.id, cursor: undefined });
+function Description({ query, cause, isChosen }: DescriptionProps): VNode {
+  const { id, error_code, column, shape, samples } = cause;
   return (
-    <a class="cause-show" href={href}>
-      {isChosen ? 'Show all records' : 'Show these records'}
-      <span class="visually-hidden">
-        : {cause.error_code} in {cause.column ?? 'the record'}
-      </span>
-    </a>
+    <div class="two-lines">
+      <p class="row break">
+        <strong>{error_code.replaceAll('_', ' ')}</strong>
+        {column === null ? null : (
+          <span>
+            <span class="muted">in</span> <VisibleText text={column} />
+          </span>
+        )}
+        {shape === null ? null : (
+          <code class="cause-shape">
+            <VisibleText text={shape} />
+          </code>
+        )}
+      </p>
+      <ul class="hint">
+        {samples.slice(0, shownSamples).map(({ row, value, raw }) => (
+          <li key={row} class="mono cut">
+            <VisibleText text={value || raw} />
+          </li>
+        ))}
+      </ul>
+      <a class="cause-show" href={query.href({ cause: isChosen ? undefined : id, cursor: undefined })}>
+        {named(
+          isChosen ? 'Show all records' : 'Show these records',
+          `: ${error_code} in ${column ?? 'the record'}`,
+        )}
+      </a>
+    </div>
   );
 }
 
@@ -112,57 +97,38 @@ interface ProposedProps {
 
 /** Shows what a mend does, before → after. It is applied to all records of the cause at once. */
 function Proposed({ job, cause, proposal, onChange }: ProposedProps): VNode {
-  const [isAsked, setAsked] = useState(false);
   const [first] = proposal.samples;
+  const path = jobPath(job.job_id);
   return (
-    <li class="proposal">
-      <p class="proposal-deed">
+    <li class="two-lines proposal">
+      <p class="row">
         <VisibleText text={deedOf(proposal)} />
         {proposal.ambiguous ? <Badge tone="warn">a guess</Badge> : null}
       </p>
       {first === undefined ? null : (
-        <p class="mono proposal-sample">
+        <p class="mono break">
           <Change of={first} />
         </p>
       )}
-      <Button needs="import" onClick={() => setAsked(true)}>
-        Apply to {formatCount(cause.count)}
-        <span class="visually-hidden"> records: {deedOf(proposal)}</span>
-      </Button>
-      {isAsked ? (
-        <Apply
-          job={job}
-          cause={cause}
-          proposal={proposal}
-          onChange={onChange}
-          onClose={() => setAsked(false)}
-        />
-      ) : null}
+      <ConfirmButton
+        label={named(`Apply to ${formatCount(cause.count)}`, `records: ${deedOf(proposal)}`)}
+        needs="import"
+        title="Mend refused records"
+        count={(signal) => apiTotal(`${path}/rejects`, { cause: cause.id }, signal)}
+        sentence={(number) => (
+          <>
+            {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. Tried on{' '}
+            {formatCount(proposal.tried)}; a load would take {formatCount(proposal.accepted)} of them. Later
+            changes win over mended records. What it cannot mend stays refused.
+          </>
+        )}
+        verb={(number) => `Mend ${plural(number, 'record')}`}
+        act={async () => {
+          await post(`${path}/amend`, { apply: proposal.id });
+          onChange();
+        }}
+      />
     </li>
-  );
-}
-
-function Apply(props: ProposedProps & { readonly onClose: () => void }): VNode {
-  const { job, cause, proposal, onChange, onClose } = props;
-  const path = jobPath(job.job_id);
-  return (
-    <Confirm
-      title="Mend refused records"
-      count={(signal) => apiTotal(`${path}/rejects`, { cause: cause.id }, signal)}
-      sentence={(number) => (
-        <>
-          {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. Tried on{' '}
-          {formatCount(proposal.tried)}; a load would take {formatCount(proposal.accepted)} of them. Later
-          changes win over mended records. What it cannot mend stays refused.
-        </>
-      )}
-      verb={(number) => `Mend ${plural(number, 'record')}`}
-      act={async () => {
-        await api(`${path}/amend`, { method: 'POST', body: { apply: proposal.id } });
-        onChange();
-      }}
-      onClose={onClose}
-    />
   );
 }
 
@@ -170,11 +136,11 @@ function Apply(props: ProposedProps & { readonly onClose: () => void }): VNode {
 export function Change({ of: { before, after } }: { readonly of: MendProposal['samples'][number] }): VNode {
   return (
     <>
-      <span class="before">
+      <span class="bad">
         <VisibleText text={before} />
       </span>
       {' → '}
-      <span class="after">{after === '' ? 'no value' : <VisibleText text={after} />}</span>
+      <span class="good">{after === '' ? 'no value' : <VisibleText text={after} />}</span>
     </>
   );
 }

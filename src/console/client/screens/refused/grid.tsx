@@ -2,20 +2,62 @@ import type { RefObject, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { Reject, RejectPage } from '../../../../api/reject.ts';
-import { type Query, withQuery } from '../../lib/address.ts';
-import { api, type Page } from '../../lib/api.ts';
+import { api, post, type Query, useAction, useApi, useData, withQuery } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
-import { jobPath, refusedState } from '../../lib/jobs.ts';
-import { type Action, useAction, useData } from '../../lib/use-data.ts';
-import { Button } from '../../ui/button.tsx';
-import { Section } from '../../ui/page.tsx';
-import { Empty, Loading, Notice, Problems } from '../../ui/problems.tsx';
+import { isUnfinished, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
+import { Button } from '../../ui/controls.tsx';
+import { Empty, Loading, Notice, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
-import { VisibleText } from '../../ui/text.tsx';
-import { bodyOf, type Edits, type RecordEdit } from './reject-record.ts';
+import { bodyOf, type Edits, type RecordEdit, stillRefused } from './reject-record.ts';
 import { Replace } from './replace.tsx';
 import { Row } from './row.tsx';
-import { type Sent, useSent } from './use-sent.ts';
+
+const none: Edits = new Map();
+/** The most records shown as refused again; all of them are in the list. */
+const shownAgain = 200;
+
+/** Follows the job of the edits that were sent last. `onEnd` receives those to send again because the job failed. */
+function useSent(onEnd: (unsent: Edits) => void) {
+  const [{ jobId, edits }, setSent] = useState({ jobId: '', edits: none });
+  const [ended, setEnded] = useState('');
+  const job = useLoad(jobId === ended ? '' : jobId);
+  const [outcome, setOutcome] = useState<LoadDetail | null>(null);
+  const over = job.data !== undefined && !isUnfinished(job.data) ? job.data : undefined;
+  const isRefused = outcome !== null && outcome.counts.rejected > 0;
+  const path = `${jobPath(jobId)}/rejects?limit=${shownAgain}`;
+  const refused = useData(isRefused ? path : null, async (signal) => ({
+    of: jobId,
+    rejects: (await api<RejectPage>(path, { signal })).data,
+  }));
+  useEffect(() => {
+    if (over === undefined || ended === jobId) return;
+    setEnded(jobId);
+    setOutcome(over);
+    onEnd(over.status === 'completed' ? none : edits);
+  }, [over, jobId]);
+  // The records of the job are numbered anew, in the order of the rows.
+  const rows = [...edits.keys()].sort((a, b) => a - b);
+  const again = isRefused && refused.data?.of === jobId ? refused.data.rejects : [];
+  return {
+    /** The edits under way; empty once their job has ended. */
+    edits: ended === jobId ? none : edits,
+    /** The number of edits that were sent. */
+    count: edits.size,
+    /** Their records that were refused again, in their current state. */
+    again: again.map((reject): Reject => ({ ...reject, row: rows[reject.row - 1] ?? 0 })),
+    /** The reason why their job did not complete. */
+    failure:
+      outcome === null || outcome.status === 'completed'
+        ? null
+        : (outcome.failure?.message ?? outcome.status),
+    follow: (job_id: string, sent: Edits) => {
+      setOutcome(null);
+      setSent({ jobId: job_id, edits: sent });
+    },
+  };
+}
+
+type Sent = ReturnType<typeof useSent>;
 
 interface Props {
   readonly query: Query;
@@ -28,48 +70,40 @@ const rowsOnPage = 50;
 /** The refused records, each to be mended in its place. Edits are sent back to the same job. */
 export function Grid({ query, job, onChange }: Props): VNode {
   const cause = query.get('cause');
-  const path = withQuery(`${jobPath(job.job_id)}/rejects`, {
-    limit: rowsOnPage,
-    cause,
-    cursor: query.get('cursor'),
-  });
-  const [edits, setEdits] = useState<Edits>(new Map());
+  const own = jobPath(job.job_id);
+  const path = withQuery(`${own}/rejects`, { limit: rowsOnPage, cause, cursor: query.get('cursor') });
+  const [edits, setEdits] = useState<Edits>(none);
   const sent = useSent((unsent) => {
     setEdits((since) => new Map([...unsent, ...since]));
     onChange();
   });
-  const page = useData(`${path} ${refusedState(job)}`, (signal) => api<RejectPage>(path, { signal }));
-  const shown = page.data?.data ?? [];
-  const columns = page.data?.metadata.columns ?? null;
+  const page = useApi<RejectPage>(path, undefined, refusedState(job));
+  const { data: shown = [], metadata } = page.data ?? {};
+  const columns = metadata?.columns ?? null;
   // With all causes shown, a record that has left the page was mended by somebody.
   useEffect(() => {
     if (cause === '') setEdits((before) => stillRefused(before, shown));
   }, [page.data]);
   const send = useAction(async () => {
-    const { job_id } = await api<{ readonly job_id: string }>(`${jobPath(job.job_id)}/rejects/edits`, {
-      method: 'POST',
-      body: bodyOf(edits, columns),
-    });
-    sent.follow(job_id, edits);
-    setEdits(new Map());
+    const body = bodyOf(edits, columns);
+    sent.follow((await post<{ readonly job_id: string }>(`${own}/rejects/edits`, body)).job_id, edits);
+    setEdits(none);
   });
   const again = sent.again.filter(({ row }) => shown.every((each) => each.row !== row));
   const rejects = [...again, ...shown];
   const set = (row: number, edit: RecordEdit | null): void =>
-    setEdits((before) => withEdit(before, row, edit));
+    setEdits((before) => {
+      const others = [...before].filter(([each]) => each !== row);
+      return new Map(edit === null ? others : [...others, [row, edit]]);
+    });
   const place = useShown(cause);
+  const total = metadata?.total_count ?? 0;
   return (
-    <div ref={place} tabIndex={-1} class="refused-records">
+    <div ref={place} tabIndex={-1}>
       <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
         <Problems error={page.error} onRetry={page.reload} />
         {columns === null || rejects.length === 0 ? null : (
-          <Replace
-            rejects={rejects}
-            columns={columns}
-            edits={edits}
-            onChange={setEdits}
-            all={{ jobId: job.job_id, cause, total: page.data?.metadata.total_count ?? 0, onChange }}
-          />
+          <Replace jobId={job.job_id} cause={cause} columns={columns} total={total} onChange={onChange} />
         )}
         <Again sent={sent} />
         {page.data === undefined ? <Loading rows={10} /> : null}
@@ -77,8 +111,28 @@ export function Grid({ query, job, onChange }: Props): VNode {
         {rejects.length === 0 ? null : (
           <Records rejects={rejects} columns={columns} edits={edits} sent={sent} onChange={set} />
         )}
-        <SendBar send={send} count={edits.size} onDrop={() => setEdits(new Map())} />
-        {page.data === undefined ? null : <Pager page={asPage(page.data)} one="refused record" />}
+        {edits.size === 0 && send.error === null ? null : (
+          <div class="row send-bar">
+            <Problems error={send.error} />
+            <p class="push" role="status">
+              {plural(edits.size, 'record')} mended here, not sent yet
+            </p>
+            <Button look="quiet" onClick={() => setEdits(none)}>
+              Discard
+            </Button>
+            <Button
+              look="main"
+              needs="import"
+              disabled={send.isRunning || edits.size === 0}
+              onClick={() => void send.run()}
+            >
+              Send {plural(edits.size, 'record')} back
+            </Button>
+          </div>
+        )}
+        {metadata === undefined ? null : (
+          <Pager page={{ items: shown, total, next: metadata.cursor.after }} one="refused record" />
+        )}
       </Section>
     </div>
   );
@@ -98,28 +152,14 @@ function useShown(cause: string): RefObject<HTMLDivElement | null> {
   return place;
 }
 
-function withEdit(edits: Edits, row: number, edit: RecordEdit | null): Edits {
-  const next = new Map(edits);
-  if (edit === null) next.delete(row);
-  else next.set(row, edit);
-  return next;
-}
-
-/** Drops the edits of rows that have left this page. Edits of other pages are kept. */
-function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
-  const rows = new Set(shown.map(({ row }) => row));
-  const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];
-  return new Map([...edits].filter(([row]) => rows.has(row) || row < first || row > last));
-}
-
 /** Tells of records that were sent and refused again. */
-function Again({ sent }: { readonly sent: Sent }): VNode | null {
-  const count = sent.again.length;
-  if (sent.failure !== null) return <Notice>{`Nothing of it was loaded: ${sent.failure}`}</Notice>;
-  if (count === 0) return null;
+function Again({ sent: { again, count, failure } }: { readonly sent: Sent }): VNode | null {
+  if (failure !== null) return <Notice>{`Nothing of it was loaded: ${failure}`}</Notice>;
+  if (again.length === 0) return null;
+  const was = again.length === 1 ? 'was' : 'were';
   return (
     <Notice>
-      {`${plural(count, 'record')} of ${formatCount(sent.count)} ${count === 1 ? 'was' : 'were'} refused again, and shown here as sent. Look at the reason.`}
+      {`${plural(again.length, 'record')} of ${formatCount(count)} ${was} refused again, and shown here as sent. Look at the reason.`}
     </Notice>
   );
 }
@@ -133,6 +173,7 @@ interface RecordsProps {
 }
 
 function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNode {
+  const titles = columns ?? ['Record'];
   return (
     <div class="table-scroll">
       <table class="table refused-grid">
@@ -142,17 +183,11 @@ function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNo
             <th scope="col" class="num">
               Row
             </th>
-            {columns === null ? (
-              <th scope="col">Record</th>
-            ) : (
-              columns.map((name, at) => (
-                <th key={`${at} ${name}`} scope="col">
-                  <VisibleText text={name} />
-                </th>
-              ))
-            )}
-            <th scope="col">Reason</th>
-            <th scope="col">Bytes</th>
+            {[...titles, 'Reason', 'Bytes'].map((name, at) => (
+              <th key={`${at} ${name}`} scope="col">
+                <VisibleText text={name} />
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -171,35 +206,4 @@ function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNo
       </table>
     </div>
   );
-}
-
-interface SendBarProps {
-  readonly send: Action;
-  readonly count: number;
-  readonly onDrop: () => void;
-}
-
-function SendBar({ send, count, onDrop }: SendBarProps): VNode | null {
-  if (count === 0 && send.error === null) return null;
-  return (
-    <div class="send-bar">
-      <Problems error={send.error} />
-      <p role="status">{plural(count, 'record')} mended here, not sent yet</p>
-      <Button look="quiet" onClick={onDrop}>
-        Discard
-      </Button>
-      <Button
-        look="main"
-        needs="import"
-        disabled={send.isRunning || count === 0}
-        onClick={() => void send.run()}
-      >
-        Send {plural(count, 'record')} back
-      </Button>
-    </div>
-  );
-}
-
-function asPage({ data, metadata }: RejectPage): Page<Reject> {
-  return { items: data, total: metadata.total_count, next: metadata.cursor.after };
 }

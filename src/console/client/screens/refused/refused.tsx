@@ -3,14 +3,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
-import { apiHref, type Query, useQuery, withQuery } from '../../lib/address.ts';
-import { api, mayUse } from '../../lib/api.ts';
+import { api, apiHref, mayUse, type Query, useAction, useApi, useQuery, withQuery } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { isEnded, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
-import { useAction, useData } from '../../lib/use-data.ts';
-import { StatusBadge } from '../../ui/badge.tsx';
-import { Page, Section } from '../../ui/page.tsx';
-import { Empty, Loading, Problems } from '../../ui/problems.tsx';
+import { isUnfinished, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
+import { Empty, Loaded, Page, Problems, Section, StatusBadge } from '../../ui/page.tsx';
 import { Causes } from './causes.tsx';
 import { Grid } from './grid.tsx';
 
@@ -25,12 +21,7 @@ export function Refused(): VNode {
       parent={{ title: visibleText(job.data?.filename ?? 'Job'), href: jobHref(id) }}
       aside={job.data === undefined ? null : <StatusBadge status={job.data.status} />}
     >
-      <Problems error={job.error} onRetry={job.reload} />
-      {job.data === undefined ? (
-        <Loading />
-      ) : (
-        <RefusedRecords query={query} job={job.data} onChange={job.reload} />
-      )}
+      <Loaded of={job}>{(data) => <RefusedRecords query={query} job={data} onChange={job.reload} />}</Loaded>
     </Page>
   );
 }
@@ -44,9 +35,10 @@ interface Props {
 /** The same, as a part of another screen too. */
 export function RefusedRecords({ query, job, onChange }: Props): VNode {
   const { counts } = job;
-  const path = `${jobPath(job.job_id)}/rejects?group_by=cause`;
-  const causes = useData(`${path} ${refusedState(job)}`, (signal) =>
-    api<{ readonly data: readonly RejectCause[] }>(path, { signal }),
+  const causes = useApi<{ readonly data: readonly RejectCause[] }>(
+    `${jobPath(job.job_id)}/rejects?group_by=cause`,
+    undefined,
+    refusedState(job),
   );
   // A cause that was mended is gone: the records of all others are shown again.
   const cause = query.get('cause');
@@ -63,17 +55,14 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
         </Empty>
       ) : (
         <>
-          <Problems error={causes.error} onRetry={causes.reload} />
           <Section
             title="Why they were refused"
             aside={<MendedFile key={job.job_id} job={job} onChange={onChange} />}
             flush
           >
-            {causes.data === undefined ? (
-              <Loading />
-            ) : (
-              <Causes query={query} job={job} causes={causes.data.data} onChange={onChange} />
-            )}
+            <Loaded of={causes}>
+              {({ data }) => <Causes query={query} job={job} causes={data} onChange={onChange} />}
+            </Loaded>
           </Section>
           <Grid query={query} job={job} onChange={onChange} />
         </>
@@ -87,18 +76,18 @@ function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
   const { rejected, amended } = job.counts;
   const all = rejected + amended;
   if (all === 0) return null;
-  const underWay = job.amendments.filter((each) => !isEnded(each));
+  const underWay = job.amendments.filter((each) => isUnfinished(each));
   const failed = job.amendments.filter(({ status }) => status === 'failed');
   const rowsUnderWay = underWay.reduce((sum, each) => sum + each.total_rows, 0);
   return (
-    <section class="panel mending" aria-label="How much is mended">
-      <p class="mending-figures num">
+    <section class="panel panel-padded stack mending" aria-label="How much is mended">
+      <p class="row num">
         <strong>{formatShare(amended, all)}</strong>
         <span class="muted">
           mended: {formatCount(amended)} of {plural(all, 'refused record')}, {formatCount(rejected)} left
         </span>
       </p>
-      <progress class="mending-bar" max={all} value={amended} aria-label="Refused records that are mended" />
+      <progress max={all} value={amended} aria-label="Refused records that are mended" />
       <p class="hint" role="status">
         {underWay.length > 0 ? `${plural(rowsUnderWay, 'mended record')} on the way` : ''}
         {rejected === 0 ? 'All refused records are mended.' : ''}
@@ -130,7 +119,7 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
     if (file !== null) void send.run().finally(() => setFile(null));
   }, [file]);
   return (
-    <div class="mended-file">
+    <div class="row">
       <a class="button button-quiet" href={apiHref(withQuery(`${path}/rejects`, { format }))} download>
         Download all as {format.toUpperCase()}
       </a>
@@ -155,7 +144,7 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
 /** Says what became of the mended file. */
 function Outcome({ jobId, onEnd }: { readonly jobId: string; readonly onEnd: () => void }): VNode {
   const job = useLoad(jobId);
-  const isOver = job.data !== undefined && isEnded(job.data);
+  const isOver = job.data !== undefined && !isUnfinished(job.data);
   useEffect(() => {
     if (isOver) onEnd();
   }, [isOver]);
@@ -167,7 +156,7 @@ function Outcome({ jobId, onEnd }: { readonly jobId: string; readonly onEnd: () 
 }
 
 function outcomeOf(job: LoadDetail | undefined): string {
-  if (job === undefined || !isEnded(job)) return 'The file is being loaded';
+  if (job === undefined || isUnfinished(job)) return 'The file is being loaded';
   const { read, rejected } = job.counts;
   if (job.status === 'cancelled' || (job.failure !== null && rejected < read))
     return `Nothing of the file was loaded: ${job.failure?.message ?? job.status}`;

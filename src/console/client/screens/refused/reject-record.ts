@@ -14,8 +14,7 @@ export function hasCells({ cells }: Reject, columns: readonly string[] | null): 
 
 /** Returns the edited cells of the record, one for each column. */
 export function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
-  const edited = typeof edit === 'object' ? edit : null;
-  return columns.map((_, at) => edited?.get(at) ?? cells?.[at] ?? '');
+  return columns.map((_, at) => (typeof edit === 'object' ? edit.get(at) : null) ?? cells?.[at] ?? '');
 }
 
 /** Returns the edit with another text in a cell; `null` if nothing is edited any more. */
@@ -31,11 +30,6 @@ export function withCell(
   return next.size === 0 ? null : next;
 }
 
-/** Returns the index of the cell at fault; -1 for the record as a whole. */
-export function faultOf({ column }: Reject, columns: readonly string[]): number {
-  return column === null ? -1 : columns.indexOf(column);
-}
-
 /** Returns the edits as the API takes them: cells that were not touched are not sent. */
 export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown {
   const records = [...edits].map(([row, edit]) =>
@@ -46,36 +40,11 @@ export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown
   return { records };
 }
 
-/** A text to be replaced, in one column. */
-export interface Replacement {
-  readonly column: number;
-  /** Empty to find empty cells. */
-  readonly find: string;
-  /** `{row}` in it stands for the number of the record. */
-  readonly by: string;
-}
-
-/** Returns the edits, with the records in which the text was found and replaced. */
-export function replaceIn(
-  rejects: readonly Reject[],
-  columns: readonly string[],
-  edits: Edits,
-  { column, find, by }: Replacement,
-): Edits {
-  const changed = new Map(edits);
-  for (const reject of rejects) {
-    if (!hasCells(reject, columns)) continue;
-    const edit = edits.get(reject.row);
-    const before = cellsOf(reject, columns, edit)[column] ?? '';
-    const text = by.replaceAll('{row}', String(reject.row));
-    const filled = before === '' ? text : before;
-    const after = find === '' ? filled : before.replaceAll(find, () => text);
-    if (after === before) continue;
-    const next = withCell(reject, edit, column, after);
-    if (next === null) changed.delete(reject.row);
-    else changed.set(reject.row, next);
-  }
-  return changed;
+/** Drops the edits of rows that have left this page. Edits of other pages are kept. */
+export function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
+  const rows = new Set(shown.map(({ row }) => row));
+  const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];
+  return new Map([...edits].filter(([row]) => rows.has(row) || row < first || row > last));
 }
 
 const bytesPerLine = 16;

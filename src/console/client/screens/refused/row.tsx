@@ -2,9 +2,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Reject } from '../../../../api/reject.ts';
 import { formatCount } from '../../lib/format.ts';
-import { Button, Code } from '../../ui/button.tsx';
-import { VisibleText } from '../../ui/text.tsx';
-import { cellsOf, faultOf, hasCells, hexLines, type RecordEdit, withCell } from './reject-record.ts';
+import { Button, Code, named } from '../../ui/controls.tsx';
+import { VisibleText } from '../../ui/page.tsx';
+import { cellsOf, hasCells, hexLines, type RecordEdit, withCell } from './reject-record.ts';
 
 interface Props {
   readonly reject: Reject;
@@ -40,15 +40,17 @@ export function Row(props: Props): VNode {
         </td>
         <td>
           <Button look="quiet" isExpanded={areBytesShown} onClick={() => showBytes(!areBytesShown)}>
-            {areBytesShown ? 'Hide' : 'Show'}
-            <span class="visually-hidden"> the bytes of row {row}</span>
+            {named(areBytesShown ? 'Hide' : 'Show', `the bytes of row ${row}`)}
           </Button>
         </td>
       </tr>
       {areBytesShown ? (
         <tr class="bytes-row">
           <td colSpan={(columns?.length ?? 1) + 3}>
-            <Bytes reject={reject} />
+            <p class="mono break">
+              <VisibleText text={reject.raw} />
+            </p>
+            <Code>{hexLines(reject.raw, reject.raw_base64).join('\n')}</Code>
           </td>
         </tr>
       ) : null}
@@ -56,74 +58,39 @@ export function Row(props: Props): VNode {
   );
 }
 
-function Cells({
-  reject,
-  columns,
-  edit,
-  isSent,
-  onChange,
-}: Props & { readonly columns: readonly string[] }): VNode {
+interface CellsProps extends Props {
+  readonly columns: readonly string[];
+}
+
+function Cells({ reject, columns, edit, isSent, onChange }: CellsProps): VNode {
   const own = cellsOf(reject, columns);
   const cells = cellsOf(reject, columns, edit);
-  const fault = faultOf(reject, columns);
   return (
     <>
       {columns.map((name, at) => {
-        const isChanged = cells[at] !== own[at];
+        const text = cells[at] ?? '';
+        const before = own[at] ?? '';
+        const isFault = name === reject.column && text === before;
+        const set = (next: string): void => onChange(withCell(reject, edit, at, typed(next, before)));
+        const common = { 'aria-label': `${name}, row ${reject.row}`, 'aria-invalid': isFault, value: text };
+        const rest = { readOnly: isSent, spellcheck: false, autocomplete: 'off' } as const;
         return (
-          <td
-            key={`${at} ${name}`}
-            class="cell"
-            data-fault={at === fault && !isChanged ? '' : undefined}
-            data-changed={isChanged ? '' : undefined}
-          >
-            <Cell
-              label={`${name}, row ${reject.row}`}
-              isFault={at === fault && !isChanged}
-              text={cells[at] ?? ''}
-              own={own[at] ?? ''}
-              isSent={isSent}
-              onChange={(text) => onChange(withCell(reject, edit, at, text))}
-            />
+          <td key={`${at} ${name}`} class="cell" data-changed={text === before ? undefined : ''}>
+            {/[\r\n]/.test(before) ? (
+              // An input would drop the line breaks.
+              <textarea {...common} {...rest} rows={1} onInput={(event) => set(event.currentTarget.value)} />
+            ) : (
+              <input
+                {...common}
+                {...rest}
+                size={Math.min(24, Math.max(8, text.length + 1))}
+                onInput={(event) => set(event.currentTarget.value)}
+              />
+            )}
           </td>
         );
       })}
     </>
-  );
-}
-
-interface CellProps {
-  readonly label: string;
-  readonly isFault: boolean;
-  readonly text: string;
-  /** The text in the record. */
-  readonly own: string;
-  readonly isSent: boolean;
-  readonly onChange: (text: string) => void;
-}
-
-/** A cell with line breaks is edited in a textarea, because an input would drop them. */
-function Cell({ label, isFault, text, own, isSent, onChange }: CellProps): VNode {
-  const common = {
-    'aria-label': label,
-    'aria-invalid': isFault,
-    value: text,
-    readOnly: isSent,
-    spellcheck: false,
-  };
-  if (/[\r\n]/.test(own)) {
-    return (
-      <textarea {...common} rows={1} onInput={(event) => onChange(typed(event.currentTarget.value, own))} />
-    );
-  }
-  return (
-    <input
-      {...common}
-      type="text"
-      size={Math.min(24, Math.max(8, text.length + 1))}
-      autocomplete="off"
-      onInput={(event) => onChange(event.currentTarget.value)}
-    />
   );
 }
 
@@ -160,16 +127,5 @@ function Whole({ reject, columns, edit, isSent, onChange }: Props): VNode {
         </span>
       )}
     </div>
-  );
-}
-
-function Bytes({ reject }: { readonly reject: Reject }): VNode {
-  return (
-    <>
-      <p class="mono break">
-        <VisibleText text={reject.raw} />
-      </p>
-      <Code>{hexLines(reject.raw, reject.raw_base64).join('\n')}</Code>
-    </>
   );
 }

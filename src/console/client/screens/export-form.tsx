@@ -1,21 +1,17 @@
 import type { VNode } from 'preact';
 import { useId } from 'preact/hooks';
-import { exportFormatFacts, exportFormats } from '../../../../domain/export.ts';
-import { api } from '../../lib/api.ts';
-import { formatCount, plural, timeZone, visibleText } from '../../lib/format.ts';
-import { useData } from '../../lib/use-data.ts';
-import { Checks, Choices, Field, type Options, useTyped } from '../../ui/field.tsx';
-import { Section } from '../../ui/page.tsx';
-import { Problems } from '../../ui/problems.tsx';
-import { loadSegments, words } from '../profiles/profile-record.ts';
-import { formatOf, listOf, type Wish } from './export-wish.ts';
+import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
+import { useApi, useData } from '../lib/api.ts';
+import { formatCount, plural, timeZone, visibleText } from '../lib/format.ts';
+import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
+import { Checks, Choices, Field, InputField, type Options, Select, useTyped } from '../ui/controls.tsx';
+import { Problems, Section } from '../ui/page.tsx';
+import { loadSegments, words } from './profiles.tsx';
 
 interface Part {
-  readonly wish: Wish;
-  readonly onChange: (change: Partial<Wish>) => void;
+  readonly wish: ExportWish;
+  readonly onChange: (change: Partial<ExportWish>) => void;
 }
-
-const lookups = '/api/v1/analytics/exports/lookups';
 
 /** The form of an export. Its fields stand in the address, so that it outlives the page. */
 export function ExportForm(part: Part): VNode {
@@ -29,7 +25,9 @@ export function ExportForm(part: Part): VNode {
       </Section>
       <Section title="Users and companies">
         <div class="stack">
-          <Whom {...part} />
+          <Segment {...part} />
+          <Text {...part} name="user_id" label="Ids of users" placeholder="u1, u2" />
+          <Text {...part} name="company_id" label="Ids of companies" placeholder="acme" />
         </div>
       </Section>
       <Section title="Output">
@@ -52,8 +50,9 @@ const kinds: Options = [
 
 function Kinds(part: Part): VNode {
   const { wish, onChange } = part;
-  const path = `${lookups}/features_events`;
-  const events = useData(path, (signal) => api<readonly { readonly key: string }[]>(path, { signal }));
+  const events = useApi<readonly { readonly key: string }[]>(
+    '/api/v1/analytics/exports/lookups/features_events',
+  );
   const list = useId();
   return (
     <>
@@ -80,57 +79,59 @@ function Kinds(part: Part): VNode {
   );
 }
 
+const zones: Options = [
+  ['', 'UTC'],
+  ['local', timeZone],
+];
+
 function Range({ wish, onChange }: Part): VNode {
   return (
     <div class="row row-fields">
-      <Field label="From">
-        <input
-          type="date"
-          value={wish.from}
-          onChange={(event) => onChange({ from: event.currentTarget.value })}
-        />
-      </Field>
-      <Field label="To, included">
-        <input
-          type="date"
-          value={wish.to}
-          onChange={(event) => onChange({ to: event.currentTarget.value })}
-        />
-      </Field>
+      <InputField
+        label="From"
+        type="date"
+        class=""
+        value={wish.from}
+        onInput={(from) => onChange({ from })}
+      />
+      <InputField
+        label="To, included"
+        type="date"
+        class=""
+        value={wish.to}
+        onInput={(to) => onChange({ to })}
+      />
       <Field label="Time zone">
-        <select value={wish.zone} onChange={(event) => onChange({ zone: event.currentTarget.value })}>
-          <option value="">UTC</option>
-          <option value="local">{timeZone}</option>
-        </select>
+        <Select value={wish.zone} options={zones} onChange={(zone) => onChange({ zone })} />
       </Field>
     </div>
   );
 }
 
-function Whom(part: Part): VNode {
-  const { wish, onChange } = part;
+function Segment({ wish, onChange }: Part): VNode {
   const { data, error, reload } = useData('segments', loadSegments);
-  const hint = data?.isCut === true ? { hint: `Offers the first ${formatCount(data.data.length)}.` } : {};
+  const options = data?.data.map(({ id, title }) => [String(id), visibleText(title)] as const) ?? [];
   return (
     <>
       <Problems error={error} onRetry={reload} />
-      <Field label="Segment" {...hint}>
-        <select
+      <Field
+        label="Segment"
+        hint={data?.isCut === true ? `Offers the first ${formatCount(options.length)}.` : undefined}
+      >
+        <Select
           value={wish.segment_id}
-          onChange={(event) => onChange({ segment_id: event.currentTarget.value })}
-        >
-          <option value="">All users</option>
-          {data?.data.map(({ id, title }) => (
-            <option key={id} value={String(id)}>
-              {visibleText(title)}
-            </option>
-          ))}
-        </select>
+          options={[['', 'All users'], ...options]}
+          onChange={(segment_id) => onChange({ segment_id })}
+        />
       </Field>
-      <Text {...part} name="user_id" label="Ids of users" placeholder="u1, u2" />
-      <Text {...part} name="company_id" label="Ids of companies" placeholder="acme" />
     </>
   );
+}
+
+interface ChoiceProps {
+  readonly name: keyof ExportWish;
+  readonly label: string;
+  readonly options: Options;
 }
 
 /** A choice whose first option is the default, which does not stand in the address. */
@@ -139,17 +140,11 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
   return (
     <Choices
       label={label}
-      value={wish[name] === '' ? usual : wish[name]}
+      value={wish[name] || usual}
       options={options}
       onChange={(value) => onChange({ [name]: value === usual ? '' : value })}
     />
   );
-}
-
-interface ChoiceProps {
-  readonly name: keyof Wish;
-  readonly label: string;
-  readonly options: Options;
 }
 
 const formats: Options = exportFormats.map((each) => [each, exportFormatFacts[each].label]);
@@ -191,20 +186,26 @@ function Layout(part: Part): VNode {
 /** Properties beyond these are named in the field "Leave out". */
 const mostColumns = 200;
 
+type Lookup = readonly { readonly key: string; readonly is_auto_property: boolean }[];
+
 function Columns({ wish, onChange }: Part): VNode {
-  const users = useData(words.users.properties, read(words.users.properties));
-  const companies = useData(words.companies.properties, read(words.companies.properties));
-  const all = [...new Set([...(users.data ?? []), ...(companies.data ?? [])])].sort();
+  const users = useApi<Lookup>(words.users.properties);
+  const companies = useApi<Lookup>(words.companies.properties);
+  const found = [...(users.data ?? []), ...(companies.data ?? [])];
+  // A list of terms cannot hold a name with a comma or a line end.
+  const own = found.filter(({ key, is_auto_property }) => !is_auto_property && !/[,\n]/.test(key));
+  const all = [...new Set(own.map(({ key }) => key))].sort();
   const left = listOf(wish.leave_out);
   const shown = all.slice(0, mostColumns);
-  const summary =
-    left.length === 0
-      ? 'all of them'
-      : `without ${left.length} of ${plural(all.length, 'property', 'properties')}`;
   return (
-    <details class="fold">
+    <details>
       <summary>
-        Properties <span class="faint">{summary}</span>
+        Properties{' '}
+        <span class="faint">
+          {left.length === 0
+            ? 'all of them'
+            : `without ${left.length} of ${plural(all.length, 'property', 'properties')}`}
+        </span>
       </summary>
       <Problems error={users.error ?? companies.error} />
       <Checks
@@ -222,18 +223,8 @@ function Columns({ wish, onChange }: Part): VNode {
   );
 }
 
-/** Loads the names of properties, without those that a list of terms cannot hold because of a comma or a line end. */
-function read(path: string) {
-  return async (signal: AbortSignal): Promise<readonly string[]> => {
-    const found = await api<readonly { readonly key: string; readonly is_auto_property: boolean }[]>(path, {
-      signal,
-    });
-    return found.flatMap(({ key, is_auto_property }) => (is_auto_property || /[,\n]/.test(key) ? [] : [key]));
-  };
-}
-
 interface TextProps {
-  readonly name: keyof Wish;
+  readonly name: keyof ExportWish;
   readonly label: string;
   readonly placeholder: string;
   /** Id of a list of values to choose from. */

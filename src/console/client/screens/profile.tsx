@@ -1,0 +1,374 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { useRef } from 'preact/hooks';
+import { useLocation, useRoute } from 'preact-iso';
+import type { Property } from '../../../api/definition.ts';
+import type { DeletionPreview } from '../../../api/deletion.ts';
+import type { Activity, StoredEvent } from '../../../api/event.ts';
+import type { UserSegments } from '../../../api/segment.ts';
+import { api, post, screenHref, useApi, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
+import { formatCount, formatShare, plural, shorten, timeZone, visibleText } from '../lib/format.ts';
+import { jobHref, type Profile } from '../lib/jobs.ts';
+import { Bars } from '../ui/bars.tsx';
+import { Choices } from '../ui/controls.tsx';
+import { ConfirmButton } from '../ui/dialog.tsx';
+import { Empty, type Fact, Facts, Loaded, Loading, Page, Problems, Section, Time } from '../ui/page.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import { type Entity, loadSegments, profileHref, valueText, words } from './profiles.tsx';
+
+interface Who {
+  readonly entity: Entity;
+  readonly id: string;
+}
+
+/** Shows a user: profile, events, segments; its export and deletion. */
+export function User(): VNode {
+  return <OneProfile entity="users" />;
+}
+
+export function Company(): VNode {
+  return <OneProfile entity="companies" />;
+}
+
+function pathOf({ entity, id }: Who): string {
+  return `/v1/${entity}/${encodeURIComponent(id)}`;
+}
+
+function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
+  const { id = '' } = useRoute().params;
+  const { title, screen, one, filter } = words[entity];
+  const who = { entity, id };
+  const profile = useApi<Profile>(pathOf(who));
+  const isEventsOnly = entity === 'users' && profile.error?.status === 404;
+  return (
+    <Page
+      title={visibleText(id)}
+      parent={{ title, href: screenHref(screen) }}
+      actions={
+        <>
+          <a class="button" href={screenHref('/export', { [filter]: id })}>
+            Export this {one}
+          </a>
+          <Deletion {...who} />
+        </>
+      }
+    >
+      <div class="columns">
+        <div class="stack">
+          {isEventsOnly ? (
+            <Section title="Profile">
+              <Empty title="There is no profile of this id">
+                Nothing has identified it. If events name it, they are shown here.
+              </Empty>
+            </Section>
+          ) : (
+            <Loaded of={profile}>{(data) => <Stored {...who} profile={data} />}</Loaded>
+          )}
+        </div>
+        <div class="stack">
+          <ActivityPanel {...who} />
+          {entity === 'users' ? <Events id={id} /> : <Members id={id} />}
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): VNode {
+  const { company_id: company } = profile;
+  const own: readonly Fact[] =
+    entity === 'companies'
+      ? []
+      : [
+          ['Company', company && <a href={profileHref('companies', company)}>{visibleText(company)}</a>],
+          ['Segments', <Segments key="segments" id={id} />],
+        ];
+  return (
+    <>
+      <Section title="Profile">
+        <Facts
+          of={[
+            ...own,
+            ['First seen', <Time key="first" at={profile.first_seen_at} />],
+            ['Last seen', <Time key="last" at={profile.last_seen_at} />],
+            ['Changed', <Time key="changed" at={profile.updated_at} />],
+          ]}
+        />
+      </Section>
+      <Properties entity={entity} of={profile.metadata} />
+    </>
+  );
+}
+
+function Properties({ entity, of }: { readonly entity: Entity; readonly of: Profile['metadata'] }): VNode {
+  const types = useApi<readonly Property[]>(words[entity].properties);
+  const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
+  const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
+  const columns: readonly Column<(typeof rows)[number]>[] = [
+    { title: 'Name', cell: ([name]) => <span class="name">{visibleText(name)}</span> },
+    { title: 'Value', cell: ([, value]) => <Value of={value} /> },
+    {
+      title: 'Type',
+      is: 'minor',
+      cell: ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>,
+    },
+  ];
+  return (
+    <Section title="Properties" aside={<span class="faint num">{formatCount(rows.length)}</span>} flush>
+      <Problems error={types.error} onRetry={types.reload} />
+      <Table
+        caption="Properties, by name"
+        columns={columns}
+        rows={rows}
+        keyOf={([name]) => name}
+        empty={<Empty title="It has no properties" />}
+      />
+    </Section>
+  );
+}
+
+/** A longer value is folded. */
+const longText = 120;
+
+function Value({ of }: { readonly of: unknown }): VNode {
+  const text = visibleText(valueText(of));
+  if (text.length <= longText) return <span class="break">{text}</span>;
+  return (
+    <details class="break">
+      <summary>{visibleText(shorten(valueText(of), longText))}</summary>
+      <p>{text}</p>
+    </details>
+  );
+}
+
+function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
+  const found = useApi<UserSegments>(`/v1/users/${encodeURIComponent(id)}/segments`);
+  const names = useData('segments', loadSegments);
+  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
+  if (found.data === undefined) return <span class="faint">…</span>;
+  const { segment_ids, asked, total } = found.data;
+  const titleOf = new Map(names.data?.data.map(({ id: segment, title }) => [segment, title]));
+  const rest = total - asked;
+  return (
+    <span class="row">
+      {segment_ids.length === 0 && rest === 0 ? 'none' : null}
+      {segment_ids.map((segment) => (
+        <a key={segment} class="tag" href={screenHref(`/segments/${segment}`)}>
+          {visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}
+        </a>
+      ))}
+      {rest > 0 ? (
+        <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span>
+      ) : null}
+    </span>
+  );
+}
+
+function Events({ id }: Pick<Who, 'id'>): VNode {
+  const events = useApiPage<StoredEvent>(`/v1/users/${encodeURIComponent(id)}/events?limit=12`);
+  const items = events.data?.items ?? [];
+  return (
+    <Section title="Latest events" flush>
+      {events.error?.status === 404 ? null : <Problems error={events.error} onRetry={events.reload} />}
+      {events.data === undefined && events.error === null ? <Loading rows={5} /> : null}
+      {items.length === 0 && !events.isLoading ? <Empty title="No events" /> : null}
+      <ol class="events">
+        {items.map(({ event_id, event_name, inserted_at, metadata, source }) => (
+          <li key={event_id}>
+            <details>
+              <summary class="row spread">
+                <span class="break">{visibleText(event_name)}</span>
+                <Time at={inserted_at} />
+              </summary>
+              <Facts
+                of={[
+                  ...Object.entries(metadata).map(
+                    ([name, value]) => [visibleText(name), <Value key={name} of={value} />] as const,
+                  ),
+                  ['source', visibleText(source)],
+                  ['event id', <code key="id">{visibleText(event_id)}</code>],
+                ]}
+              />
+            </details>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function Members({ id }: Pick<Who, 'id'>): VNode {
+  const users = useApiPage<Profile>(`/v1/users?limit=20&company_id=${encodeURIComponent(id)}`);
+  return (
+    <Section
+      title={users.data?.next == null ? 'Users' : `Users, the first ${users.data.items.length}`}
+      aside={<a href={screenHref('/people', { company_id: id })}>All its users</a>}
+      flush
+    >
+      <Loaded of={users} rows={3}>
+        {({ items }) => (
+          <Table
+            caption="Users of the company, by id"
+            columns={memberColumns}
+            rows={items}
+            keyOf={({ user_id = '' }) => user_id}
+            hrefOf={({ user_id = '' }) => profileHref('users', user_id)}
+            empty={<Empty title="No user belongs to it" />}
+          />
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+const memberColumns: readonly Column<Profile>[] = [
+  { title: 'Id', cell: ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span> },
+  { title: 'Last seen', is: 'num', cell: ({ last_seen_at }) => <Time at={last_seen_at} ago /> },
+];
+
+function Deletion({ entity, id }: Who): VNode {
+  const { route } = useLocation();
+  const found = useRef<DeletionPreview | null>(null);
+  const body = { [entity]: [id] };
+  return (
+    <ConfirmButton
+      label="Delete …"
+      needs="delete"
+      title={`Delete ${visibleText(id)}`}
+      isDestructive
+      count={async (signal) => {
+        const preview = await post<DeletionPreview>(`/v1/${entity}/deletion_preview`, body, signal);
+        found.current = preview;
+        return preview.requested - preview.not_found;
+      }}
+      sentence={() => (found.current === null ? '' : consequence(entity, found.current))}
+      verb={() => `Delete this ${words[entity].one}`}
+      act={async () => {
+        const job = await api<{ readonly job_id: string }>(`/v1/${entity}`, { method: 'DELETE', body });
+        route(jobHref(job.job_id));
+      }}
+    />
+  );
+}
+
+/** Returns what would be removed, in a sentence. */
+function consequence(entity: Entity, of: DeletionPreview): string {
+  if (of.requested === of.not_found) return 'Nothing of it is stored any more.';
+  const atLeast = of.is_complete ? '' : 'at least ';
+  const archived =
+    of.archived_until === null ? '' : ' Archived events are removed too; they are not in this number.';
+  const what =
+    entity === 'users'
+      ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`
+      : `The profile will be removed. ${atLeast}${plural(of.users, 'user')} and ${plural(of.events, 'event')} will no longer belong to it.`;
+  return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
+}
+
+const ranges = [
+  ['30', '30 days'],
+  ['90', '90 days'],
+  ['365', 'a year'],
+] as const;
+
+/** Shows the events of a user or company, by day in the reader's zone, and by name. */
+function ActivityPanel({ entity, id }: Who): VNode {
+  const query = useQuery();
+  const days = query.get('days') || '30';
+  const path = withQuery(`${pathOf({ entity, id })}/activity`, { days, time_zone: timeZone });
+  const activity = useApi<Activity>(path);
+  return (
+    <Section
+      title="Events by day"
+      aside={
+        <Choices
+          label="Days shown"
+          isLabelHidden
+          value={days}
+          options={ranges}
+          onChange={(value) => query.set({ days: value === '30' ? undefined : value }, { replace: true })}
+        />
+      }
+    >
+      {activity.error?.status === 404 ? (
+        <Empty title="No events" />
+      ) : (
+        <Loaded of={activity} rows={4}>
+          {(data) => <Sums of={data} days={Number(days)} isCompany={entity === 'companies'} />}
+        </Loaded>
+      )}
+    </Section>
+  );
+}
+
+interface SumsProps {
+  readonly of: Activity;
+  readonly days: number;
+  readonly isCompany: boolean;
+}
+
+function Sums({ of, days, isCompany }: SumsProps): VNode {
+  if (of.events === 0 && isCompany) {
+    return (
+      <Empty title="No event names this company">
+        Events count here if they carry its company_id. Events that only name a user are on the page of that
+        user.
+      </Empty>
+    );
+  }
+  if (of.events === 0) return <Empty title="No events" />;
+  return (
+    <div class="stack">
+      <DayBars of={of.days} days={days} />
+      <p class="muted">
+        {of.is_complete ? '' : 'The latest '}
+        {plural(of.events, 'event')}
+        {of.is_complete ? ' in all' : '; there are more'}, the first <Time at={of.first_event_at} ago />, the
+        last <Time at={of.last_event_at} ago />.{' '}
+        {of.archived_until === null ? null : (
+          <>
+            Events before <Time at={of.archived_until} /> may be in archives, which are not counted.
+          </>
+        )}
+      </p>
+      <Table
+        caption="Events by name, the most frequent first"
+        columns={nameColumns(of.events)}
+        rows={of.event_names}
+        keyOf={({ event_name }) => event_name}
+      />
+    </div>
+  );
+}
+
+function nameColumns(total: number): readonly Column<Activity['event_names'][number]>[] {
+  return [
+    { title: 'Event', cell: ({ event_name }) => <span class="break">{visibleText(event_name)}</span> },
+    { title: 'Count', is: 'num', cell: ({ events }) => formatCount(events) },
+    { title: 'Share', is: 'num minor', cell: ({ events }) => formatShare(events, total) },
+    { title: 'Last', is: 'num', cell: ({ last_at }) => <Time at={last_at} ago /> },
+  ];
+}
+
+/** The API writes days as the Canadians do. */
+const dayForm = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
+
+/** Draws a bar for each of the last days, today at the right. */
+function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: number }): VNode {
+  const today = new Date();
+  const counts = new Map(of.map(({ day, events }) => [day, events]));
+  const all = Array.from({ length: days }, (_, at) =>
+    dayForm.format(new Date(today.getFullYear(), today.getMonth(), today.getDate() - (days - 1 - at), 12)),
+  );
+  const most = Math.max(1, ...counts.values());
+  const sum = of.reduce((total, { events }) => total + events, 0);
+  return (
+    <Bars
+      label={`${plural(sum, 'event')} in ${days} days, ${formatCount(most)} on the busiest`}
+      ink="--accent-strong"
+      axis={[all[0], timeZone, all.at(-1)]}
+      bars={all.map((day) => {
+        const value = counts.get(day) ?? 0;
+        return { value, title: `${day}: ${plural(value, 'event')}` };
+      })}
+    />
+  );
+}

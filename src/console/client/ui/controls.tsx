@@ -1,0 +1,339 @@
+import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Scope } from '../../../domain/scope.ts';
+import { mayUse, useAction, useQuery } from '../lib/api.ts';
+import type { Form } from '../lib/repeat.ts';
+import { Icon } from './icons.tsx';
+import { Problems } from './page.tsx';
+
+export type Options = readonly (readonly [value: string, text: string])[];
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** A label above its control, a hint below. */
+export function Field({ label, hint, children }: FieldProps): VNode {
+  return (
+    <div class="field">
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is in it */}
+      <label class="field">
+        <span class="field-label">{label}</span>
+        {children}
+      </label>
+      {hint === undefined ? null : <p class="hint">{hint}</p>}
+    </div>
+  );
+}
+
+interface InputProps {
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly value: string;
+  readonly onInput: (text: string) => void;
+  readonly type?: 'text' | 'password' | 'date';
+  readonly class?: string;
+  readonly placeholder?: string;
+  readonly autocomplete?: string;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly required?: boolean;
+}
+
+/** A field for one line of text. */
+export function InputField({ label, hint, onInput, type = 'text', ...rest }: InputProps): VNode {
+  const given = { class: 'wide', autocomplete: 'off', spellcheck: false, ...rest };
+  const onEvent = (event: TargetedInputEvent<HTMLInputElement>): void => onInput(event.currentTarget.value);
+  return (
+    <Field label={label} hint={hint}>
+      {type === 'date' ? (
+        <input {...given} type="date" onInput={onEvent} />
+      ) : type === 'password' ? (
+        <input {...given} type="password" onInput={onEvent} />
+      ) : (
+        <input {...given} type="text" onInput={onEvent} />
+      )}
+    </Field>
+  );
+}
+
+interface ValueProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+type ChoiceProps = ValueProps & { readonly options: Options };
+
+interface SelectProps extends Omit<ValueProps, 'label'> {
+  readonly label?: string;
+  readonly options: Options;
+}
+
+export function Select({ label, value, options, onChange }: SelectProps): VNode {
+  return (
+    <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      {options.map(([option, text]) => (
+        <option key={option} value={option}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Radio buttons that look like one control. */
+export function Choices(props: ChoiceProps & { readonly isLabelHidden?: boolean }): VNode {
+  const { label, value, options, onChange, isLabelHidden = false } = props;
+  const name = useId();
+  return (
+    <fieldset class="field">
+      <legend class={isLabelHidden ? 'visually-hidden' : 'field-label'}>{label}</legend>
+      <div class="choices">
+        {options.map(([option, text]) => (
+          <label key={option}>
+            <input type="radio" name={name} checked={option === value} onChange={() => onChange(option)} />
+            <span>{text}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+interface ChecksProps<T extends string> {
+  readonly label: string;
+  readonly isLabelHidden?: boolean;
+  readonly options: readonly (readonly [value: T, text: string])[];
+  readonly chosen: readonly T[];
+  readonly onChange: (chosen: readonly T[]) => void;
+}
+
+/** Any of several values. */
+export function Checks<T extends string>(props: ChecksProps<T>): VNode {
+  const { label, isLabelHidden = false, options, chosen, onChange } = props;
+  const toggle = (value: T): void =>
+    onChange(chosen.includes(value) ? chosen.filter((each) => each !== value) : [...chosen, value]);
+  return (
+    <fieldset class="checks">
+      <legend class={isLabelHidden ? 'visually-hidden' : 'field-label'}>{label}</legend>
+      {options.map(([value, text]) => (
+        <label key={value} class="check">
+          <input type="checkbox" checked={chosen.includes(value)} onChange={() => toggle(value)} />
+          <span class="break">{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** The properties of an input whose text takes effect with Enter, or when the field is left. */
+export function useTyped(value: string, onChange: (value: string) => void) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const commit = (): void => {
+    if (text !== value) onChange(text);
+  };
+  return {
+    value: text,
+    onInput: (event: TargetedInputEvent<HTMLInputElement>) => setText(event.currentTarget.value),
+    onBlur: commit,
+    onKeyDown: ({ key }: KeyboardEvent) => {
+      if (key === 'Enter') commit();
+    },
+  };
+}
+
+/** A filter with few values. */
+export function FilterSelect({ label, ...select }: ChoiceProps): VNode {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is in it
+    <label class="filter">
+      <span class="field-label">{label}</span>
+      <Select {...select} />
+    </label>
+  );
+}
+
+/** A filter of which several values may be chosen: with commas between, or '' for all. Escape closes it. */
+export function FilterChoices({ label, value, options, onChange }: ChoiceProps): VNode {
+  const details = useRef<HTMLDetailsElement>(null);
+  const chosen = value === '' ? [] : value.split(',');
+  const close = (): void => {
+    if (details.current !== null) details.current.open = false;
+  };
+  const toggle = (option: string): void => {
+    const next = options.map(([each]) => each).filter((each) => chosen.includes(each) !== (each === option));
+    onChange(next.length === options.length ? '' : next.join(','));
+  };
+  const words = options.filter(([option]) => chosen.includes(option)).map(([, text]) => text);
+  const summary = words.length > 2 ? `${words[0]} and ${words.length - 1} more` : words.join(', ') || 'All';
+  return (
+    <fieldset class="filter">
+      <legend class="field-label">{label}</legend>
+      <details
+        ref={details}
+        class="filter-choices"
+        onFocusOut={({ currentTarget, relatedTarget }) => {
+          if (!(relatedTarget instanceof Node && currentTarget.contains(relatedTarget))) close();
+        }}
+        onKeyDown={({ key }) => {
+          if (key !== 'Escape') return;
+          close();
+          details.current?.querySelector('summary')?.focus();
+        }}
+      >
+        <summary>
+          <span class="visually-hidden">{label}: </span>
+          {summary}
+        </summary>
+        {/* Takes the focus of a press beside a box, which would otherwise leave the filter and close it. */}
+        <div class="filter-choices-list" tabIndex={-1}>
+          {options.map(([option, text]) => (
+            <label key={option} class="check">
+              <input type="checkbox" checked={chosen.includes(option)} onChange={() => toggle(option)} />
+              {text}
+            </label>
+          ))}
+        </div>
+      </details>
+    </fieldset>
+  );
+}
+
+interface TextProps extends ValueProps {
+  readonly placeholder?: string;
+  readonly type?: 'search' | 'date';
+}
+
+/** A filter that is typed. It takes effect with Enter, or when the field is left. */
+export function FilterText({ label, value, placeholder, type = 'search', onChange }: TextProps): VNode {
+  const typed = useTyped(value, (text) => onChange(text.trim()));
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is in it
+    <label class="filter">
+      <span class="field-label">{label}</span>
+      {type === 'date' ? (
+        <input {...typed} type="date" />
+      ) : (
+        <input {...typed} type="search" placeholder={placeholder} autocomplete="off" spellcheck={false} />
+      )}
+    </label>
+  );
+}
+
+export interface ButtonProps {
+  readonly look?: 'main' | 'quiet' | 'danger' | 'quiet button-icon';
+  /** Without these scopes the button is disabled, and its tooltip names what is missing. */
+  readonly needs?: Scope | readonly Scope[];
+  readonly disabled?: boolean;
+  readonly title?: string | undefined;
+  readonly type?: 'button' | 'submit';
+  /** Id of the form that a button outside of it submits. */
+  readonly form?: string;
+  readonly isExpanded?: boolean;
+  readonly onClick?: () => void;
+  readonly children: ComponentChildren;
+}
+
+export function Button({ look, needs, isExpanded, title, disabled = false, ...rest }: ButtonProps): VNode {
+  const missing = [needs ?? []].flat().find((scope) => !mayUse(scope));
+  return (
+    <button
+      type="button"
+      {...rest}
+      class={look === undefined ? 'button' : `button button-${look}`}
+      disabled={disabled || missing !== undefined}
+      title={missing === undefined ? title : `The key lacks the scope ${missing}`}
+      aria-expanded={isExpanded}
+    />
+  );
+}
+
+/** Names the subject of a button for those who do not see its row. */
+export function named(verb: string, subject: string): VNode {
+  return (
+    <>
+      {verb}
+      <span class="visually-hidden"> {subject}</span>
+    </>
+  );
+}
+
+interface ActionProps extends Omit<ButtonProps, 'onClick' | 'type' | 'form' | 'isExpanded'> {
+  readonly act: () => Promise<unknown>;
+}
+
+/** A button that does something once at a time. If it fails, the error stands below until the next try. */
+export function ActionButton({ act, disabled = false, ...rest }: ActionProps): VNode {
+  const action = useAction(act);
+  return (
+    <>
+      <Button {...rest} disabled={disabled || action.isRunning} onClick={() => void action.run()} />
+      <Problems error={action.error} />
+    </>
+  );
+}
+
+const shownMs = 1_500;
+
+/** Copies the text, and says so in its own place for a moment. */
+export function CopyButton({
+  text,
+  label = 'Copy',
+}: {
+  readonly text: string;
+  readonly label?: string;
+}): VNode {
+  const [said, setSaid] = useState<string | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setSaid(null), shownMs);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const copy = (): void => {
+    navigator.clipboard.writeText(text).then(
+      () => setSaid('Copied'),
+      () => setSaid('Select and copy'),
+    );
+  };
+  return (
+    <Button look="quiet" onClick={copy}>
+      <Icon name={said === 'Copied' ? 'check' : 'copy'} size={12} />
+      <span aria-live="polite">{said ?? label}</span>
+    </Button>
+  );
+}
+
+/** A block of text. It can be focused, so that long lines are scrolled by keyboard too. */
+export function Code({ children }: { readonly children: ComponentChildren }): VNode {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too
+    <pre class="code" tabIndex={0}>
+      {children}
+    </pre>
+  );
+}
+
+/** The same thing as `curl`, on the command line, and so on. The chosen form stands in the address. */
+export function CopyAs({ forms }: { readonly forms: readonly Form[] }): VNode | null {
+  const query = useQuery();
+  const form = forms.find((each) => each.name === query.get('as')) ?? forms[0];
+  if (form === undefined) return null;
+  return (
+    <div class="stack copy-as">
+      <div class="row spread">
+        <Choices
+          label="Written as"
+          isLabelHidden
+          value={form.name}
+          options={forms.map(({ name }) => [name, name])}
+          onChange={(name) => query.set({ as: name === forms[0]?.name ? '' : name }, { replace: true })}
+        />
+        <CopyButton text={form.text} />
+      </div>
+      <Code>{form.text}</Code>
+      {form.hint === undefined ? null : <p class="hint">{form.hint}</p>}
+    </div>
+  );
+}
