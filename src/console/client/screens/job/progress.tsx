@@ -200,7 +200,7 @@ export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): V
   });
   const ink = (state: ChunkState) => ({ background: `var(${chunkStates[state][1]})` });
   return (
-    <div class="stack">
+    <div class="two-lines">
       <p class="row muted">
         {[...Map.groupBy(chunks, shownState)].map(([state, those]) => (
           <span key={state}>
