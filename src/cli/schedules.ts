@@ -8,8 +8,9 @@ import { readPauses } from '../postgres/stores/schedules.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { nextDueTime } from '../sources/schedules/due-times.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
-import type { Schedule } from '../sources/schedules/schedule.ts';
+import { kindOf } from '../sources/schedules/inspect-schedules.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
+import type { Schedule } from '../sources/schedules/schedules-schema.ts';
 import { askForRun, pauseSchedule } from '../sources/schedules/start-schedules.ts';
 import {
   defineCommand,
@@ -47,16 +48,17 @@ const check = defineCommand({
     const schedules = await readOperatorFile(file, readSchedulesFile, { terminal, json }, consequence);
     if (schedules === null) return;
     const shown = schedules.map((schedule) => {
-      const { name, environment, work } = schedule;
-      return { name, environment, kind: work.kind, next_due: nextDue(schedule)?.toISOString() ?? null };
+      const { name, environment } = schedule;
+      const next_due = nextDue(schedule)?.toISOString() ?? null;
+      return { name, environment, kind: kindOf(schedule), next_due };
     });
     if (json) terminal.json({ problems: [], problem_count: 0, schedules: shown });
     else printRecords(terminal, shown);
   },
 });
 
-function nextDue({ enabled, cron, timeZone }: Schedule, isPaused = false): Date | null {
-  const next = enabled && !isPaused ? nextDueTime(cron, timeZone, Date.now()) : null;
+function nextDue({ enabled, cron, timezone }: Schedule, isPaused = false): Date | null {
+  const next = enabled && !isPaused ? nextDueTime(cron, timezone, Date.now()) : null;
   return next === null ? null : new Date(next);
 }
 
@@ -128,9 +130,9 @@ async function lookUp(db: Database, schedule: Schedule) {
     schedule: schedule.name,
     environment: schedule.environment,
     environment_exists: environment !== null,
-    kind: schedule.work.kind,
+    kind: kindOf(schedule),
     cron: schedule.cron,
-    time_zone: schedule.timeZone,
+    time_zone: schedule.timezone,
     enabled: schedule.enabled,
     paused_at: pausedAt?.toISOString() ?? null,
     next_due: nextDue(schedule, pausedAt !== null)?.toISOString() ?? null,

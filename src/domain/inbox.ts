@@ -1,16 +1,8 @@
-import type { LoadOptions } from './load.ts';
-import type { SourceFormat } from './source.ts';
+import type { FileOptions } from './load.ts';
 
 /** The folder of a file: the environment's own, or one of those that fix the entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
-
-/** The load options of a folder, with the defaults for what its mapping.yaml leaves out. */
-export interface InboxOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
-  readonly format: SourceFormat | null;
-  /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
-  readonly mapping: string | null;
-}
 
 export interface FileIdentity {
   readonly inode: bigint;
@@ -43,7 +35,7 @@ export interface InboxFile extends SeenFile {
   readonly fileId: string;
   readonly environmentId: number;
   readonly environment: string;
-  readonly options: InboxOptions;
+  readonly options: FileOptions;
   readonly state: InboxState;
   readonly takenAt: Date;
   readonly sha256: string | null;

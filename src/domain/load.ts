@@ -4,7 +4,7 @@
  * wrong, `limits.ts` for every bound.
  */
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
-import type { ReadAs, SourceOptions } from './source.ts';
+import type { ReadAs, SourceFormat, SourceOptions } from './source.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;
 export type LoadType = (typeof loadTypes)[number];
@@ -56,6 +56,13 @@ export interface LoadOptions {
   readonly maxRemovedValues: GuardLimit | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
+}
+
+/** The options by which a file of the operator asks for a load. */
+export interface FileOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
+  readonly format: SourceFormat | null;
+  /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
+  readonly mapping: string | null;
 }
 
 /** A number, or a share of the records of the file in per cent. */

@@ -1,12 +1,14 @@
 /** The members by which a file asks for a load: schedules and the mapping.yaml of the inbox have them in common. */
 
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule } from '../domain/column-map.ts';
+import type { LoadEntity } from '../domain/entity.ts';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
-import { type GuardLimit, type LoadOptions, presets } from '../domain/load.ts';
+import { type FileOptions, type GuardLimit, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-conflicts.ts';
 import {
+  type GivenSource,
   type SourceOption,
   type SourceOptionName,
   schemaOfSourceOption,
@@ -17,9 +19,7 @@ import {
 } from '../domain/source-options.ts';
 import { ruled } from '../validation.ts';
 import type { Place } from './read.ts';
-import { choice, rule, text } from './schema.ts';
-
-const shareOrCount = 'must be a number such as 100, or a share such as 5%';
+import { choice, rule, text, withDefault } from './schema.ts';
 
 const guard = (description: string) =>
   Type.Union(
@@ -29,34 +29,9 @@ const guard = (description: string) =>
     ],
     {
       description: `${description} Nothing of it is written then.`,
-      problem: rule(shareOrCount),
+      problem: rule('must be a number such as 100, or a share such as 5%'),
     },
   );
-
-/** `100`, or `5%`: members of an object, each optional. */
-export const guardMembers = {
-  max_errors: Type.Optional(guard('More refused records than this, a number or a share, fail the load.')),
-  max_changed: Type.Optional(
-    guard('If more profiles than this would be changed, a number or a share of the records, the load fails.'),
-  ),
-  max_removed_values: Type.Optional(
-    guard(
-      'If more values of properties than this would be removed, a number or a share of the records, the load fails.',
-    ),
-  ),
-};
-
-type GivenGuards = { readonly [name in keyof typeof guardMembers]?: number | string };
-
-export function readGuards(
-  given: GivenGuards,
-): Pick<LoadOptions, 'maxErrors' | 'maxChanged' | 'maxRemovedValues'> {
-  return {
-    maxErrors: readGuard(given.max_errors),
-    maxChanged: readGuard(given.max_changed),
-    maxRemovedValues: readGuard(given.max_removed_values),
-  };
-}
 
 function readGuard(value: number | string | undefined): GuardLimit | null {
   if (value === undefined) return null;
@@ -64,8 +39,7 @@ function readGuard(value: number | string | undefined): GuardLimit | null {
   return { count: Number(value) };
 }
 
-/** Their header → our name. */
-export const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
+const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
   type: 'object',
   description: 'Their header → our name.',
   additionalProperties: {
@@ -82,27 +56,6 @@ export const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
       : rule('must be pairs such as `Customer ID: user_id`')(value),
 });
 
-export const savedMapping = text({
-  maxChars: 63,
-  pattern: [mappingNamePattern, mappingNameRule],
-  description: 'A saved mapping, in place of map and preset.',
-});
-
-/** Reports what a saved mapping stands in place of. */
-export function checkMapping(place: Place): void {
-  const mapping = place.at(['mapping']);
-  if (mapping.node === undefined) return;
-  for (const name of ['map', 'preset']) {
-    if (place.at([name]).node !== undefined)
-      mapping.report(`stands in place of ${name}; leave one out`, mapping.name);
-  }
-}
-
-export const preset = choice(
-  [...presets],
-  'The product whose export files they are, JSON or NDJSON; not together with map.',
-);
-
 /** To YAML, `header: 3` is a number. What it takes for a number, a comment or nothing must stand in quotes. */
 const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> = {
   header: ['string', 'integer'],
@@ -110,9 +63,9 @@ const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> 
 };
 
 /** Members that say how the files are written, each optional. */
-export const sourceMembers = Object.fromEntries(
+const sourceMembers = Object.fromEntries(
   sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
-) as Readonly<Record<SourceOptionName, TSchema>>;
+) as Record<never, TSchema>;
 
 function sourceMember(name: SourceOptionName): TSchema {
   const option: SourceOption = sourceOptions[name];
@@ -133,19 +86,62 @@ function sourceMember(name: SourceOptionName): TSchema {
   );
 }
 
-/** Reports options that contradict each other. */
-export function checkSource(place: Place): void {
-  const { value } = place;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  for (const { name, what } of findContradictions(toSourceOptions(value))) {
-    const at = place.at([name]);
-    at.report(what, at.name);
-  }
+/** The members, `entity` left out. */
+export const loadMembers = {
+  map: withDefault(columnMap, {}),
+  preset: Type.Optional(
+    choice(presets, 'The product whose export files they are, JSON or NDJSON; not together with map.'),
+  ),
+  mapping: Type.Optional(
+    text({
+      maxChars: 63,
+      pattern: [mappingNamePattern, mappingNameRule],
+      description: 'A saved mapping, in place of map and preset.',
+    }),
+  ),
+  max_errors: Type.Optional(guard('More refused records than this, a number or a share, fail the load.')),
+  max_changed: Type.Optional(
+    guard('If more profiles than this would be changed, a number or a share of the records, the load fails.'),
+  ),
+  max_removed_values: Type.Optional(
+    guard(
+      'If more values of properties than this would be removed, a number or a share of the records, the load fails.',
+    ),
+  ),
+  if_duplicate: withDefault(
+    choice(['skip', 'load', 'reject'], 'What to do with bytes that were loaded before.'),
+    'skip',
+  ),
+  format: Type.Optional(choice(sourceFormats, 'Default: found out.')),
+  ...sourceMembers,
+};
+
+type GivenLoad = Static<TObject<typeof loadMembers>>;
+
+export function toFileOptions(given: GivenLoad, entity: LoadEntity): FileOptions {
+  return {
+    entity,
+    map: given.map,
+    preset: given.preset ?? null,
+    mapping: given.mapping ?? null,
+    maxErrors: readGuard(given.max_errors),
+    maxChanged: readGuard(given.max_changed),
+    maxRemovedValues: readGuard(given.max_removed_values),
+    ifDuplicate: given.if_duplicate,
+    format: given.format ?? null,
+    source: toSourceOptions(given as GivenSource),
+  };
 }
 
-export const fileFormat = choice([...sourceFormats], 'Default: found out.');
-
-export const ifDuplicate = choice(
-  ['skip', 'load', 'reject'],
-  'What to do with bytes that were loaded before.',
-);
+/** Reports options that contradict each other. */
+export function checkLoad(load: Place): void {
+  const { value } = load;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  for (const { name, what } of findContradictions(toSourceOptions(value))) {
+    load.at([name]).reportName(what);
+  }
+  if (!('mapping' in value)) return;
+  for (const name of ['map', 'preset'].filter((each) => each in value)) {
+    load.at(['mapping']).reportName(`stands in place of ${name}; leave one out`);
+  }
+}

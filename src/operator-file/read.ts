@@ -112,6 +112,11 @@ export class Place {
     this.#problems.add(position, this.#keys, what);
   }
 
+  /** Reports what is wrong with it at its name. */
+  reportName(what: string): void {
+    this.report(what, this.name);
+  }
+
   /** Reports the items that have their text under `name` in common with one before. Those that are wrong count too. */
   reportRepeats(name: string): void {
     const lines = new Map<string, number>();

@@ -21,9 +21,10 @@ import type {
   ExportStatus,
   ExportWarning,
 } from '../domain/export.ts';
-import type { InboxFolder, InboxOptions, InboxOutcome, InboxReason, InboxState } from '../domain/inbox.ts';
+import type { InboxFolder, InboxOutcome, InboxReason, InboxState } from '../domain/inbox.ts';
 import type {
   CountedKind,
+  FileOptions,
   LoadPass,
   LoadStatus,
   LoadType,
@@ -57,7 +58,7 @@ interface Known {
   };
   inbox_files: {
     folder: InboxFolder;
-    options: InboxOptions;
+    options: FileOptions;
     outcome: InboxOutcome;
     reasons: readonly InboxReason[];
     state: InboxState;

@@ -33,8 +33,8 @@ import { leaseFor, taskSessionName } from '../../src/postgres/stores/workers.ts'
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';
-import type { S3Definition, Schedule, ScheduledLoad } from '../../src/sources/schedules/schedule.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
+import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { startBucket } from '../support/bucket.ts';
@@ -531,8 +531,7 @@ describe('a bucket', () => {
       for (const [at, name] of names.entries()) {
         await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
       }
-      const { work } = readSchedule({ load: { s3: { ...s3, url: 's3://drop/many/' }, entity: 'users' } });
-      const source = await openS3((work as ScheduledLoad).source as S3Definition, {}, 5);
+      const source = await openS3({ ...s3, url: 's3://drop/many/' }, {}, 5);
       const taken: string[] = [];
       for (const expected of [5, 5, 2, 0]) {
         const items = await source.list((key) => taken.includes(key), new AbortController().signal);
@@ -985,7 +984,6 @@ describe('the end of a run', () => {
   // proves: schedule-objects
   test('is seen however many runs that were due later wait for their jobs', async () => {
     const [ended, open] = [uuidv7(), uuidv7()];
-    const { work } = readSchedule({ export: { event_type: 'users' } });
     await sql`
       insert into exports (job_id, environment_id, request, format, compression, status, ended_at)
       values
@@ -1002,7 +1000,7 @@ describe('the end of a run', () => {
           insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition)
           select
             ${environmentId}::integer, 'many-' || n, '2026-03-01'::timestamptz + n * interval '1 hour', 'due', 'waiting',
-            ${JSON.stringify({ timeZone: 'UTC', work })}::jsonb
+            ${JSON.stringify({ timezone: 'UTC', export: { event_type: 'users' } })}::jsonb
           from generate_series(0, 200) n
           returning run_id, schedule_name
         )

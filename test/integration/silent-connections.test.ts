@@ -182,7 +182,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     cleanups.push(() => proxy.close());
     const query = "select repeat('x', 999) from generate_series(1, 20000)";
     const { signal } = new AbortController();
-    const source = openPostgres({ kind: 'postgres', url: proxy.url, query, timeoutMs: 600_000 }, {});
+    const source = openPostgres({ url: proxy.url, query, timeout: '10m' }, {});
     const [item] = await source.list(() => false, signal);
     const silent = proxy.silenceAfter('to stdout', 100_000);
     const opened = await item?.open(null, signal);

@@ -13,8 +13,8 @@ import {
   scheduleSettings,
 } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
-import type { Schedule } from '../../src/sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
+import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
 import { runTask, withoutStop } from '../../src/tasks/run-task.ts';
 import type { TestSystem } from './system.ts';

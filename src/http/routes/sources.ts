@@ -147,7 +147,7 @@ const run = route({
   handle: async ({ system: { db, config }, request, params, environment, body }) => {
     const { name } = callerEnvironment(request);
     const schedule = await requireSchedule(config.schedulesFile, name, params.schedule);
-    if (schedule.work.kind === 'export') requireScope(request, 'export');
+    if (schedule.export !== undefined) requireScope(request, 'export');
     const now = new Date();
     // The database keeps microseconds and a Date does not: a time with more digits would not be found again.
     const dueAt = dateOf(body.due_at) ?? now;

@@ -1,7 +1,7 @@
 import { type InferResult, sql } from 'kysely';
 import { ConflictError } from '../../domain/errors.ts';
-import type { InboxFile, InboxOptions, InboxOutcome, InboxReason, SeenFile } from '../../domain/inbox.ts';
-import { endedStatuses } from '../../domain/load.ts';
+import type { InboxFile, InboxOutcome, InboxReason, SeenFile } from '../../domain/inbox.ts';
+import { endedStatuses, type FileOptions } from '../../domain/load.ts';
 import { camel, hex } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
@@ -16,7 +16,7 @@ export interface NewInboxFile extends SeenFile {
   readonly fileId: string;
   readonly inboxId: string;
   readonly environmentId: number;
-  readonly options: InboxOptions;
+  readonly options: FileOptions;
   /** The time of the look that saw it, by the database's clock. */
   readonly seenAt: string;
 }
@@ -156,7 +156,7 @@ export async function findTwin(
   db: Database,
   environmentId: number,
   sha256: string,
-  options: InboxOptions,
+  options: FileOptions,
 ): Promise<string | null> {
   const row = await db
     .selectFrom('inbox_files')

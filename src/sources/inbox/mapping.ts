@@ -3,75 +3,37 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
-import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
+import { type FileIdentity, type InboxFolder, isSameFile } from '../../domain/inbox.ts';
 import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
-import { toSourceOptions } from '../../domain/source-options.ts';
+import type { FileOptions } from '../../domain/load.ts';
 import { codeOf } from '../../files/disk.ts';
-import {
-  checkMapping,
-  checkSource,
-  columnMap,
-  fileFormat,
-  guardMembers,
-  ifDuplicate,
-  preset,
-  readGuards,
-  savedMapping,
-  sourceMembers,
-} from '../../operator-file/load-options.ts';
+import { checkLoad, loadMembers, toFileOptions } from '../../operator-file/load-options.ts';
 import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
-import { choice, objectOf, withDefault } from '../../operator-file/schema.ts';
+import { choice, objectOf } from '../../operator-file/schema.ts';
 import type { FileProblem } from '../../operator-file/source.ts';
 import { type Moment, openPlain, StableFiles, writeWhole } from './folders.ts';
 import { mappingErrorName, mappingName, type Warnings } from './inbox.ts';
 
 const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
-  map: withDefault(columnMap, {}),
   entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),
-  preset: Type.Optional(preset),
-  mapping: Type.Optional(savedMapping),
-  ...guardMembers,
-  if_duplicate: Type.Optional(ifDuplicate),
-  format: Type.Optional(fileFormat),
-  ...sourceMembers,
+  ...loadMembers,
 });
 
 export type MappingReading =
-  | { readonly options: InboxOptions; readonly problems: readonly [] }
+  | { readonly options: FileOptions; readonly problems: readonly [] }
   | { readonly options: null; readonly problems: readonly FileProblem[] };
 
 /** Returns how files are loaded that have no mapping beside them. */
-export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
-  return {
-    entity: folder === '' ? 'auto' : folder,
-    map: {},
-    preset: null,
-    maxErrors: null,
-    maxChanged: null,
-    maxRemovedValues: null,
-    ifDuplicate: 'skip',
-    source: {},
-    format: null,
-    mapping: null,
-  };
+export function optionsWithoutMapping(folder: InboxFolder): FileOptions {
+  return toFileOptions({ map: {}, if_duplicate: 'skip' }, folder === '' ? 'auto' : folder);
 }
 
 /** Reads a mapping.yaml and finds everything that is wrong with it at once. */
 export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingReading {
   const { value, problems } = readOperatorFile(bytes, mappingFile(folder));
   if (value === null) return { options: null, problems };
-  const defaults = optionsWithoutMapping(folder);
-  const options = {
-    entity: value.entity ?? defaults.entity,
-    map: value.map,
-    preset: value.preset ?? null,
-    ...readGuards(value),
-    ifDuplicate: value.if_duplicate ?? defaults.ifDuplicate,
-    source: toSourceOptions(value),
-    format: value.format ?? null,
-    mapping: value.mapping ?? null,
-  };
-  return { options, problems: [] };
+  const entity = value.entity ?? (folder === '' ? 'auto' : folder);
+  return { options: toFileOptions(value, entity), problems: [] };
 }
 
 function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
@@ -79,13 +41,11 @@ function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
     schema,
     emptyCure: 'remove it, or write what it is to say, such as `map:`',
     check(root) {
-      checkSource(root);
-      checkMapping(root);
+      checkLoad(root);
       const entity = root.at(['entity']);
       // The folder has said what its files are about.
       const isOther = entities.some((each) => each === entity.value && each !== folder);
-      if (folder !== '' && isOther)
-        entity.report(`is ${folder} in the folder ${folder}; leave it out`, entity.name);
+      if (folder !== '' && isOther) entity.reportName(`is ${folder} in the folder ${folder}; leave it out`);
     },
   };
 }
@@ -110,7 +70,7 @@ export class FolderMapping {
     file: FileIdentity | null,
     now: Moment,
     warnings: Warnings,
-  ): Promise<InboxOptions | null> {
+  ): Promise<FileOptions | null> {
     if (file === null) {
       await this.#writeErrors(path, null);
       return optionsWithoutMapping(this.#folder);

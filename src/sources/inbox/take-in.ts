@@ -3,17 +3,17 @@ import { type FileHandle, link, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { InputError, inputError } from '../../domain/errors.ts';
-import type { InboxFile, InboxOptions, InboxReason, SeenFile } from '../../domain/inbox.ts';
+import type { InboxFile, InboxReason, SeenFile } from '../../domain/inbox.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
-import { acceptLoad, convertingStore, discardReceived } from '../../load/accept-load.ts';
-import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
-import { useMapping, withMapping } from '../../load/saved-mappings.ts';
+import { discardReceived } from '../../load/accept-load.ts';
+import { localLimits } from '../../load/receive/receive.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { findFailedInboxFile } from '../../postgres/stores/inbox.ts';
 import { findTwin, insertInboxFile, type NewInboxFile } from '../../postgres/stores/inbox-files.ts';
+import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../take-file.ts';
 import { isUnchanged, openSeen, placeOf, statOf } from './folders.ts';
 import { findInbox, type Inbox, type InboxContext } from './inbox.ts';
 
@@ -38,14 +38,15 @@ export async function takeIn(
   if (handle === null) return;
   const row = { ...file, fileId: uuidv7(), inboxId: inbox.id, environmentId };
   if (handle === 'unreadable') return refuse(context, row, null, [unreadable]);
+  const { config } = context;
+  const source: SourceFile = {
+    ...{ environmentId, filename: file.name, options: file.options, hints: {}, signal },
+    ...{ limits: localLimits(config), chunkBytes: config.chunkBytes },
+  };
   try {
-    const options = await withMapping(context.db, environmentId, file.options.mapping, file.options);
-    const { format, source, map } = options;
-    const hints = { filename: file.name, format: format ?? undefined, source, map };
-    const store = convertingStore(context, environmentId);
-    const received = await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
-    if (await isUnchanged(handle, file)) await accept(context, row, received, options);
-    else await discardReceived(context, received.ref);
+    const taken = await receiveSource(context, source, readThrough(handle, signal));
+    if (await isUnchanged(handle, file)) await accept(context, row, source, taken);
+    else await discardReceived(context, taken.received.ref);
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     await refuse(context, row, await hash(handle, signal), reasonsOf(error));
@@ -57,31 +58,22 @@ export async function takeIn(
 async function accept(
   context: InboxContext,
   row: NewInboxFile,
-  received: ReceivedFile,
-  { format: _, mapping, ...options }: InboxOptions,
+  source: SourceFile,
+  taken: ReceivedSource,
 ): Promise<void> {
-  const { sha256 } = received;
-  const { environmentId, name } = row;
+  const { ref, sha256 } = taken.received;
+  const { ifDuplicate, mapping } = row.options;
   // The mapping of the other file at its time is unknown.
-  const mayHaveTwin = options.ifDuplicate === 'skip' && mapping === null;
-  const twin = mayHaveTwin ? await findTwin(context.db, environmentId, sha256, row.options) : null;
+  const mayHaveTwin = ifDuplicate === 'skip' && mapping === null;
+  const twin = mayHaveTwin ? await findTwin(context.db, row.environmentId, sha256, row.options) : null;
   if (twin !== null) {
-    await discardReceived(context, received.ref);
+    await discardReceived(context, ref);
     return insertInboxFile(context.db, row, { state: 'loading', jobId: twin, isDuplicate: true, sha256 });
   }
-  await acceptLoad(context, {
-    environmentId,
-    type: 'import',
-    filename: name,
-    received,
-    options: { ...options, dryRun: false, plan: false },
-    idempotencyKey: null,
-    inSameTransaction: async (db, { jobId, created }) => {
-      await useMapping(db, environmentId, mapping);
-      await insertInboxFile(db, row, { state: 'loading', jobId, isDuplicate: !created, sha256 });
-    },
-    origin: { kind: 'inbox', name: placeOf(row) },
-  });
+  const origin = { kind: 'inbox', name: placeOf(row) } as const;
+  await acceptSource(context, source, taken, origin, (db, { jobId, created }) =>
+    insertInboxFile(db, row, { state: 'loading', jobId, isDuplicate: !created, sha256 }),
+  );
 }
 
 /** Ends a file that there will be no load of. */

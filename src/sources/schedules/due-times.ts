@@ -1,5 +1,4 @@
 import { Cron } from 'croner';
-import type { relativeRanges } from './schedule.ts';
 
 const secondMs = 1_000;
 const names = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@hourly']);
@@ -73,7 +72,14 @@ export function nextDueTime(cron: string, timeZone: string, after: number): numb
   return parse(cron, timeZone).nextRun(new Date(after))?.getTime() ?? null;
 }
 
-const dayMs = 24 * 60 * 60 * 1_000;
+export const relativeRanges = [
+  'today',
+  'yesterday',
+  'last_7_days',
+  'this_month',
+  'last_month',
+  'since_last_success',
+] as const;
 
 /** ISO 8601 instants; `from` included, `to` excluded. Null `from`: the beginning. */
 export interface ExportRange {
@@ -91,60 +97,30 @@ export function resolveRange(
   dueAt: Date,
   exportedUntil: string | null,
 ): ExportRange {
-  const due = dueAt.getTime();
-  const day = (move: { days?: number; months?: number }): string =>
-    new Date(startOfDay(timeZone, due, move)).toISOString();
+  const to = dueAt.toISOString();
+  /** The beginning of the day or month of the due time, or of one before it. */
+  const start = (cron: string, before: number): string =>
+    (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
+  const day = (before: number) => start('0 0 * * *', before);
+  const month = (before: number) => start('0 0 1 * *', before);
   switch (range) {
     case 'today':
-      return { from: day({}), to: dueAt.toISOString() };
+      return { from: day(0), to };
     case 'yesterday':
-      return { from: day({ days: -1 }), to: day({}) };
+      return { from: day(1), to: day(0) };
     case 'last_7_days':
-      return { from: day({ days: -7 }), to: day({}) };
+      return { from: day(7), to: day(0) };
     case 'this_month':
-      return { from: day({ months: 0 }), to: dueAt.toISOString() };
+      return { from: month(0), to };
     case 'last_month':
-      return { from: day({ months: -1 }), to: day({ months: 0 }) };
+      return { from: month(1), to: month(0) };
     case 'since_last_success':
-      return { from: exportedUntil, to: dueAt.toISOString() };
+      return { from: exportedUntil, to };
   }
 }
 
-/** The first instant of a day: the day that `ms` is in, moved by `days`; or the first of its month, moved by `months`. */
-function startOfDay(
-  timeZone: string,
-  ms: number,
-  { days = 0, months }: { readonly days?: number; readonly months?: number },
-): number {
-  const now = new Date(ms + offsetAt(timeZone, ms));
-  const day = months === undefined ? now.getUTCDate() + days : 1;
-  const midnight = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + (months ?? 0), day);
-  const [before, after] = [offsetAt(timeZone, midnight - dayMs), offsetAt(timeZone, midnight + dayMs)];
-  const early = midnight - Math.max(before, after);
-  if (offsetAt(timeZone, early) === midnight - early) return early;
-  // Midnight is left out: the day begins when the clocks are changed. Otherwise the offset is the other one.
-  const late = midnight - Math.min(before, after);
-  return offsetAt(timeZone, late) === midnight - late ? late : findChange(timeZone, early, late);
-}
-
-/** The first instant in (`low`, `high`] that has another offset than `low`. Found to the millisecond. */
-function findChange(timeZone: string, low: number, high: number): number {
-  const before = offsetAt(timeZone, low);
-  let [unchanged, changed] = [low, high];
-  while (changed - unchanged > 1) {
-    const middle = Math.floor((unchanged + changed) / 2);
-    if (offsetAt(timeZone, middle) === before) unchanged = middle;
-    else changed = middle;
-  }
-  return changed;
-}
-
-/** Returns how far the clocks of a zone are ahead of UTC, in milliseconds. */
-function offsetAt(timeZone: string, ms: number): number {
-  const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
-  const name = format.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value ?? '';
-  const [, sign, hours, minutes = '0', seconds = '0'] = /([+-])(\d+):(\d+)(?::(\d+))?/.exec(name) ?? [];
-  if (hours === undefined) return 0;
-  const size = (Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds)) * 1_000;
-  return sign === '-' ? -size : size;
+/** The last instants up to `until` at which a schedule is due, latest first. */
+function lastRuns(cron: string, timeZone: string, until: number, count: number): Date[] {
+  // The library counts whole seconds, and searches strictly before.
+  return parse(cron, timeZone).previousRuns(count, new Date((Math.floor(until / secondMs) + 1) * secondMs));
 }

@@ -22,7 +22,7 @@ import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts'
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
-import { notifiedEnds, type RunDefinition } from './schedule.ts';
+import { notifiedEnds, type RunDefinition } from './schedules-schema.ts';
 
 const usualPage = 200;
 
@@ -44,11 +44,11 @@ async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promis
   const items = await readRunItems(context.db, run.runId);
   const ends = await readEnds(context, run, items);
   if (ends.some((end) => end === null)) return;
-  const { work } = run.definition as RunDefinition;
+  const { export: exported } = run.definition as RunDefinition;
   const ended = ends.filter((each) => each !== null);
   const end = sumUp(ended);
-  const isExported = work.kind === 'export' && end.status === 'completed';
-  if (isExported && work.toDir !== null && run.deliveredTo === null) {
+  const isExported = exported !== undefined && end.status === 'completed';
+  if (isExported && exported.to_dir !== undefined && run.deliveredTo === null) {
     await resumeRun(context.db, run.runId);
     return;
   }
@@ -78,7 +78,7 @@ async function readEnds(
   items: readonly RunItem[],
 ): Promise<(ItemEnd | null)[]> {
   const ids = items.flatMap(({ jobId }) => jobId ?? []);
-  const isExport = (definition as RunDefinition).work.kind === 'export';
+  const isExport = (definition as RunDefinition).export !== undefined;
   const jobs = isExport
     ? (await readExports(context.db, environmentId, ids)).map((each) => ({ ...each, rejects: 0 }))
     : (await readLoads(context, environmentId, ids)).map((each) => ({
@@ -158,7 +158,7 @@ async function describeRun(
   items: readonly RunItem[],
   baseUrl: string,
 ): Promise<object> {
-  const isLoad = (run.definition as RunDefinition).work.kind === 'load';
+  const isLoad = (run.definition as RunDefinition).load !== undefined;
   const linkOf = isLoad ? loadUrl : exportUrl;
   const rendered = renderRun(run, items.slice(0, MAX_TOLD_ITEMS));
   return {

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { ForbiddenAddressError } from '../../net/guarded-agent.ts';
 import { type HttpAnswer, HttpTimeoutError, sendRequest } from '../../net/http-client.ts';
-import type { HttpDefinition } from './schedule.ts';
+import type { SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 interface HttpAccess {
@@ -14,13 +14,13 @@ interface HttpAccess {
 }
 
 type Headers = Readonly<Record<string, string>>;
-type Rules = HttpDefinition & Pick<HttpAccess, 'authorities'>;
+type Rules = Pick<HttpAccess, 'allowPrivate' | 'authorities'> & { readonly allowHttp: boolean };
 
 /** Opens one file of a web server. Messages name hosts only, since paths and queries may hold secrets. */
-export function openHttp(definition: HttpDefinition, access: HttpAccess): Source {
+export function openHttp(definition: SourceDefinition<'http'>, access: HttpAccess): Source {
   const { authorities } = access;
-  const allowPrivate = definition.allowPrivate && access.allowPrivate;
-  const rules = { ...definition, allowPrivate, authorities };
+  const allowPrivate = definition.allow_private && access.allowPrivate;
+  const rules = { allowHttp: definition.allow_http, allowPrivate, authorities };
   return {
     async list() {
       const url = readUrl(fillIn(definition.url, access.variables));

@@ -8,8 +8,8 @@ import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/
 import { readPauses } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
-import type { Schedule, SourceDefinition } from './schedule.ts';
 import { linesOf, readSchedulesFile } from './schedules-file.ts';
+import type { LoadDefinition, Schedule } from './schedules-schema.ts';
 
 /* Schedules as those see them who look: the file, what is due, what became of the last runs. */
 
@@ -67,21 +67,21 @@ export async function renderSchedules(
 const dayMs = 24 * 60 * 60 * 1_000;
 
 function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonly ScheduleRun[], now: Date) {
-  const { name, cron, timeZone, enabled, work } = schedule;
+  const { name, cron, timezone, enabled, load } = schedule;
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
   // The next time may be later than the days shown.
   const due = isDue
-    ? nextDueTimes(cron, timeZone, now.getTime(), Number.MAX_SAFE_INTEGER, MAX_SHOWN_DUE_TIMES)
+    ? nextDueTimes(cron, timezone, now.getTime(), Number.MAX_SAFE_INTEGER, MAX_SHOWN_DUE_TIMES)
     : [];
   const shown = due.filter((each) => each <= until);
   const text = (ms: number): string => new Date(ms).toISOString();
   return {
     schedule: name,
-    kind: work.kind,
-    what: work.kind === 'load' ? describeSource(work.source) : describeExport(work.range, work.toDir),
+    kind: kindOf(schedule),
+    what: load === undefined ? describeExport(schedule.export) : describeSource(load),
     cron,
-    time_zone: timeZone,
+    time_zone: timezone,
     enabled,
     paused_at: pausedAt?.toISOString() ?? null,
     missed: schedule.missed,
@@ -93,23 +93,20 @@ function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonl
   };
 }
 
-/** Not its secrets: headers, keys and the URL of a database may hold some that are no ${env:…}. */
-function describeSource(source: SourceDefinition): string {
-  switch (source.kind) {
-    case 'files':
-      return `files ${source.pattern}`;
-    case 'http':
-      return `http ${source.url.replace(/[?#].*$/s, '')}`;
-    case 'postgres':
-      return 'postgres';
-    case 's3':
-      return `s3://${source.bucket}/${source.prefix}`;
-  }
+export function kindOf({ load }: Schedule): 'load' | 'export' {
+  return load === undefined ? 'export' : 'load';
 }
 
-function describeExport(range: string | null, toDir: string | null): string {
-  const what = range === null ? 'export' : `export of ${range.replaceAll('_', ' ')}`;
-  return toDir === null ? what : `${what} to ${toDir}`;
+/** Not its secrets: headers, keys and the URL of a database may hold some that are no ${env:…}. */
+function describeSource({ files, http, s3 }: LoadDefinition): string {
+  if (files !== undefined) return `files ${files.pattern}`;
+  if (http !== undefined) return `http ${http.url.replace(/[?#].*$/s, '')}`;
+  return s3?.url ?? 'postgres';
+}
+
+function describeExport({ range, to_dir }: Schedule['export'] = {}): string {
+  const what = range === undefined ? 'export' : `export of ${range.replaceAll('_', ' ')}`;
+  return to_dir === undefined ? what : `${what} to ${to_dir}`;
 }
 
 function renderShortRun(run: ScheduleRun) {

@@ -4,14 +4,14 @@ import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
-import type { FilesDefinition } from './schedule.ts';
+import type { SourceDefinition } from './schedules-schema.ts';
 import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /** Files that are open at once while they are listed. */
 const filesAtATime = 8;
 
 /** Files below `roots`, by name. A link that leads out of them is refused, as is all that is no plain file. */
-export function openLocalFiles({ pattern }: FilesDefinition, roots: readonly string[]): Source {
+export function openLocalFiles({ pattern }: SourceDefinition<'files'>, roots: readonly string[]): Source {
   return {
     async list() {
       const path = resolve(roots[0] ?? '.', pattern);

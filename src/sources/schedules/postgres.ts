@@ -3,11 +3,13 @@ import { to as copyTo } from 'pg-copy-streams';
 import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
-import type { PostgresDefinition } from './schedule.ts';
+import { millisecondsOf, type SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
+type Definition = SourceDefinition<'postgres'>;
+
 /** Opens the result of a query as CSV. The query is the operator's; it runs in a read-only transaction. */
-export function openPostgres(definition: PostgresDefinition, variables: Variables): Source {
+export function openPostgres(definition: Definition, variables: Variables): Source {
   return {
     list: async () => [
       {
@@ -22,7 +24,7 @@ export function openPostgres(definition: PostgresDefinition, variables: Variable
 }
 
 async function openQuery(
-  { url, query, timeoutMs }: PostgresDefinition,
+  { url, query, timeout }: Definition,
   variables: Variables,
   signal: AbortSignal,
 ): Promise<OpenItem> {
@@ -51,7 +53,7 @@ async function openQuery(
     await client.query(
       `select set_config('statement_timeout', $1, true), set_config('datestyle', 'ISO', true),
         set_config('client_encoding', 'UTF8', true)`,
-      [String(timeoutMs)],
+      [String(millisecondsOf(timeout))],
     );
     // Refused unless it is one whole statement: no bracket of its own may end the one that it is put into.
     await client.query(`prepare sluice_schedule as ${withoutEnd(query)}`);

@@ -6,7 +6,6 @@ import type { ExportFile } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
-import type { Database } from '../../postgres/database.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-runs.ts';
 import {
   endWait,
@@ -20,7 +19,7 @@ import {
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { type ExportRange, resolveRange } from './due-times.ts';
 import { isBelow } from './local-files.ts';
-import type { ScheduledExport } from './schedule.ts';
+import { type ExportDefinition, requestOf } from './schedules-schema.ts';
 import { SourceFailure } from './source.ts';
 
 const exportItem = 'export';
@@ -32,30 +31,34 @@ const exportItem = 'export';
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
-  work: ScheduledExport,
+  exported: ExportDefinition,
   timeZone: string,
   signal: AbortSignal,
 ): Promise<Wait | null> {
+  const { range: relative, to_dir: toDir, retention_days: retentionDays = null } = exported;
   const taken = (await readRunItems(context.db, run.runId)).find(({ item }) => item === exportItem);
   if (taken?.jobId != null) {
-    if (work.toDir !== null) await deliverExport(context, run, taken.jobId, work.toDir, signal);
+    if (toDir !== undefined) await deliverExport(context, run, taken.jobId, toDir, signal);
     return null;
   }
-  if (work.toDir !== null) findParent(context.schedules.exportRoots, work.toDir);
-  const wanted = await findRange(context.db, run, work, timeZone);
+  if (toDir !== undefined) findParent(context.schedules.exportRoots, toDir);
+  const wanted =
+    relative === undefined
+      ? null
+      : resolveRange(relative, timeZone, run.dueAt, await readExportedUntil(context.db, run));
   // Nothing lies between: an earlier due time is done after a later one.
   if (wanted !== null && isEmpty(wanted)) return null;
   const range =
-    wanted === null ? null : await settleRange(context, run, wanted, work.range === 'since_last_success');
+    wanted === null ? null : await settleRange(context, run, wanted, relative === 'since_last_success');
   if (range !== null && 'pauseMs' in range) return range;
   if (range !== null && isEmpty(range)) return null;
-  const body =
-    range === null
-      ? work.body
-      : { ...work.body, to: range.to, ...(range.from !== null && { from: range.from }) };
+  const body = {
+    ...requestOf(exported),
+    ...(range !== null && { to: range.to, ...(range.from !== null && { from: range.from }) }),
+  };
   await requestExport(context, run.environmentId, body, null, {
     origin: { kind: 'schedule', name: run.name },
-    retentionDays: work.retentionDays,
+    retentionDays,
     inSameTransaction: async (db, jobId) => {
       await holdRun(db, run);
       await endWait(db, run.claim.taskId);
@@ -65,16 +68,6 @@ export async function runExportRun(
     },
   });
   return null;
-}
-
-async function findRange(
-  db: Database,
-  run: RunAttempt,
-  { range }: ScheduledExport,
-  timeZone: string,
-): Promise<ExportRange | null> {
-  if (range === null) return null;
-  return resolveRange(range, timeZone, run.dueAt, await readExportedUntil(db, run));
 }
 
 /** A wait of a run; the message names the load, if it waits for one. */

@@ -1,21 +1,44 @@
+import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../domain/errors.ts';
-import { MAX_RUN_FAILURES } from '../../domain/limits.ts';
+import { MAX_RUN_FAILURES, MAX_RUN_ITEMS } from '../../domain/limits.ts';
+import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
+import { discardReceived } from '../../load/accept-load.ts';
+import { toFileOptions } from '../../operator-file/load-options.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import {
   beginRun,
   dropRefusedItems,
   insertRunItem,
   markWaiting,
+  readRunItems,
   uncountAttempt,
 } from '../../postgres/stores/schedule-runs.ts';
+import { readMemory } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
-import { holdRun, keepRefusal, notOurs, type RunAttempt, type ScheduleContext } from './context.ts';
+import { acceptSource, receiveSource } from '../take-file.ts';
+import {
+  holdRun,
+  keepRefusal,
+  notOurs,
+  type RunAttempt,
+  type ScheduleContext,
+  type ScheduleSettings,
+} from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
+import { openHttp } from './http.ts';
+import { openLocalFiles } from './local-files.ts';
+import { openPostgres } from './postgres.ts';
 import { runExportRun } from './run-export.ts';
-import { runLoad } from './run-load.ts';
-import type { RunDefinition } from './schedule.ts';
-import { SourceFailure } from './source.ts';
+import { openS3 } from './s3.ts';
+import {
+  type LoadDefinition,
+  type RunDefinition,
+  type SourceDefinition,
+  type SourceKind,
+  sourceKinds,
+} from './schedules-schema.ts';
+import { type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /** After an error that may pass: half an hour in all. `failures`: from 1. */
 export function runPauseMs(failures: number): number {
@@ -38,8 +61,16 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
     await dropRefusedItems(db, run.runId);
   });
   try {
-    const isDone = await work(context, run, signal);
-    if (!isDone) return;
+    const { load, export: exported = {}, timezone } = run.definition as RunDefinition;
+    if (load !== undefined) await runLoad(context, run, load, signal);
+    else {
+      const wait = await runExportRun(context, run, exported, timezone, signal);
+      if (wait !== null) {
+        await uncountAttempt(context.db, claim);
+        await releaseTask(context.db, claim, { ...wait, counts: false });
+        return;
+      }
+    }
   } catch (error) {
     const isOfSource = error instanceof InputError || error instanceof SourceFailure;
     if (!isOfSource || signal.aborted) throw error;
@@ -52,21 +83,6 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
     await markWaiting(db, run.runId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
   });
-}
-
-/** Returns false if the run has to wait and was given back. */
-async function work(context: ScheduleContext, run: RunAttempt, signal: AbortSignal): Promise<boolean> {
-  const { work: wanted, timeZone } = run.definition as RunDefinition;
-  if (wanted.kind === 'load') await runLoad(context, run, wanted, signal);
-  else {
-    const wait = await runExportRun(context, run, wanted, timeZone, signal);
-    if (wait !== null) {
-      await uncountAttempt(context.db, run.claim);
-      await releaseTask(context.db, run.claim, { ...wait, counts: false });
-      return false;
-    }
-  }
-  return true;
 }
 
 async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: SourceFailure): Promise<void> {
@@ -97,4 +113,102 @@ export async function failRun(
     await markWaiting(db, runId);
     await deleteTasks(db, ['run'], runId);
   });
+}
+
+const openers: {
+  readonly [K in SourceKind]: (
+    definition: SourceDefinition<K>,
+    settings: ScheduleSettings,
+  ) => Source | Promise<Source>;
+} = {
+  files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
+  http: openHttp,
+  postgres: (definition, { variables }) => openPostgres(definition, variables),
+  s3: (definition, { variables }) => openS3(definition, variables),
+};
+
+/** The schema has seen to it that there is exactly one. @throws SourceFailure */
+async function openSource(load: LoadDefinition, settings: ScheduleSettings): Promise<Source> {
+  const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
+  const open = openers[kind] as (definition: unknown, settings: ScheduleSettings) => Source | Promise<Source>;
+  return open(load[kind], settings);
+}
+
+/**
+ * Takes from the source what has not been loaded yet, and makes a load of each item. What an earlier attempt at the run
+ * took is left out. @throws SourceFailure
+ */
+async function runLoad(
+  context: ScheduleContext,
+  run: RunAttempt,
+  load: LoadDefinition,
+  signal: AbortSignal,
+): Promise<void> {
+  const source = await openSource(load, context.schedules);
+  try {
+    const memory = await readMemory(context.db, run);
+    const taken = await readRunItems(context.db, run.runId);
+    const done = new Set(taken.map(({ item }) => item));
+    const isDone: IsDone = (key, version) =>
+      done.has(shortKey(key)) || (version !== null && version === memory.get(shortKey(key)));
+    let left = MAX_RUN_ITEMS - done.size;
+    for (const item of await source.list(isDone, signal)) {
+      if (isDone(item.key, item.version)) continue;
+      if (left-- <= 0) {
+        context.log.warn({ schedule: run.name, items: MAX_RUN_ITEMS }, 'the next run takes the rest');
+        break;
+      }
+      const key = shortKey(item.key);
+      const opened = await item.open(memory.get(key) ?? null, signal);
+      if (opened !== 'unchanged') await takeItem(context, run, load, { ...item, key }, opened, signal);
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** An index of Postgres takes no more than some 2 700 bytes. */
+function shortKey(key: string): string {
+  if (Buffer.byteLength(key) <= 1_500) return key;
+  return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;
+}
+
+async function takeItem(
+  context: ScheduleContext,
+  run: RunAttempt,
+  load: LoadDefinition,
+  { key, filename }: Pick<SourceItem, 'key' | 'filename'>,
+  opened: OpenItem,
+  signal: AbortSignal,
+): Promise<void> {
+  const { environmentId } = run;
+  const { limits, chunkBytes } = context.schedules;
+  const options = toFileOptions(load, load.entity);
+  const file = { environmentId, filename, options, hints: opened.hints, limits, chunkBytes, signal };
+  try {
+    const taken = await receiveSource(context, file, opened.bytes);
+    await opened.check().catch(async (error: unknown) => {
+      await discardReceived(context, taken.received.ref);
+      throw error;
+    });
+    const origin = { kind: 'schedule', name: run.name } as const;
+    await acceptSource(context, file, taken, origin, async (db, { jobId, created }) => {
+      await holdRun(db, run);
+      const item = { item: key, version: opened.version, jobId, isNew: created, error: null };
+      await insertRunItem(db, run.runId, item);
+    });
+  } catch (error) {
+    if (error instanceof SourceFailure && !error.passing && !signal.aborted) {
+      await keepRefusal(context, run, key, error);
+      return;
+    }
+    if (!(error instanceof InputError)) throw error;
+    const { code } = error.problems[0];
+    // A query that finds nothing has nothing to load, and that is no mistake.
+    if (load.postgres !== undefined && code === 'empty_file') return;
+    // The message names the option of the HTTP interface; here it is a key of the file.
+    await keepRefusal(context, run, key, { code, message: withKeys(error.message) });
+  } finally {
+    await opened.close();
+  }
 }

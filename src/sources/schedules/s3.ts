@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { MAX_RUN_ITEMS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import type { S3Definition } from './schedule.ts';
+import type { SourceDefinition } from './schedules-schema.ts';
 import {
   fillIn,
   type IsDone,
@@ -22,6 +22,7 @@ interface Listed {
   readonly at: number;
 }
 
+type Definition = SourceDefinition<'s3'>;
 type Sdk = typeof import('@aws-sdk/client-s3');
 
 /** Access to the bucket of a definition. */
@@ -37,13 +38,14 @@ interface Bucket {
  * name, not by age. The library is loaded when it is needed: it takes its time.
  */
 export async function openS3(
-  definition: S3Definition,
+  definition: Definition,
   variables: Variables,
   mostItems = usualItems,
 ): Promise<Source> {
   const sdk = await import('@aws-sdk/client-s3');
   const client = openClient(sdk, definition, variables);
-  const bucket: Bucket = { sdk, client, name: definition.bucket, prefix: definition.prefix };
+  const [, name = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(definition.url) ?? [];
+  const bucket: Bucket = { sdk, client, name, prefix };
   return {
     async list(isDone, signal) {
       const found = await listOldest(bucket, isDone, mostItems, signal).catch((error: unknown) => {
@@ -65,22 +67,19 @@ export async function openS3(
   };
 }
 
-function openClient(
-  sdk: Sdk,
-  { region, endpoint, accessKey, secretKey }: S3Definition,
-  variables: Variables,
-): S3Client {
+function openClient(sdk: Sdk, definition: Definition, variables: Variables): S3Client {
+  const { region = 'us-east-1', endpoint, access_key: accessKey, secret_key: secretKey } = definition;
   return new sdk.S3Client({
-    region: region ?? 'us-east-1',
+    region,
     maxAttempts: 2,
     requestHandler: {
       connectionTimeout: SOURCE_CONNECT_MS,
       requestTimeout: SOURCE_CONNECT_MS,
       throwOnRequestTimeout: true,
     },
-    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
-    ...(accessKey !== null &&
-      secretKey !== null && {
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+    ...(accessKey !== undefined &&
+      secretKey !== undefined && {
         credentials: {
           accessKeyId: fillIn(accessKey, variables),
           secretAccessKey: fillIn(secretKey, variables),

@@ -1,9 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { ConfigError } from '../../domain/errors.ts';
-import { sourceOptionNames, toSourceOptions } from '../../domain/source-options.ts';
+import { sourceOptionNames } from '../../domain/source-options.ts';
 import { readRequest } from '../../export/read-request.ts';
-import { checkMapping, checkSource, readGuards } from '../../operator-file/load-options.ts';
+import { checkLoad } from '../../operator-file/load-options.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -12,15 +12,7 @@ import {
   type RefusedFile,
   readOperatorFile,
 } from '../../operator-file/read.ts';
-import type { Schedule, ScheduledExport, ScheduledLoad, SourceDefinition } from './schedule.ts';
-import {
-  type GivenExport,
-  type GivenLoad,
-  type GivenSchedule,
-  millisecondsOf,
-  requestNames,
-  schedulesSchema,
-} from './schedules-schema.ts';
+import { type ExportDefinition, requestOf, type Schedule, schedulesSchema } from './schedules-schema.ts';
 import { fillInAnything, placeholderProblem } from './source.ts';
 
 /** The schedules in force: those that the file had when it was last right. */
@@ -96,11 +88,10 @@ const schedulesFile: OperatorFile<typeof schedulesSchema> = {
     schedules.reportRepeats('name');
     for (const schedule of schedules.items) {
       checkUrl(schedule.at(['load', 'http']));
-      checkSource(schedule.at(['load']));
-      checkMapping(schedule.at(['load']));
+      checkLoad(schedule.at(['load']));
       checkQuery(schedule.at(['load']));
       const unnamed = schedule.at(['load', 'map', '']);
-      if (unnamed.node !== undefined) unnamed.report('is empty', unnamed.name);
+      if (unnamed.node !== undefined) unnamed.reportName('is empty');
       checkExport(schedule.at(['export']));
     }
   },
@@ -111,7 +102,7 @@ export function readSchedulesFile(bytes: Uint8Array): FileReading<readonly Sched
   const reading = readOperatorFile(bytes, schedulesFile);
   if (reading.value === null) return reading;
   const { schedules, timezone } = reading.value;
-  return { ...reading, value: schedules.map((schedule) => toSchedule(schedule, timezone)) };
+  return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
 /** Its JSON Schema: docs/schemas/schedules.schema.json. */
@@ -124,7 +115,7 @@ function checkQuery(load: Place): void {
   if (load.at(['postgres']).node === undefined) return;
   for (const name of sourceOptionNames) {
     const option = load.at([name]);
-    if (option.node !== undefined) option.report('says how a file is written; a query has none', option.name);
+    if (option.node !== undefined) option.reportName('says how a file is written; a query has none');
   }
 }
 
@@ -148,7 +139,7 @@ function urlProblem(text: string, allowHttp: boolean): string | null {
 function checkExport(exported: Place): void {
   const { value } = exported;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  const body = requestOf(value as GivenExport);
+  const body = requestOf(value as ExportDefinition);
   const range = exported.at(['range']);
   if (range.node !== undefined && (body['from'] !== undefined || body['to'] !== undefined)) {
     exported.report('has a range as well as from or to; leave one out', range.name);
@@ -157,70 +148,6 @@ function checkExport(exported: Place): void {
   for (const { message, details } of readRequest(body).problems) {
     const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
     const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));
-    place.report(`is wrong: ${message}`, place.name);
+    place.reportName(`is wrong: ${message}`);
   }
-}
-
-function requestOf(exported: GivenExport): Readonly<Record<string, unknown>> {
-  const given = requestNames.filter((name) => (exported[name] ?? null) !== null);
-  return Object.fromEntries(given.map((name) => [name, exported[name]]));
-}
-
-function toSchedule(given: GivenSchedule, timeZone: string): Schedule {
-  const { name, environment, cron, timezone, enabled, missed, missed_within, overlap, notify } = given;
-  return {
-    name,
-    environment,
-    cron,
-    timeZone: timezone ?? timeZone,
-    enabled,
-    missed,
-    missedWithinMs: millisecondsOf(missed_within),
-    overlap,
-    notify: notify ?? null,
-    work: given.load === undefined ? toExport(given.export ?? {}) : toLoad(given.load),
-  };
-}
-
-function toLoad(load: GivenLoad): ScheduledLoad {
-  const { entity, map, preset, mapping, if_duplicate, format } = load;
-  return {
-    kind: 'load',
-    source: toSource(load),
-    format: format ?? null,
-    mapping: mapping ?? null,
-    options: {
-      entity,
-      map,
-      preset: preset ?? null,
-      dryRun: false,
-      plan: false,
-      ...readGuards(load),
-      ifDuplicate: if_duplicate,
-      source: toSourceOptions(load),
-    },
-  };
-}
-
-/** The schema has seen to it that there is exactly one. */
-function toSource({ files, http, postgres, s3 }: GivenLoad): SourceDefinition {
-  if (http !== undefined) {
-    const { url, headers, allow_http, allow_private } = http;
-    return { kind: 'http', url, headers, allowHttp: allow_http, allowPrivate: allow_private };
-  }
-  if (postgres !== undefined) {
-    const { url, query, timeout } = postgres;
-    return { kind: 'postgres', url, query, timeoutMs: millisecondsOf(timeout) };
-  }
-  if (s3 !== undefined) {
-    const { url, endpoint = null, region = null, access_key = null, secret_key = null } = s3;
-    const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(url) ?? [];
-    return { kind: 's3', bucket, prefix, endpoint, region, accessKey: access_key, secretKey: secret_key };
-  }
-  return { kind: 'files', pattern: files?.pattern ?? '' };
-}
-
-function toExport(exported: GivenExport): ScheduledExport {
-  const { range = null, retention_days = null, to_dir = null } = exported;
-  return { kind: 'export', range, body: requestOf(exported), retentionDays: retention_days, toDir: to_dir };
 }

@@ -3,16 +3,8 @@ import { entities } from '../../domain/entity.ts';
 import { exportFormats, exportLayouts } from '../../domain/export.ts';
 import { isTimeZone } from '../../domain/instant.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
-import { isMailAddress } from '../../domain/notification.ts';
-import {
-  columnMap,
-  fileFormat,
-  guardMembers,
-  ifDuplicate,
-  preset,
-  savedMapping,
-  sourceMembers,
-} from '../../operator-file/load-options.ts';
+import { isMailAddress, type Outcome } from '../../domain/notification.ts';
+import { loadMembers } from '../../operator-file/load-options.ts';
 import {
   anything,
   choice,
@@ -27,11 +19,12 @@ import {
   withDefault,
 } from '../../operator-file/schema.ts';
 import { ruled } from '../../validation.ts';
-import { cronProblem } from './due-times.ts';
-import { missedPolicies, notifiedEnds, overlapPolicies, relativeRanges } from './schedule.ts';
+import { cronProblem, relativeRanges } from './due-times.ts';
 import { placeholderProblem } from './source.ts';
 
-/** The schema of SCHEDULES_FILE (docs/schedules.md). */
+/** The schema of SCHEDULES_FILE (docs/schedules.md), and the types that follow from it. */
+
+export const notifiedEnds = ['completed', 'completed_with_rejects', 'failed'] as const satisfies Outcome[];
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -171,31 +164,23 @@ const s3 = objectOf('s3', 'Objects in a bucket.', {
 });
 
 const sources = { files, http, postgres, s3 } as const;
-const sourceNames = Object.keys(sources);
+export type SourceKind = keyof typeof sources;
+export const sourceKinds = Object.keys(sources) as readonly SourceKind[];
 
 const load = Type.Object(
   {
-    files: Type.Optional(files),
-    http: Type.Optional(http),
-    postgres: Type.Optional(postgres),
-    s3: Type.Optional(s3),
+    ...Type.Partial(Type.Object(sources)).properties,
     entity: withDefault(
       choice(['auto', ...entities], 'What the records are; auto: each says so by its keys.'),
       'auto',
     ),
-    map: withDefault(columnMap, {}),
-    preset: Type.Optional(preset),
-    mapping: Type.Optional(savedMapping),
-    format: Type.Optional(fileFormat),
-    ...sourceMembers,
-    ...guardMembers,
-    if_duplicate: withDefault(ifDuplicate, 'skip'),
+    ...loadMembers,
   },
   {
     title: 'a load',
     description: 'What is loaded. Exactly one of files, http, postgres and s3 says from where.',
     additionalProperties: false,
-    ...exactlyOne(sourceNames, `must have exactly one of ${sourceNames.join(', ')}`),
+    ...exactlyOne(sourceKinds, `must have exactly one of ${sourceKinds.join(', ')}`),
   },
 );
 
@@ -214,7 +199,6 @@ const requestMembers = {
   escape_formulas: anything({ type: 'boolean' }),
   emails: anything({ description: 'Addresses that get the links.' }),
 };
-export const requestNames = Object.keys(requestMembers) as (keyof typeof requestMembers)[];
 
 const exported = objectOf('an export', 'What is exported: as in a request for an export, and besides', {
   range: Type.Optional(choice(relativeRanges, 'Days and months in the time zone of the schedule.')),
@@ -269,7 +253,7 @@ const schedule = Type.Object(
     enabled: withDefault(flag('false: it is not due at all.'), true),
     missed: withDefault(
       choice(
-        missedPolicies,
+        ['run_once', 'run_all', 'skip'],
         'What to do when nobody was there at a due time: the latest, all of them, or nothing.',
       ),
       'run_once',
@@ -278,7 +262,7 @@ const schedule = Type.Object(
       duration('Due times longer ago than this are not made up.', 60_000, 31 * 86_400_000),
       '1d',
     ),
-    overlap: withDefault(choice(overlapPolicies, 'What to do when the run before is still going.'), 'skip'),
+    overlap: withDefault(choice(['skip', 'wait'], 'What to do when the run before is still going.'), 'skip'),
     notify: Type.Optional(notify),
     load: Type.Optional(load),
     export: Type.Optional(exported),
@@ -296,6 +280,17 @@ export const schedulesSchema = objectOf('a schedules file', 'What is to be loade
   schedules: listOf(schedule, 'The schedules.', MAX_SCHEDULES),
 });
 
-export type GivenSchedule = Static<typeof schedule>;
-export type GivenLoad = Static<typeof load>;
-export type GivenExport = Static<typeof exported> & Readonly<Record<string, unknown>>;
+/** Texts that may hold `${env:…}` are stored so, and filled in only when they are used. */
+export type Schedule = Static<typeof schedule> & { readonly timezone: string };
+export type LoadDefinition = Static<typeof load>;
+export type ExportDefinition = Static<typeof exported> & Readonly<Record<string, unknown>>;
+export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
+
+/** A run's copy of its schedule, since the file may change before it ends. */
+export type RunDefinition = Pick<Schedule, 'timezone' | 'load' | 'export'>;
+
+/** Returns the request for an export, with `from` and `to` only if the schedule gives them. */
+export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {
+  const given = Object.keys(requestMembers).filter((name) => (exported[name] ?? null) !== null);
+  return Object.fromEntries(given.map((name) => [name, exported[name]]));
+}

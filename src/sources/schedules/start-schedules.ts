@@ -29,8 +29,8 @@ import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
-import type { RunDefinition, Schedule } from './schedule.ts';
 import type { SchedulesFile } from './schedules-file.ts';
+import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
 
 export interface RunningSchedules {
   /** Waits for the poll under way, and begins no other. */
@@ -104,13 +104,13 @@ export async function makeDueRuns(context: ScheduleContext, schedules: readonly 
 }
 
 function findDue(
-  { cron, timeZone, enabled, missedWithinMs }: Schedule,
+  { cron, timezone, enabled, missed_within }: Schedule,
   { until, pausedAt }: Considered,
   now: Date,
 ): number[] {
   if (!enabled || pausedAt !== null) return [];
-  const after = Math.max(until.getTime(), now.getTime() - missedWithinMs);
-  return dueTimes(cron, timeZone, after, now.getTime(), 10 * MAX_MADE_UP_RUNS);
+  const after = Math.max(until.getTime(), now.getTime() - millisecondsOf(missed_within));
+  return dueTimes(cron, timezone, after, now.getTime(), 10 * MAX_MADE_UP_RUNS);
 }
 
 async function makeRuns(
@@ -150,7 +150,7 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
     missed: passed,
     skip,
     definition: definitionOf(schedule),
-    notify: schedule.notify,
+    notify: schedule.notify ?? null,
   });
   const last = missed.at(-1);
   const before = missed.length - 1;
@@ -170,8 +170,8 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
   }
 }
 
-function definitionOf({ timeZone, work }: Schedule): RunDefinition {
-  return { timeZone, work };
+function definitionOf({ timezone, load, export: exported }: Schedule): RunDefinition {
+  return { timezone, ...(load === undefined ? { export: exported ?? {} } : { load }) };
 }
 
 /**
@@ -188,7 +188,7 @@ export async function askForRun(
   return db.transaction().execute(async (transaction) => {
     await addSchedule(transaction, environmentId, schedule.name, now);
     await lockSchedule(transaction, environmentId, schedule.name);
-    const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify };
+    const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify ?? null };
     const run = { dueAt, cause: 'asked', missed: 0, skip: null, ...asTheFileSays } as const;
     if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
     return (await requeueRun(transaction, environmentId, schedule.name, dueAt, asTheFileSays))

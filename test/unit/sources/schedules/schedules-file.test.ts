@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { toFileOptions } from '../../../../src/operator-file/load-options.ts';
 import { packageRoot } from '../../../../src/package-root.ts';
 import { readSchedulesFile, schedulesFileSchema } from '../../../../src/sources/schedules/schedules-file.ts';
 
@@ -24,14 +25,14 @@ describe('a schedules file', () => {
     const bytes = await readFile(join(packageRoot, 'docs/samples/schedules.yaml'));
     const { value, problems } = readSchedulesFile(bytes);
     expect(problems).toEqual([]);
-    expect(value?.map(({ name, timeZone }) => `${name} ${timeZone}`)).toContain('archive UTC');
+    expect(value?.map(({ name, timezone }) => `${name} ${timezone}`)).toContain('archive UTC');
     expect(value?.[0]).toMatchObject({
-      timeZone: 'Europe/Berlin',
+      timezone: 'Europe/Berlin',
       missed: 'run_once',
-      missedWithinMs: 86_400_000,
+      missed_within: '1d',
       overlap: 'skip',
       notify: { emails: ['ada@example.com'], on: ['completed_with_rejects', 'failed'] },
-      work: { kind: 'load', options: { ifDuplicate: 'skip', maxErrors: { percent: 5 } } },
+      load: { if_duplicate: 'skip', max_errors: '5%' },
     });
     const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema());
     expect(validate(parse(bytes.toString()))).toBe(true);
@@ -45,7 +46,7 @@ describe('a schedules file', () => {
           `schedules: [{ name: a, cron: "@daily", load: { files: { pattern: x }, preset: ${preset} } }]\n`,
         ),
       );
-    expect(load('posthog').value?.[0]).toMatchObject({ work: { options: { preset: 'posthog' } } });
+    expect(load('posthog').value?.[0]).toMatchObject({ load: { preset: 'posthog' } });
     expect(load('heap').problems).toMatchObject([{ message: expect.stringContaining('preset') }]);
   });
 
@@ -54,7 +55,7 @@ describe('a schedules file', () => {
       readSchedulesFile(
         Buffer.from(`schedules: [{ name: a, cron: "@daily", load: { files: { pattern: x }, ${more} } }]\n`),
       );
-    expect(load('mapping: kunden').value?.[0]).toMatchObject({ work: { mapping: 'kunden' } });
+    expect(load('mapping: kunden').value?.[0]).toMatchObject({ load: { mapping: 'kunden' } });
     expect(load('mapping: kunden, preset: posthog').problems).toMatchObject([
       { message: expect.stringContaining('mapping stands in place of preset') },
     ]);
@@ -74,10 +75,9 @@ describe('a schedules file', () => {
         ),
       );
       expect(problems).toEqual([]);
-      expect(value?.[0]?.work).toMatchObject({
-        options: {
-          source: { encoding: 'windows-1252', delimiter: ';', header: 'none', nulls: ['NA', 'NULL'] },
-        },
+      const given = value?.[0]?.load;
+      expect(given && toFileOptions(given, given.entity).source).toEqual({
+        ...{ encoding: 'windows-1252', delimiter: ';', header: 'none', nulls: ['NA', 'NULL'] },
       });
     });
 

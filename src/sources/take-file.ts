@@ -1,0 +1,57 @@
+import type { FileOptions } from '../domain/load.ts';
+import type { Origin } from '../domain/task.ts';
+import { acceptLoad, convertingStore } from '../load/accept-load.ts';
+import type { LoadContext } from '../load/context.ts';
+import type { ReceiveLimits } from '../load/receive/intake.ts';
+import { type ReceivedFile, type ReceiveHints, receive } from '../load/receive/receive.ts';
+import { useMapping, withMapping } from '../load/saved-mappings.ts';
+import type { Database } from '../postgres/database.ts';
+
+/** A file that the inbox or a schedule loads, as its own books know it. */
+export interface SourceFile {
+  readonly environmentId: number;
+  readonly filename: string;
+  readonly options: FileOptions;
+  readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
+  readonly limits: ReceiveLimits;
+  readonly chunkBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ReceivedSource {
+  readonly received: ReceivedFile;
+  /** With what a saved mapping says. */
+  readonly options: FileOptions;
+}
+
+/** Takes the bytes of a file into the store. @throws InputError, what `receive` throws */
+export async function receiveSource(
+  context: LoadContext,
+  { environmentId, filename, options: given, hints, limits, chunkBytes, signal }: SourceFile,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<ReceivedSource> {
+  const options = await withMapping(context.db, environmentId, given.mapping, given);
+  const { source, map } = options;
+  const format = options.format ?? hints.format;
+  const said = { ...hints, filename, format, source, map, chunkBytes };
+  const store = convertingStore(context, environmentId);
+  return { received: await receive(bytes, store, said, limits, signal), options };
+}
+
+/** Has the load of a received file accepted. `book` is part of the transaction. @throws InputError, what `book` throws */
+export async function acceptSource(
+  context: LoadContext,
+  { environmentId, filename }: SourceFile,
+  { received, options: { format: _, mapping, ...options } }: ReceivedSource,
+  origin: Origin,
+  book: (db: Database, accepted: { readonly jobId: string; readonly created: boolean }) => Promise<void>,
+): Promise<void> {
+  await acceptLoad(context, {
+    ...{ environmentId, type: 'import', filename, received, origin, idempotencyKey: null },
+    options: { ...options, dryRun: false, plan: false },
+    inSameTransaction: async (db, accepted) => {
+      await useMapping(db, environmentId, mapping);
+      await book(db, accepted);
+    },
+  });
+}
