@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { stringify } from 'yaml';
 import type { System } from '../context.ts';
 import { readPackage } from '../package-root.ts';
 import { answerHeaders, responseName } from './answers.ts';
@@ -202,54 +201,37 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
 /** Marks the place of the server's address in the text. The address depends on the request. */
 const addressMark = 'sluice-server-address';
 
-const formats = {
-  json: { type: 'application/json; charset=utf-8', render: JSON.stringify, mark: `"${addressMark}"` },
-  yaml: {
-    type: 'application/yaml; charset=utf-8',
-    render: (value: unknown) => stringify(value),
-    mark: addressMark,
-  },
-} as const;
-
 interface Rendered {
   readonly before: string;
   readonly after: string;
   readonly digest: string;
 }
 
-/** The OpenAPI document of an app as text. It is made once: anybody may ask for it, and YAML takes as long as a hundred records. */
+/** The OpenAPI document of an app as JSON, which is YAML too. It is made once, since anybody may ask for it. */
 export class DocumentText {
   readonly #app: FastifyInstance;
-  readonly #rendered = new Map<keyof typeof formats, Rendered>();
+  #rendered: Rendered | undefined;
 
   constructor(app: FastifyInstance) {
     this.#app = app;
   }
 
-  send(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    format: keyof typeof formats,
-    address: string,
-  ): FastifyReply {
-    const { before, after, digest } = this.#render(format);
+  send(request: FastifyRequest, reply: FastifyReply, type: string, address: string): FastifyReply {
+    this.#rendered ??= this.#render();
+    const { before, after, digest } = this.#rendered;
     const hash = createHash('sha256').update(`${digest} ${address}`).digest('hex');
     const etag = `"${hash}"`;
     reply.header('etag', etag).header('cache-control', 'no-cache');
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-    return reply.type(formats[format].type).send(`${before}${JSON.stringify(address)}${after}`);
+    return reply
+      .type(`application/${type}; charset=utf-8`)
+      .send(`${before}${JSON.stringify(address)}${after}`);
   }
 
-  #render(format: keyof typeof formats): Rendered {
-    const known = this.#rendered.get(format);
-    if (known !== undefined) return known;
-    const { render, mark } = formats[format];
-    const text = render({ ...this.#app.swagger(), servers: [{ url: addressMark }] });
-    const [before = '', after = ''] = text.split(mark);
-    const digest = createHash('sha256').update(text).digest('hex');
-    const rendered = { before, after, digest };
-    this.#rendered.set(format, rendered);
-    return rendered;
+  #render(): Rendered {
+    const text = JSON.stringify({ ...this.#app.swagger(), servers: [{ url: addressMark }] });
+    const [before = '', after = ''] = text.split(`"${addressMark}"`);
+    return { before, after, digest: createHash('sha256').update(text).digest('hex') };
   }
 }
 
@@ -302,11 +284,6 @@ const contentSecurityPolicy = {
   'frame-ancestors': "'none'",
 };
 
-const documentPaths: Readonly<Record<string, 'json' | 'yaml'>> = {
-  '/docs/json': 'json',
-  '/docs/yaml': 'yaml',
-};
-
 /** Adds the document as a page for people at `/docs`, with its scripts and styles from the package. */
 export function addApiDocs(app: FastifyInstance, { config }: System, document: DocumentText): void {
   app.register(swaggerUi, {
@@ -317,9 +294,9 @@ export function addApiDocs(app: FastifyInstance, { config }: System, document: D
     uiHooks: {
       // The package would make the text anew for every request.
       preHandler: (request, reply, done) => {
-        const format = documentPaths[request.routeOptions.url ?? ''];
-        if (format === undefined) done();
-        else document.send(request, reply, format, baseUrl(request, config.publicUrl));
+        const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
+        if (type === undefined) done();
+        else document.send(request, reply, type, baseUrl(request, config.publicUrl));
       },
     },
   });

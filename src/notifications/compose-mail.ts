@@ -1,9 +1,11 @@
+import type { JobDetail } from '../api/load.ts';
+import type { ScheduleRun } from '../api/schedule.ts';
 import { type Message, messageId } from './mail-transport.ts';
 import type { EventBody } from './record-end.ts';
 
 /*
- * The message about an event: the facts one per line, then links, as text and as HTML. Names come from callers, so every
- * line is kept to one line, cut, and escaped; nothing that they say reaches a header but the subject, on one line.
+ * The message about an event: the facts one per line, then links, as plain text. Names come from callers, so every line is
+ * kept to one line and cut; nothing that they say reaches a header but the subject, on one line.
  */
 
 /** A file of an export, with a signed link. */
@@ -22,40 +24,12 @@ export interface LinkedFiles {
   readonly expireAt: Date;
 }
 
-/** The fields of a job's record that a message uses; the event holds the record as the API renders it. */
-interface JobData {
-  readonly job_id?: string;
-  readonly type?: string;
-  readonly filename?: string;
-  readonly file_size?: number;
-  readonly start_time?: string;
-  readonly end_time?: string | null;
-  readonly total_rows?: number;
-  readonly links?: string;
-  readonly dry_run?: boolean;
-  readonly counts?: Readonly<Record<string, number>> | null;
-  readonly counts_by_kind?: Readonly<Record<string, Readonly<Record<string, number>>>> | null;
-  readonly rejects?: {
-    readonly count: number;
-    readonly by_code: Readonly<Record<string, number>>;
-    readonly links: string;
-  };
-  readonly failure?: { readonly error_code: string; readonly message: string } | null;
-}
-
+/** The record of the job that the event holds, as the API renders it. */
+type JobData = Partial<JobDetail>;
 /** The same of a schedule's run. */
-interface RunData {
-  readonly schedule?: string;
-  readonly due_at?: string;
-  readonly ended_at?: string | null;
-  readonly range_from?: string | null;
-  readonly range_to?: string | null;
-  readonly delivered_to?: string | null;
-  readonly error_code?: string | null;
-  readonly message?: string | null;
-  readonly item_count?: number;
+type RunData = Partial<Omit<ScheduleRun, 'items'>> & {
   readonly items?: readonly { readonly links: string | null }[];
-}
+};
 
 /** Reasons of rejects, and jobs of a run, that a message lists. */
 const shownCodes = 10;
@@ -76,7 +50,6 @@ export function composeMail(
     to: address,
     subject,
     text: renderText(facts, links, linked),
-    html: renderHtml(subject, facts, links, linked),
     messageId: messageId(event.id, address),
   };
 }
@@ -157,29 +130,6 @@ function renderText(facts: readonly string[], links: readonly string[], linked: 
   return `${[...facts, '', ...links, ...listed, ...expiry].join('\n').trimEnd()}\n`;
 }
 
-function renderHtml(
-  title: string,
-  facts: readonly string[],
-  links: readonly string[],
-  linked: LinkedFiles,
-): string {
-  const paragraphs = [
-    ...facts.map(escapeHtml),
-    ...links.map((link) => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`),
-  ].map((line) => `<p>${line}</p>`);
-  const items = listFiles(linked).map(
-    ({ name, size, url }) => `<li><a href="${escapeHtml(url)}">${escapeHtml(name)}</a> (${size})</li>`,
-  );
-  const expiry = `<p>${expiresAt(linked.expireAt)}</p>`;
-  const list = items.length === 0 ? [] : [`<ul>${items.join('\n')}</ul>`, expiry];
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>
-<body>
-${[...paragraphs, ...list].join('\n')}
-</body></html>
-`;
-}
-
 interface ListedFile {
   readonly name: string;
   readonly size: string;
@@ -211,17 +161,4 @@ export function oneLine(text: string): string {
 function cut(text: string): string {
   const clean = oneLine(text);
   return clean.length > longestLine ? `${clean.slice(0, longestLine - 1).toWellFormed()}…` : clean;
-}
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** For the text of an element, and for an attribute in quotes. */
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }

@@ -15,7 +15,6 @@ export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
-  readonly html: string;
   /** The same for every attempt, so that a mail system can drop a duplicate. */
   readonly messageId: string;
 }
@@ -43,31 +42,46 @@ export function openMailTransport(
   return smtpUrl === null ? openOutbox(outboxDir, mailFrom, log) : openSmtp(smtpUrl, mailFrom);
 }
 
-/** Sends through a mail server, on one connection per message: there are few. */
-function openSmtp(smtpUrl: string, from: string): MailTransport {
-  let transport: ReturnType<typeof connectTo> | undefined;
+interface Sender {
+  sendMail(message: object): Promise<{ readonly message?: unknown }>;
+  close(): void;
+}
+
+/** Opens the sender with the first message, and sends every message through it. */
+function openTransport(
+  open: () => Promise<Sender>,
+  sent: (message: unknown) => Promise<void>,
+): MailTransport {
+  let opening: Promise<Sender> | undefined;
   return {
-    async send({ to, subject, text, html, messageId: id }) {
-      transport ??= connectTo(smtpUrl, from);
-      try {
-        // An object, since nodemailer would search a string for several addresses.
-        await (await transport).sendMail({
-          to: { name: '', address: to },
-          subject,
-          text,
-          html,
-          messageId: id,
-        });
-      } catch (error) {
-        throw translate(error);
-      }
+    async send({ to, ...message }) {
+      opening ??= open();
+      const sender = await opening;
+      // An object, since nodemailer would search a string for several addresses.
+      const { message: source } = await sender.sendMail({ ...message, to: { name: '', address: to } });
+      await sent(source);
     },
-    // A connection that could not be opened has failed its message.
+    // A sender that could not be opened has failed its message.
     close: () =>
-      void transport?.then(
+      void opening?.then(
         (opened) => opened.close(),
         () => undefined,
       ),
+  };
+}
+
+/** Sends through a mail server, on one connection per message: there are few. */
+function openSmtp(smtpUrl: string, from: string): MailTransport {
+  const { send, close } = openTransport(
+    () => connectTo(smtpUrl, from),
+    async () => undefined,
+  );
+  return {
+    close,
+    send: (message) =>
+      send(message).catch((error: unknown) => {
+        throw translate(error);
+      }),
   };
 }
 
@@ -129,31 +143,18 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
     const { createTransport } = await loadNodemailer();
     return createTransport({ streamTransport: true, buffer: true, newline: 'windows' }, { from });
   };
-  let opening: ReturnType<typeof open> | undefined;
-  return {
-    async send({ to, subject, text, html, messageId: id }) {
-      opening ??= open();
-      const transport = await opening;
-      const { message } = await transport.sendMail({
-        to: { name: '', address: to },
-        subject,
-        text,
-        html,
-        messageId: id,
-      });
-      await mkdir(folder, { recursive: true });
-      // The time comes first in the name, so that a listing shows the messages in order.
-      const file = join(folder, `${uuidv7()}.eml`);
-      try {
-        await writeFile(`${file}.part`, message as Buffer, { mode: 0o640, flag: 'wx' });
-        await rename(`${file}.part`, file);
-      } catch (error) {
-        // Otherwise every attempt would leave a piece on a full disk.
-        await rm(`${file}.part`, { force: true });
-        throw error;
-      }
-      log.info({ file }, 'SMTP_URL is not set: a message was written to a file');
-    },
-    close: () => undefined,
-  };
+  return openTransport(open, async (message) => {
+    await mkdir(folder, { recursive: true });
+    // The time comes first in the name, so that a listing shows the messages in order.
+    const file = join(folder, `${uuidv7()}.eml`);
+    try {
+      await writeFile(`${file}.part`, message as Buffer, { mode: 0o640, flag: 'wx' });
+      await rename(`${file}.part`, file);
+    } catch (error) {
+      // Otherwise every attempt would leave a piece on a full disk.
+      await rm(`${file}.part`, { force: true });
+      throw error;
+    }
+    log.info({ file }, 'SMTP_URL is not set: a message was written to a file');
+  });
 }

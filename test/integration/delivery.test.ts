@@ -77,7 +77,7 @@ async function deliver(context: SendContext): Promise<void> {
 const makeDue = () => makeTasksDue(t.system.db, 'delivery');
 
 describe('the message about an export', () => {
-  test('goes to each address by itself, in text and HTML, with the links and when they expire', async () => {
+  test('goes to each address by itself, with the links and when they expire', async () => {
     const server = await start();
     const work = await ended(['ada@example.com', 'bob@example.com']);
     await deliver(sendingTo(server.url));
@@ -88,7 +88,6 @@ describe('the message about an export', () => {
     expect(source).toMatch(/^Subject: \[default\] Export completed\r$/m);
     expect(source).toMatch(/^To: (ada|bob)@example\.com\r$/m);
     expect(source).toContain('text/plain');
-    expect(source).toContain('text/html');
     const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
     expect(plain).toContain(
       `https://data.example.com/api/v1/analytics/exports/files/${work.jobId}/users.ndjson.gz?expires=`,
@@ -257,7 +256,7 @@ describe('a worker', () => {
   });
 });
 
-test('names that would end a header or open a tag do neither', async () => {
+test('names that would end a header do not', async () => {
   const work = await ended(['ada@example.com']);
   const { rows } = await sql<{ body: string }>`
     select body from notification_events where job_id = ${work.jobId}`.execute(t.system.db);
@@ -268,6 +267,5 @@ test('names that would end a header or open a tag do neither', async () => {
   const linked = { files, manifest, expireAt: new Date() };
   const message = composeMail({ ...event, environment }, 'ada@example.com', linked);
   expect(message.subject).not.toMatch(/[\p{Cc}\u2028]/u);
-  expect(message.html).not.toContain('<script>');
-  expect(message.html).toContain('href="https://x/?a=1&amp;b=&quot;"');
+  expect(message.text).toContain('https://x/?a=1&b="');
 });

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { Windows } from '../../access/admin-login.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 
@@ -14,13 +15,13 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   if (config.rateLimit === 0) return;
   const { rateLimit: perSecond, rateLimitWindowMs: windowMs } = config;
   const max = Math.floor((perSecond * windowMs) / 1_000);
-  const windows = new RequestWindows(windowMs);
+  const windows = new Windows(windowMs, maxKeys);
   app.addHook('onRequest', ({ caller }, reply, done) => {
     if (caller === null) {
       done();
       return;
     }
-    const { count, leftMs } = windows.count(caller.keyId);
+    const { count, leftMs } = windows.add(caller.keyId);
     // Rounding first: the rest of a window that has just begun may be a hair more than the whole window.
     const seconds = String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
     reply
@@ -35,32 +36,4 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
     const details = `${max} requests in ${windowMs} ms`;
     done(inputError('rate_limited', 'This key makes too many requests; try again later', details));
   });
-}
-
-class RequestWindows {
-  readonly #byKey = new Map<string, { count: number; readonly endsAt: number }>();
-  readonly #windowMs: number;
-
-  constructor(windowMs: number) {
-    this.#windowMs = windowMs;
-  }
-
-  count(key: string): { readonly count: number; readonly leftMs: number } {
-    const now = performance.now();
-    const known = this.#byKey.get(key);
-    const window = known !== undefined && known.endsAt > now ? known : this.#open(key, now);
-    window.count++;
-    return { count: window.count, leftMs: window.endsAt - now };
-  }
-
-  #open(key: string, now: number) {
-    const window = { count: 0, endsAt: now + this.#windowMs };
-    this.#byKey.delete(key);
-    for (const oldest of this.#byKey.keys()) {
-      if (this.#byKey.size < maxKeys) break;
-      this.#byKey.delete(oldest);
-    }
-    this.#byKey.set(key, window);
-    return window;
-  }
 }

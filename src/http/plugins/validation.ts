@@ -77,14 +77,14 @@ export function isUndocumented(query: unknown): boolean {
 export function listQuery<P extends TProperties>(properties: P) {
   const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
   return worded(schema, {
-    unknown: (name, known) => `There is no parameter ${quoteName(name)} here; ${suggest(name, known)}`,
+    unknown: (name, known) => `There is no parameter ${quoteName(name)} here; ${listNames(known)}`,
   });
 }
 
 export function optionFields<P extends TProperties>(properties: P) {
   const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
   return worded(schema, {
-    unknown: (name, known) => `${quoteName(name)} is no option here; ${suggest(name, known)}`,
+    unknown: (name, known) => `${quoteName(name)} is no option here; ${listNames(known)}`,
   });
 }
 
@@ -142,35 +142,10 @@ function readText(type: string | undefined, texts: readonly string[]): unknown {
   return type === 'boolean' ? (flags[text] ?? text) : text;
 }
 
-const maxDistance = 2;
-/** Longer names are not compared: that takes the product of the lengths. */
-const maxNameLength = 40;
-
 function quoteName(name: string): string {
   return JSON.stringify(name.slice(0, 100));
 }
 
-function suggest(name: string, known: readonly string[]): string {
-  const near = known
-    .map((each) => ({ each, distance: distance(name.toLowerCase(), each) }))
-    .filter((found) => found.distance <= maxDistance)
-    .sort((a, b) => a.distance - b.distance)[0];
-  if (near !== undefined) return `did you mean ${near.each}?`;
+function listNames(known: readonly string[]): string {
   return known.length === 0 ? 'it takes none' : `known: ${known.join(', ')}`;
-}
-
-/** Counts the edits between two names. Blanks, dashes and underscores do not count. */
-function distance(a: string, b: string): number {
-  const [from, to] = [a.replace(/[-_ ]/g, ''), b.replace(/[-_ ]/g, '')];
-  if (from.length > maxNameLength) return Number.POSITIVE_INFINITY;
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [i, letter] of [...from].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      const replaced = (row[j] ?? 0) + Number(letter !== other);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

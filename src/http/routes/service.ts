@@ -27,66 +27,26 @@ const showService = route({
   at: 'GET /',
   operationId: 'showService',
   summary: 'Show the service',
-  description: 'Returns a page (`text/html`) or JSON, depending on `Accept`.',
+  description: 'Returns name and version of the service, and where to go from here.',
   access: 'open',
   answer: {
     description: 'Name and version of the service, and links.',
-    headers: ['Vary'],
-    content: {
-      'application/json': {
-        schema: object({
-          service: Type.Literal('sluice', { description: 'Always `sluice`.' }),
-          version: text('Version of the program.', '0.1.0'),
-          links: object(
-            mapPlaces(({ path, what }) => url(`${what}.`, `https://sluice.example.com${path}`)),
-            'Links.',
-          ),
-        }),
-      },
-      'text/html': withExamples(Type.String({ description: 'The same as a page.' }), {
-        page: { summary: 'Beginning of the page', value: '<!doctype html>\n<html lang="en">' },
-      }),
-    },
+    schema: object({
+      service: Type.Literal('sluice', { description: 'Always `sluice`.' }),
+      version: text('Version of the program.', '0.1.0'),
+      links: object(
+        mapPlaces(({ path, what }) => url(`${what}.`, `https://sluice.example.com${path}`)),
+        'Links.',
+      ),
+    }),
   },
   refuses: ['internal_error', 'unavailable'],
-  prepare: () => {
-    const { version } = readPackage();
-    return { version, page: renderPage(version) };
-  },
-  handle: async ({ own: { version, page }, request, reply, base }) => {
-    reply.header('vary', 'accept');
-    if (request.type(['json', 'html']) === 'html') {
-      reply.type('text/html; charset=utf-8').header('content-security-policy', pagePolicy);
-      return reply.send(page);
-    }
+  handle: async ({ base }) => {
     const root = base();
-    return reply.send({ service: 'sluice', version, links: mapPlaces(({ path }) => root + path) });
+    const { version } = readPackage();
+    return { service: 'sluice', version, links: mapPlaces(({ path }) => root + path) } as const;
   },
 });
-
-const pagePolicy =
-  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/** Links are relative: a proxy may serve the page below a path. */
-function renderPage(version: string): string {
-  const items = Object.values(places).map(
-    ({ path, what }) => `<li><a href="${path.slice(1)}">${path}</a>: ${what}</li>`,
-  );
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>sluice</title>
-<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em }</style>
-<h1>sluice</h1>
-<p>Loads users, companies and events into Postgres, and exports them. Version ${version}. Calls require an API key:
-<code>Authorization: Token &lt;API_KEY&gt;</code>.</p>
-<ul>
-${items.join('\n')}
-</ul>
-</html>
-`;
-}
 
 /** Everything comes from here, and nothing is written into the page. */
 const consoleHeaders = {

@@ -178,7 +178,6 @@ const signInRoute = route({
       const details = key === undefined ? 'link: used or expired' : 'key: unknown, revoked or expired';
       throw inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);
     }
-    failures.succeeded(request.ip);
     const caller = await verifySession(db, config, signedIn.cookie);
     if (isRefusal(caller)) throw new TransientError('the session ended as it began');
     setSessionCookie(request, reply, signedIn.cookie, config.publicUrl);
