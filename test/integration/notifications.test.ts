@@ -14,7 +14,6 @@ import { cancelLoad } from '../../src/load/end-load.ts';
 import { renderLoadDetail } from '../../src/load/render-load.ts';
 import {
   type DeliveryPolicy,
-  deliverNotification,
   readDeliveryPolicy,
   type SendContext,
 } from '../../src/notifications/deliver-notification.ts';
@@ -34,13 +33,7 @@ import { startRunner } from '../../src/tasks/runner.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
-import {
-  acceptFile,
-  type FileOptions,
-  type ManualLoad,
-  runManually,
-  startManually,
-} from '../support/load-file.ts';
+import { type FileOptions, type ManualLoad, runManually, startManually } from '../support/load-file.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../support/tasks.ts';
@@ -303,14 +296,6 @@ describe('a receiver', () => {
     for (const { headers, body } of receiver.received) expect(isFromSluice(secret, headers, body)).toBe(true);
   });
 
-  test('that says when is asked then', async () => {
-    await subscribe();
-    await load();
-    receiver.answer((response) => response.writeHead(503, { 'retry-after': '3600' }).end());
-    await deliver();
-    expect(await dueIn()).toBeGreaterThan(3_599);
-  });
-
   test('that is gone (410) is told nothing any more', async () => {
     const { id } = await subscribe();
     const { environmentId } = t.environment;
@@ -382,38 +367,6 @@ describe('a receiver', () => {
     await stopped;
     const { rows } = await sql`select failures, lease_until as lease from tasks`.execute(t.system.db);
     expect(rows).toEqual([{ failures: 1, lease: null }]);
-  });
-
-  test('that says very much, or something odd, is read as far as is kept', async () => {
-    await subscribe();
-    await load();
-    let written = 0;
-    let closed = false;
-    receiver.answer((response) => {
-      response.on('close', () => {
-        closed = true;
-      });
-      response.writeHead(500);
-      const more = (): void => {
-        if (closed || written > 100_000_000) return;
-        written += 65_536;
-        if (response.write('\u001b[2J\u202e\u0000é'.repeat(8_192))) setImmediate(more);
-        else response.once('drain', more);
-      };
-      more();
-    });
-    await deliver();
-    await waitFor('the connection to be closed', () => closed);
-    expect(written).toBeLessThan(50_000_000);
-    const { lastStatus, lastError } = await only();
-    expect(lastStatus).toBe(500);
-    expect(lastError?.length).toBeLessThanOrEqual(500);
-    expect(lastError).not.toMatch(/[\p{Cc}\p{Cf}]/u);
-    // A 2xx is enough, whatever hangs behind it.
-    receiver.answer((response) => void response.writeHead(200).write('{'));
-    await makeDue();
-    await deliver();
-    expect(await only()).toMatchObject({ state: 'delivered' });
   });
 
   test('that never comes back is given up, until somebody replays it: the same id again', async () => {
@@ -497,35 +450,6 @@ describe('a sender', () => {
     expect(await endTask(db, claim)).toBe(false);
   });
 
-  test('that dies with one again and again has it given up, for a reason that names no number of it', async () => {
-    await subscribe();
-    await load();
-    const { db } = t.system;
-    if ((await takeTask(sender(), deliveryJob)) === null) throw new Error('nothing to claim');
-    await sql`update tasks set losses = ${open.attempts - 1}`.execute(db);
-    await expireTaskLeases(db, 'delivery');
-    await reconcileTasks(sender(), [deliveryJob]);
-    const lastError = `the delivery lost its worker ${open.attempts} times; it may be what kills it`;
-    expect(await only()).toMatchObject({ state: 'dead', lastError });
-  });
-
-  test('that comes back late sends once more, and what it would note is refused', async () => {
-    await subscribe();
-    await load();
-    const { db } = t.system;
-    const late = await takeTask(sender(), deliveryJob);
-    await expireTaskLeases(db, 'delivery');
-    await reconcileTasks(sender(), [deliveryJob]);
-    const claim = await takeTask(sender(), deliveryJob);
-    if (late === null || claim === null) throw new Error('nothing to claim');
-    receiver.answer((response) => response.writeHead(500).end());
-    await expect(deliverNotification(sender(), late, goOn)).rejects.toThrow('another worker has');
-    expect(await only()).toMatchObject({ state: 'pending', lastStatus: null });
-    receiver.answer((response) => response.writeHead(204).end());
-    await deliverNotification(sender(), claim, goOn);
-    expect(await only()).toMatchObject({ state: 'delivered', lastStatus: 204 });
-  });
-
   test('is not held up by a receiver that hangs, and gives back what a stop interrupts', async () => {
     const slow = await startWebhookReceiver();
     try {
@@ -573,35 +497,6 @@ describe('a sender', () => {
       return Promise.all(claiming);
     });
     expect(claims.filter((claim) => claim !== null)).toHaveLength(MAX_SENDS_PER_SUBSCRIPTION);
-  });
-
-  test('works in every worker, and tells once', async () => {
-    const settings = { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' };
-    const own = await openTestSystem({ worker: true, settings, log: collected.log });
-    try {
-      own.startWorker();
-      const { environmentId } = own.environment;
-      const wish = {
-        channel: 'webhook',
-        target: receiver.url,
-        outcomes: defaultOutcomes,
-        kinds: jobKinds,
-      } as const;
-      await addSubscription(own.system.db, environmentId, wish, open);
-      for (const [at, content] of ['user_id\na\n', 'user_id\nb\n', 'user_id\nc\n'].entries()) {
-        receiver.answer((response, nth) => response.writeHead(nth === at + 1 ? 200 : 500).end());
-        await acceptFile(own.system, environmentId, content);
-        await waitFor('the webhook', async () => {
-          const [latest] = await listDeliveries(own.system.db, environmentId, { failed: false, limit: 1 });
-          return receiver.received.length === at + 1 && latest?.state === 'delivered';
-        });
-      }
-      const { text } = await own.system.metrics.render();
-      expect(text).toContain('sluice_notifications_pending 0\n');
-      expect(text).toContain('sluice_notifications_dead 0\n');
-    } finally {
-      await own.close();
-    }
   });
 });
 

@@ -18,7 +18,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { HEARTBEAT_MS, MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
+import { HEARTBEAT_MS } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
@@ -55,8 +55,6 @@ import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { expireTaskLeases, makeTasksDue } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../support/web-server.ts';
-import { textRow, workbookFile } from '../support/workbook-file.ts';
-import { zipFile } from '../support/zip-file.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -237,19 +235,6 @@ describe('files', () => {
     expect((await requireMapping(context.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
   });
 
-  test('may be workbooks, and data in a ZIP archive', async () => {
-    const sheets = [
-      { name: 'About', rows: textRow(1, 'user_id') + textRow(2, 'no user') },
-      { name: 'Customers', rows: textRow(1, 'user_id', 'n') + textRow(2, 'u10', '3') },
-    ];
-    await put('book-1.xlsx', workbookFile({ sheets }));
-    await put('packed-1.zip', zipFile([{ name: 'data/users.csv', data: 'user_id\nu11\n' }]));
-    for (const schedule of [files('book-*.xlsx', { sheet: 'Customers' }), files('packed-*.zip')]) {
-      expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
-    }
-    expect(await userIds()).toEqual(['u10', 'u11']);
-  });
-
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {
     await put('e-1.csv', 'user_id,plan\nu5,x\n');
     await put('e-2.csv', 'user_id,plan\n,x\nu6,x\n');
@@ -298,16 +283,6 @@ describe('what may not be read', () => {
       status: 'failed',
       code: 'unreadable_file',
       reason: `${join(locked, 'a.csv')} cannot be read: EACCES`,
-    });
-  });
-
-  test('as a table fails the run, whatever bytes the reason would quote', async () => {
-    await put('zero.csv', 'a\0b,c\n1,2\n');
-    expect(await runNow(context, environmentId, files('zero.csv'))).toMatchObject({
-      status: 'failed',
-      code: 'invalid_field',
-      reason: expect.stringContaining('U+0000'),
-      attempts: 1,
     });
   });
 });
@@ -825,14 +800,6 @@ describe('an export', () => {
       await sql`drop function refuse, put_off cascade`.execute(context.db);
     };
   }
-
-  test('to a folder outside those that are allowed fails', async () => {
-    const schedule = readSchedule({ export: { event_type: 'users', to_dir: folder } });
-    const run = await runNow(context, environmentId, schedule);
-    expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
-    // Nothing is written that nobody is to have.
-    expect(run.items.map(({ jobId }) => jobId)).toEqual([null]);
-  });
 });
 
 describe('an export to a folder behind a link', () => {
@@ -933,28 +900,6 @@ describe('the end of a run', () => {
     });
   });
 
-  test('that is rolled back is told to nobody, and told once when it stands', async () => {
-    await put('rolled.csv', 'user_id\nrolled1\n');
-    const schedule = telling('rolled.csv', { emails: [mail] });
-    const allow = await refuseToRemember('rolled.csv');
-    try {
-      await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
-      await doNext(context);
-      await waitFor('the end to be refused', () =>
-        endWaitingRuns(context).then(
-          () => false,
-          (error: Error) => error.message.includes('not now'),
-        ),
-      );
-      expect(await runsOf(context, schedule)).toMatchObject([{ status: 'waiting' }]);
-      expect(await bodies()).toEqual([]);
-    } finally {
-      await allow();
-    }
-    expect(await finish(context, schedule)).toMatchObject({ status: 'completed' });
-    expect(await bodies()).toMatchObject([{ type: 'schedule.completed' }]);
-  });
-
   test('that cannot be noted holds up no other', async () => {
     await put('stuck.csv', 'user_id\nstuck1\n');
     const stuck = telling('stuck.csv', { emails: [mail] });
@@ -1018,21 +963,6 @@ describe('the end of a run', () => {
     } finally {
       await sql`delete from exports where job_id = ${open}`.execute(context.db);
     }
-  });
-
-  test('is told of a run whose workers were lost again and again', async () => {
-    const schedule = telling('none-*.csv', { emails: [mail] });
-    await tick(context, [schedule], '2026-03-01T10:30:00');
-    await tick(context, [schedule], '2026-03-01T11:00:00');
-    await takeRun(context);
-    await sql`update tasks set losses = ${MAX_RUN_LOSSES - 1} where kind = 'run'`.execute(context.db);
-    await expireTaskLeases(context.db, 'run');
-    await reconcileTasks(context, [runJob]);
-    await waitFor('the end to be told', async () => (await bodies()).length > 0);
-    expect(await runsOf(context, schedule)).toMatchObject([{ status: 'failed', code: 'worker_lost' }]);
-    expect(await bodies()).toMatchObject([
-      { type: 'schedule.failed', data: { error_code: 'worker_lost', items: [] } },
-    ]);
   });
 });
 

@@ -143,38 +143,6 @@ describe('a record whose cells cannot be told', () => {
     });
     expect(after.slice(2)).toEqual(before.slice(2));
   });
-
-  test('stays as it is, with its reason, where the download is sent back with nothing filled in', async () => {
-    const owner = await tenant();
-    const jobId = await load(owner, broken, '?stray_quotes=refuse');
-    const before = await rejects(owner, jobId);
-    for (const type of ['text/csv']) {
-      const path = `/v1/background_jobs/${jobId}`;
-      const download = await server.fetch(`${path}/rejects`, { key: owner.key, headers: { accept: type } });
-      const { body, status } = await server.json<Job>(`${path}/amend`, {
-        method: 'POST',
-        key: owner.key,
-        body: new Uint8Array(await download.arrayBuffer()),
-        headers: { 'content-type': type },
-      });
-      expect(status).toBe(202);
-      await ended(owner, body.job_id);
-      expect(await rejects(owner, jobId)).toEqual(before);
-    }
-  });
-
-  test('of NDJSON is edited as its text too', async () => {
-    const owner = await tenant();
-    const lines = ['{"user_id":"u1","n":1', '{"user_id":"u2","n":00012}', '{"user_id":"u3","n":1.10}', '{}'];
-    const jobId = await load(owner, lines.join('\n'), '', 'application/x-ndjson');
-    expect((await rejects(owner, jobId)).map(({ raw }) => raw)).toEqual(lines.filter((_, at) => at !== 2));
-    await edited(owner, jobId, [
-      { row: 1, raw: '{"user_id":"u1",\n"n":1}' },
-      { row: 2, raw: lines[1] ?? '' },
-    ]);
-    expect(Object.keys(await users(owner))).toEqual(['u1', 'u3']);
-    expect((await rejects(owner, jobId)).map(({ raw }) => raw)).toEqual([lines[1], lines[3]]);
-  });
 });
 
 describe('refused, and nothing is sent, is', () => {

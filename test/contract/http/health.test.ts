@@ -6,7 +6,6 @@ import { freezePostgres } from '../../support/frozen-postgres.ts';
 import { serve, type TestServer } from '../../support/http.ts';
 import { startPrivatePostgres } from '../../support/private-postgres.ts';
 import { redisAvailable } from '../../support/redis.ts';
-import { startStallingProxy } from '../../support/stalling-proxy.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -89,12 +88,6 @@ test('a service that drains is not ready, and serves all the same, each answer t
   }
 });
 
-test('a service without DRAIN_MS does not drain', async () => {
-  const { server } = await start();
-  await server.drain();
-  expect((await probe(server)).body.status).toBe('ready');
-});
-
 describe('a database', () => {
   test('that is gone makes the service not ready, which is logged once, until it is back', async () => {
     const { postgres, server, ofDatabase } = await startOnPrivatePostgres();
@@ -126,25 +119,6 @@ describe('a database', () => {
       }
     }
     thaw();
-    await untilReady(server);
-  });
-
-  test('that can be reached again, but not on the old connections, is found', async () => {
-    const system = await openTestSystem();
-    cleanups.push(() => system.close());
-    const url = new URL(system.databaseUrl);
-    const proxy = await startStallingProxy(url);
-    url.hostname = '127.0.0.1';
-    url.port = String(proxy.port);
-    const other = system.openAnother({ databaseUrl: url.href });
-    cleanups.push(
-      () => other.close(),
-      () => proxy.close(),
-    );
-    const server = await listen({ ...system, system: other });
-    await untilReady(server);
-    proxy.stall();
-    expect((await probe(server)).body.parts.database).toBe('away');
     await untilReady(server);
   });
 

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
 import { collectLog } from '../../support/collected-log.ts';
 import { openServer } from '../../support/http.ts';
-import { acceptFile } from '../../support/load-file.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const collected = collectLog();
-const { t, server } = await openServer({ log: collected.log, worker: true });
+const { server } = await openServer({ log: collected.log, worker: true });
 
 /** What was logged for a request, once the line that is to be the last is there. */
 async function linesOf(requestId: string, last: string): Promise<{ messages: unknown[]; jobs: unknown[] }> {
@@ -53,18 +52,6 @@ test('lead from an upload to what the workers log about its load', async () => {
   });
 });
 
-test('are made where the caller has none, and lead to why a load failed', async () => {
-  const users = { users: [{ user_id: 'new' }, { user_id: '' }] };
-  const { id, job_id } = await ask('/v1/users/bulk_identify?max_errors=0', 'POST', users);
-  expect(id).toMatch(/^[0-9a-f-]{36}$/);
-  const { messages, jobs } = await linesOf(
-    id,
-    'load failed: 1 record was refused and max_errors allows 0 (0 rows had been applied)',
-  );
-  expect(messages).not.toContain('load completed');
-  expect(jobs).toEqual([job_id]);
-});
-
 test('lead from a request for an export to its end, and from one for a deletion to its', async () => {
   const dates = { from: '2026-01-01', to: '2026-01-02' };
   const exporting = await ask('/api/v1/analytics/exports', 'POST', dates, 'export-1');
@@ -77,14 +64,4 @@ test('lead from a request for an export to its end, and from one for a deletion 
     messages: ['deletion accepted', 'deletion starts', 'deletion completed'],
     jobs: [deleting.job_id],
   });
-});
-
-test('are not made up for what came another way', async () => {
-  const jobId = await acceptFile(t.system, t.environment.environmentId, 'user_id\nb\n');
-  await t.ended(jobId);
-  await waitFor('the end to be logged', () =>
-    collected.lines.some((line) => line['job_id'] === jobId && line['msg'] === 'load completed'),
-  );
-  const lines = collected.lines.filter((line) => line['job_id'] === jobId);
-  expect(lines.filter((line) => 'request_id' in line)).toEqual([]);
 });

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { type ErrorBody, serve, serversPerTest } from '../../support/http.ts';
-import { redisAvailable } from '../../support/redis.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -106,19 +105,6 @@ describe('Postgres away', () => {
     expect(JSON.stringify(body)).not.toMatch(/connect|postgres|sql|127\.0/i);
     await link.back();
     await waitFor('the service to be back', async () => (await server.fetch('/v1/background_jobs')).ok);
-  });
-});
-
-describe.each([['postgres'], ['redis']] as const)('with its queue in %s', (queue) => {
-  test.skipIf(queue === 'redis' && !redisAvailable)('an upload is loaded from end to end', async () => {
-    const { system, server } = await start({ queue, worker: true });
-    const { status, body } = await server.json<{ job_id: string }>('/v1/imports', {
-      method: 'POST',
-      body: csv,
-      headers: { 'content-type': 'text/csv' },
-    });
-    expect(status).toBe(200);
-    expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
   });
 });
 

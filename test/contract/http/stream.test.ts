@@ -1,10 +1,6 @@
 import { hostname } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
-import {
-  LIVE_RECENT_JOBS,
-  MAX_LIVE_UNFINISHED_JOBS,
-  MAX_LIVE_UNREAD_BYTES,
-} from '../../../src/domain/limits.ts';
+import { MAX_LIVE_UNREAD_BYTES } from '../../../src/domain/limits.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { EventStream, type StreamData } from '../../support/event-stream.ts';
 import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
@@ -108,31 +104,6 @@ describe('a stream', () => {
       ({ snapshot, queued, running }) => snapshot === false && queued === 0 && running?.length === 0,
     );
     expect(JSON.stringify(stream.events)).not.toContain(hidden);
-  });
-
-  test('of the pulse counts all that waits, also what is not listed', async () => {
-    const tenant = await t.addEnvironment('crowded');
-    const waiting = MAX_LIVE_UNFINISHED_JOBS + LIVE_RECENT_JOBS + 50;
-    await t.system.pool.query(
-      `insert into exports (job_id, environment_id, request, format, compression)
-      select gen_random_uuid(), $1, '{}', 'csv', 'none' from generate_series(1, $2)`,
-      [tenant.environment.environmentId, waiting],
-    );
-    const stream = await watch(tenant, 'pulse');
-    await stream.until('pulse', ({ queued }) => queued === waiting);
-  });
-
-  test('of jobs has the rows of an export that has ended, whatever was expected', async () => {
-    const tenant = await t.addEnvironment('exports');
-    const path = '/api/v1/analytics/exports';
-    const { body } = await server.json<{ job_id: string }>(path, { method: 'POST', key: tenant.key });
-    await t.system.pool.query(
-      "update exports set status = 'completed', ended_at = now(), rows_expected = 700 where job_id = $1",
-      [body.job_id],
-    );
-    const stream = await watch(tenant, 'jobs');
-    const { data } = await stream.until('jobs', isSnapshot);
-    expect(jobIn(data, body.job_id)).toMatchObject({ total_rows: 0, completed_rows: 0 });
   });
 
   // proves: live-truth

@@ -155,16 +155,6 @@ describe('events of a user', () => {
     expect(await walk('ranged', 'from=2025-06-01&to=2025-06-02&limit=1')).toEqual(['c', 'b', 'a']);
   });
 
-  test('of one name are those of that name', async () => {
-    await store('named', [
-      { id: 'n-a', at: '2025-06-01T00:00:00Z', name: 'x' },
-      { id: 'n-b', at: '2025-06-02T00:00:00Z', name: 'y' },
-      { id: 'n-c', at: '2025-06-03T00:00:00Z', name: 'x' },
-    ]);
-    expect(await walk('named', 'event_name=x&limit=1')).toEqual(['n-c', 'n-a']);
-    expect(await idsOf('named', 'event_name=z')).toEqual([]);
-  });
-
   test('of a user without a profile are there; a user without either is 404, and so is another environment’s', async () => {
     await store('unknown', [{ id: 'u-a', at: '2025-06-01T00:00:00Z' }]);
     expect(await refusal('/v1/users/unknown')).toEqual([404, ['not_found']]);
@@ -178,19 +168,6 @@ describe('events of a user', () => {
     expect(await refusal('/v1/users/unknown/events', { key: other.key })).toEqual([404, ['not_found']]);
     await store('unknown', [{ id: 'theirs', at: '2025-06-02T00:00:00Z' }], other);
     expect(await idsOf('unknown')).toEqual(['u-a']);
-  });
-
-  test('that are large come as many on a page as fit into a megabyte', async () => {
-    const metadata = JSON.stringify({ text: 'x'.repeat(60_000), more: 'y'.repeat(60_000) });
-    const events = Array.from({ length: 30 }, (_, n) => ({
-      id: `e${String(n).padStart(2, '0')}`,
-      at: '2025-06-01T00:00:00Z',
-      metadata,
-    }));
-    await store('heavy', events);
-    const { data, metadata: page } = await list('heavy', 'limit=500');
-    expect([data.length, page.cursor.after === null]).toEqual([9, false]);
-    expect(await walk('heavy', 'limit=500')).toEqual(events.map(({ id }) => id).reverse());
   });
 
   test.each([

@@ -87,28 +87,6 @@ test('a caller in use is looked up again in time, by one who does not wait', asy
   expect(cache.get('a')?.keyId).toBe('a, again');
 });
 
-test('one that is found revoked on that occasion is known no more', async () => {
-  const { cache, clock, asked, learn } = open();
-  await learn('a');
-  clock.now = 500;
-  cache.get('a');
-  asked[1]?.answer(refusal);
-  await expect.poll(() => cache.get('a')).toBeNull();
-});
-
-test('one that cannot be looked up then is known until its time is up', async () => {
-  const { cache, clock, asked, learn } = open();
-  await learn('a');
-  clock.now = 500;
-  cache.get('a');
-  asked[1]?.answer(new Error('away'));
-  await Promise.resolve();
-  clock.now = 999;
-  expect(cache.get('a')?.keyId).toBe('a');
-  clock.now = 1_000;
-  expect(cache.get('a')).toBeNull();
-});
-
 test('it holds so many keys and no more, and none that is absurdly long', async () => {
   const { cache, learn } = open(3);
   for (const header of ['a', 'b', 'c', 'd', 'x'.repeat(257)]) await learn(header);

@@ -42,14 +42,6 @@ describe('a map', () => {
 describe('a map finds its column', () => {
   const columns = ['id', ' Name ', '1', 'column_4'];
 
-  test('as it is written, or without the blanks round it', () => {
-    expect(resolveMap({ ' id ': 'user_id', ' Name ': 'n' }, columns, true)).toEqual({
-      id: 'user_id',
-      ' Name ': 'n',
-    });
-    expect(resolveMap({ Name: 'name' }, columns, true)).toEqual({ ' Name ': 'name' });
-  });
-
   // proves: map-any-header
   test('by its number only where no record names the columns', () => {
     expect(resolveMap({ '2': 'user_id' }, columns, true)).toEqual({ '2': 'user_id' });
@@ -70,12 +62,5 @@ describe('a map finds its column', () => {
     expect(() => resolveMap({ Name: 'name', ' Name ': 'n' }, columns, true)).toThrow(
       'map gives " Name " two names',
     );
-  });
-
-  test('and what fits none stays as it is', () => {
-    expect(resolveMap({ nobody: 'user_id', '9': 'name' }, columns, false)).toEqual({
-      nobody: 'user_id',
-      '9': 'name',
-    });
   });
 });

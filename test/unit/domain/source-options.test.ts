@@ -91,13 +91,6 @@ describe('an option of how a file is written', () => {
   ])('%s refuses %j and says what it must be', (name, given) => {
     expect(sourceOptionProblem(name, given)).toMatch(/^must be /);
   });
-
-  test('comes in the same order, however it was given, and what is left out is not there', () => {
-    const one = toSourceOptions({ skip_rows: '2', encoding: 'utf-8', ragged: undefined });
-    const other = toSourceOptions({ encoding: 'utf-8', skip_rows: 2 });
-    expect(JSON.stringify(one)).toBe(JSON.stringify(other));
-    expect(toSourceOptions({ map: 'x', entity: 'users' } as GivenSource)).toEqual({});
-  });
 });
 
 // proves: source-options
@@ -115,12 +108,6 @@ test.each<[GivenSource, string]>([
   expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);
 });
 
-test('options that fit together are no contradiction', () => {
-  const given = { delimiter: ';', quote: "'", escape: '\\', comment: '#', header: '2', header_rows: 2 };
-  expect(findContradictions(toSourceOptions(given))).toEqual([]);
-  expect(findContradictions(toSourceOptions({ quote: 'none', escape: '\\', comment: '"' }))).toEqual([]);
-});
-
 describe('an option that a file has no use for', () => {
   // proves: source-options
   test.each([
@@ -135,12 +122,6 @@ describe('an option that a file has no use for', () => {
   ] as const)('%j with %s is refused', (source, format, message) => {
     expect(() => requireFitting(source, format)).toThrow(InputError);
     expect(() => requireFitting(source, format)).toThrow(message);
-  });
-
-  test('is not one that fits', () => {
-    requireFitting({ encoding: 'windows-1252', delimiter: ';', nulls: ['NULL'] }, 'csv');
-    requireFitting({ records: 'data.users', encoding: 'utf-8' }, 'json');
-    requireFitting({}, 'avro');
   });
 });
 
