@@ -11,18 +11,18 @@ create table sluice.segments (
   is_hidden boolean not null,
   is_protected boolean not null,
   status text not null,
-  definition jsonb not null,
+  definition json not null,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   constraint segments_pkey primary key (segment_id),
   constraint segments_key_key unique (environment_id, key),
   constraint segments_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint segments_key_check check (key <> ''),
-  constraint segments_definition_check check (jsonb_typeof(definition) = 'object')
+  constraint segments_definition_check check (json_typeof(definition) = 'object')
 );
 comment on table sluice.segments is 'Groups of users that exports can be narrowed to.';
 comment on column sluice.segments.key is 'The name of the item in the definitions file.';
-comment on column sluice.segments.definition is 'The rule of membership: docs/schemas/segment.schema.json.';
+comment on column sluice.segments.definition is 'The rule of membership, in the order of the file: docs/schemas/segment.schema.json.';
 
 create table sluice.surveys (
   survey_id integer generated always as identity,
