@@ -181,8 +181,6 @@ describe('without a mail server', () => {
   });
 });
 
-describe('a worker', () => {});
-
 test('names that would end a header do not', async () => {
   const work = await ended(['ada@example.com']);
   const { rows } = await sql<{ body: string }>`
