@@ -32,7 +32,6 @@ export function openJobContext(
   return { ...system, ...openSendContext(system), schedules: settings };
 }
 
-/** Every kind of background work there is. */
 const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
   begin: beginJob,
   chunk: chunkJob,

@@ -31,7 +31,6 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** The recurring work of a worker. */
 export interface WorkerSchedules {
   readonly file: SchedulesFile;
   readonly settings: ScheduleSettings;

@@ -11,15 +11,12 @@ export interface BulkRequest {
   readonly filter: JobFilter;
   /** The number of jobs that the caller expects; null asks for the number and does nothing. */
   readonly expectedCount: number | null;
-  /** The caller may cancel exports too. */
   readonly withExports: boolean;
 }
 
 export interface BulkOutcome {
-  /** Jobs that match and can be cancelled or retried. */
   readonly count: number;
   readonly done: number;
-  /** Jobs that ended or were changed by others meanwhile. */
   readonly refused: readonly { readonly jobId: string; readonly code: string; readonly message: string }[];
 }
 

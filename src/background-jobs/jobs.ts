@@ -39,10 +39,8 @@ import { type EnvironmentNeed, findNeeds } from './needs.ts';
  * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
  */
 
-/** Every kind of background job there is. */
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
 
-/** Whatever runs in the background. */
 export type Job =
   | { readonly kind: 'load'; readonly jobId: string; readonly load: Load }
   | { readonly kind: 'export'; readonly jobId: string; readonly export: Export }
@@ -62,7 +60,6 @@ export async function requireJob(context: Context, environmentId: number, jobId:
 
 export interface JobPage {
   readonly jobs: readonly Job[];
-  /** Jobs that match, on all pages. */
   readonly total: number;
   /** Job id to continue after, or null on the last page. */
   readonly next: string | null;
@@ -95,7 +92,6 @@ async function readJobs(context: Context, environmentId: number, jobIds: readonl
   ];
 }
 
-/** A job of any kind, as it is answered when it was acted on. */
 export function renderJob(job: Job, baseUrl: string) {
   switch (job.kind) {
     case 'load':
@@ -107,7 +103,6 @@ export function renderJob(job: Job, baseUrl: string) {
   }
 }
 
-/** Renders a job for the list of all jobs. */
 export function renderJobListItem(job: Job, baseUrl: string, now = new Date()) {
   switch (job.kind) {
     case 'load':
@@ -119,7 +114,6 @@ export function renderJobListItem(job: Job, baseUrl: string, now = new Date()) {
   }
 }
 
-/** Everything there is to know of it. */
 export async function renderJobDetail(
   context: { readonly db: Database },
   environmentId: number,
@@ -193,7 +187,6 @@ export async function requireQueueRoom(
   throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
 }
 
-/** The state of the service over all environments. */
 export interface ServiceStatus {
   readonly workers: readonly LiveWorker[];
   readonly backlog: Backlog;
@@ -204,7 +197,6 @@ export interface ServiceStatus {
   readonly retention: EventRetention;
   /** The latest, latest first. */
   readonly failures: readonly Failure[];
-  /** The environments in which something needs attention. */
   readonly needs: readonly EnvironmentNeed[];
 }
 

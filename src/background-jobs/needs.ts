@@ -3,7 +3,6 @@ import { describeNeeds, type Need } from '../domain/need.ts';
 import { readNeeds } from '../postgres/stores/health.ts';
 import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
 
-/** The needs of one environment. */
 export interface EnvironmentNeed {
   readonly environment: string;
   /** Failures come first. */
@@ -15,7 +14,6 @@ interface Search {
   readonly environmentId: number | null;
   /** SCHEDULES_FILE: schedules that it no longer has, or disables, are left out. With `null` every schedule that ever ran counts. */
   readonly schedulesFile: string | null;
-  /** Exact counts, if the caller has them. */
   readonly known?: { readonly unaccounted: number; readonly failedJobs: number };
 }
 

@@ -40,32 +40,22 @@ export interface PruneContext {
   readonly log: Logger;
 }
 
-/** Counts of removed things. */
 export interface Pruned {
-  /** Received files. */
   readonly files: number;
   /** Records of loads, their rejects included. */
   readonly jobs: number;
-  /** Exports whose files are gone now. */
   readonly exports: number;
-  /** Records of exports. */
   readonly records: number;
-  /** Records of deletions. */
   readonly deletions: number;
   /** Files of the inbox that are remembered; those in done and failed stay. */
   readonly inboxFiles: number;
   readonly events: number;
-  /** Months of events that were dropped whole. */
   readonly months: number;
-  /** The number of these events that are in files now. */
   readonly archived: number;
   /** The reason why events that outlived their retention are still there; `null` if none are, or none were looked for. */
   readonly problem: string | null;
-  /** Events of which somebody was notified. */
   readonly notifications: number;
-  /** Runs of schedules. */
   readonly runs: number;
-  /** Leftovers of killed processes in the store. */
   readonly temporary: number;
 }
 
@@ -100,9 +90,7 @@ export async function schedulePruning(context: TaskContext): Promise<void> {
 }
 
 export interface Retention {
-  /** Days that received files are kept after their load ended. */
   readonly fileDays: number;
-  /** Days that job records and rejects are kept after the load ended. */
   readonly jobDays: number;
 }
 
@@ -145,9 +133,7 @@ async function pruneBatch(
 }
 
 export interface ExportRetention {
-  /** Days that files are kept after their export ended. */
   readonly exportDays: number;
-  /** Days that job records are kept after the export ended. */
   readonly jobDays: number;
 }
 

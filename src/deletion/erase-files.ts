@@ -48,7 +48,6 @@ export async function removeKeptFiles({ context, deletion, step }: Attempt): Pro
   }
 }
 
-/** Removes the uploads sent before, for the same reason. */
 export async function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
   for (;;) {
     const kept = await condemnEarlierUploads(context.db, deletion.deletionId, filesAtATime);
@@ -75,7 +74,6 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
   }
 }
 
-/** Rejects held at a time. */
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
 /** Removes the refused records of earlier loads that hold one of the ids. Whoever takes over looks at all of them again. */
@@ -162,7 +160,6 @@ async function erase(
   if (by === null) await forgetArchive(db, folder);
 }
 
-/** The characters around a value in CSV and JSON. */
 const delimiters = /[,;|\t\r\n"{}[\]:]/;
 const delimiterBytes: ReadonlySet<number> = new Set(Buffer.from(',;|\t\r\n"{}[]:'));
 const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;

@@ -20,9 +20,7 @@ export async function requireDeletion(
 
 export interface OutcomePage {
   readonly outcomes: readonly IdOutcome[];
-  /** Ids of the deletion, on all pages. */
   readonly total: number;
-  /** Others follow. */
   readonly more: boolean;
 }
 

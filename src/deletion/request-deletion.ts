@@ -110,7 +110,6 @@ function bodyOf(entity: Entity) {
   );
 }
 
-/** The bodies of requests to delete. */
 export const deletionBodies = { users: bodyOf('users'), companies: bodyOf('companies') };
 
 const findProblems = {
@@ -161,7 +160,6 @@ function plain(item: unknown): unknown {
   return Object.fromEntries(members.map(([name, value]) => [name, digits(value)]));
 }
 
-/** Digit for digit, also of a number that JavaScript would round. */
 function digits(value: unknown): unknown {
   return typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
 }

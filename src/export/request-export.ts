@@ -8,7 +8,7 @@ import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { insertExport } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
-import { findSegmentIds } from '../postgres/stores/segments.ts';
+import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
@@ -107,8 +107,8 @@ async function findUnknownSegments(
   environmentId: number,
   named: readonly { readonly id: number; readonly details: string }[],
 ): Promise<Problem[]> {
-  const ids = named.map(({ id }) => id);
-  const known = await findSegmentIds(db, environmentId, ids);
+  if (named.length === 0) return [];
+  const known = new Set((await readSegmentDefinitions(db, environmentId)).map(({ id }) => id));
   return named
     .filter(({ id }) => !known.has(id))
     .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));

@@ -22,7 +22,6 @@ export interface CommitWindowOptions<T> {
   readonly maxWaitingBytes?: number;
   /** The longest time to an answer, in milliseconds. */
   readonly deadlineMs?: number;
-  /** Told of every window that was committed. */
   readonly onCommitted?: (records: number, seconds: number) => void;
   /** By default none. */
   readonly tracing?: Tracing | null;
@@ -41,7 +40,6 @@ interface Waiting<T> {
   readonly record: T;
   /** On the clock of `performance.now()`. */
   readonly since: number;
-  /** The span of the request. */
   readonly span: Span | null;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -58,7 +56,6 @@ export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
   #waiting: Waiting<T>[] = [];
   #waitingBytes = 0;
-  /** The number of waiting records last reported. */
   #reported = 0;
   readonly #underWay = new Set<readonly Waiting<T>[]>();
   #watch: NodeJS.Timeout | undefined;
@@ -90,12 +87,10 @@ export class CommitWindow<T extends Sized> {
     });
   }
 
-  /** Nothing waits and nothing is under way. */
   get isIdle(): boolean {
     return this.#underWay.size === 0 && this.#waiting.length === 0;
   }
 
-  /** Resolves when the window is idle. */
   async drained(): Promise<void> {
     if (this.isIdle) return;
     await new Promise<void>((resolve) => this.#onIdle.push(resolve));
@@ -209,7 +204,6 @@ export class CommitWindow<T extends Sized> {
   }
 }
 
-/** Rejects and returns the records that came before a time. */
 function rejectOlder<T>(records: readonly Waiting<T>[], before: number): readonly Waiting<T>[] {
   const end = records.findIndex(({ since }) => since >= before);
   const late = end === -1 ? records : records.slice(0, end);

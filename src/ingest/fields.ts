@@ -20,7 +20,6 @@ export class Fields {
   /** Length of the text it was read from. */
   readonly bytes: number;
 
-  /** Numbers inside may be marked. */
   get marked(): boolean {
     return this.#parsed.marked;
   }
@@ -104,7 +103,6 @@ export class Fields {
     return null;
   }
 
-  /** Checks names and values. */
   properties(object: JsonObject, path: string): Properties {
     if (hasTooManyProperties(object, this.bytes)) {
       this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);

@@ -22,7 +22,7 @@ import {
 } from './records.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter } from './write-events.ts';
-import { companyWriter, userWriter } from './write-profiles.ts';
+import { profileWriter } from './write-profiles.ts';
 
 /**
  * The way in of single records. Each call resolves when its record is committed, and throws `InputError` (the database
@@ -39,7 +39,6 @@ export interface Ingest {
     bytes: number,
     idempotency: Idempotency | null,
   ): Promise<BatchAnswer>;
-  /** Resolves when all that was submitted has ended. */
   drained(): Promise<void>;
 }
 
@@ -57,11 +56,10 @@ const eventStatements = 2;
 const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
-  const userRows = userWriter(context);
-  const companyRows = companyWriter(context);
+  const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
-  const users = Array.from({ length: userLanes }, () => openWindow(context, 'users', 1, userRows));
-  const companies = openWindow(context, 'companies', 1, companyRows);
+  const users = Array.from({ length: userLanes }, () => openWindow(context, 'users', 1, profileRows));
+  const companies = openWindow(context, 'companies', 1, profileRows);
   const events = openWindow(context, 'events', eventStatements, eventRows);
   const lanes = [...users, companies];
   const batchRows = new BatchWriter(context);
@@ -78,14 +76,14 @@ export function openIngest(context: IngestContext): Ingest {
   };
   return {
     identifyUser(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, userRows);
+      if (idempotency !== null) return once(context, record, idempotency, profileRows);
       return inOrder({ index: 0, entity: 'users', record }, () => {
         const lane = users[laneOf(record.userId)] ?? users[0];
         return (lane as CommitWindow<UserRecord>).submit(record);
       });
     },
     identifyCompany(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, companyRows);
+      if (idempotency !== null) return once(context, record, idempotency, profileRows);
       return inOrder({ index: 0, entity: 'companies', record }, () => companies.submit(record));
     },
     track(record, idempotency) {
@@ -159,7 +157,6 @@ class Arrivals {
   }
 }
 
-/** Commits a single record behind the batches that came before it. */
 async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Promise<void> {
   const { environmentId, bytes } = item.record;
   const batch = new PendingBatch(environmentId, { items: [item], rejected: [] }, bytes);

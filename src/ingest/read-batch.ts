@@ -78,7 +78,6 @@ export function rejection(index: number, error: unknown): Rejection {
   return { index, error_code: error.problems[0].code, message: error.message + others };
 }
 
-/** The elements of the array, one a line. */
 async function elementsOf(body: Buffer): Promise<Buffer> {
   const parts: Buffer[] = [];
   for await (const part of arrayToNdjson(piecesOf(body), 'batch')) parts.push(part);

@@ -10,9 +10,7 @@ export type Properties = Readonly<Record<string, unknown>>;
 
 interface Record_ {
   readonly environmentId: number;
-  /** Numbers inside may be marked (see ParsedJson). */
   readonly marked: boolean;
-  /** Length of the body it came in. */
   readonly bytes: number;
 }
 
@@ -27,7 +25,6 @@ export interface UserRecord extends ProfileRecord {
   /** null leaves the user's company as it is, '' removes it. */
   readonly companyId: string | null;
   readonly properties: Properties;
-  /** Properties of that company. */
   readonly company: Properties;
 }
 
@@ -80,7 +77,6 @@ export interface Idempotency {
 
 export interface IngestMetrics {
   windowCommitted(entity: IngestEntity | 'batches', records: number, seconds: number): void;
-  /** So many more (or fewer) records wait now. */
   windowWaiting(entity: IngestEntity | 'batches', difference: number): void;
 }
 

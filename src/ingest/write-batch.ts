@@ -24,7 +24,6 @@ export interface BatchAnswer {
   readonly rejected: readonly Rejection[];
 }
 
-/** A batch on its way to the database. */
 export class PendingBatch {
   readonly environmentId: number;
   readonly bytes: number;

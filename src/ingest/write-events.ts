@@ -33,7 +33,6 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
   };
 }
 
-/** Names of events, and their properties. */
 async function learn({ knownProperties, db }: IngestContext, records: readonly EventRecord[]): Promise<void> {
   const names = new Map<number, Set<string>>();
   const found = new NewProperties(knownProperties);

@@ -14,15 +14,6 @@ import {
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { CompanyRecord, IngestContext, Properties, RecordWriter, UserRecord } from './records.ts';
 
-/** Users, and the companies they name. */
-export function userWriter(context: IngestContext): RecordWriter<UserRecord, ProfileRows> {
-  return profileWriter(context);
-}
-
-export function companyWriter(context: IngestContext): RecordWriter<CompanyRecord, ProfileRows> {
-  return profileWriter(context);
-}
-
 /** Users and companies in the order in which they came. */
 export function profileWriter({
   knownProperties,
@@ -45,7 +36,6 @@ export function profileWriter({
   };
 }
 
-/** The rows of a window. */
 export type ProfileRows = FoldedRows | DatedRows;
 
 /** Each key once. */
@@ -57,10 +47,8 @@ interface FoldedRows {
   readonly companies: readonly ProfileRow[];
 }
 
-/** A row for each record; some have a time. */
 interface DatedRows {
   readonly dated: readonly DatedUserRow[];
-  /** Companies that the users name. */
   readonly companies: readonly DatedProfileRow[];
 }
 
@@ -99,7 +87,6 @@ function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: Ne
   };
 }
 
-/** A row for each record, and one for each company that a user names. */
 function datedRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): DatedRows {
   const dated: DatedUserRow[] = [];
   const companies: DatedProfileRow[] = [];

@@ -112,7 +112,6 @@ type Retyped<Column, T> = ColumnType<OrNull<SelectType<Column>, T>, InsertType<C
 /** JSON has a null of its own, which does not tell whether the column may be null. */
 type OrNull<Selected, T> = Json extends Selected ? T : T | Extract<Selected, null>;
 
-/** The tables, with the types that the domain gives their columns. */
 export type Tables = {
   [T in keyof DB]: T extends keyof Known
     ? { [C in keyof DB[T]]: C extends keyof Known[T] ? Retyped<DB[T][C], Known[T][C]> : DB[T][C] }
@@ -129,7 +128,6 @@ type InCamelCase<Column extends string> = Column extends string
   ? `${Column} as ${CamelCase<Unqualified<Column>>}`
   : never;
 
-/** Selects columns under their names in camel case. */
 export function camel<const Column extends string>(...columns: Column[]): InCamelCase<Column>[] {
   return columns.map((column) => {
     const name = column.slice(column.indexOf('.') + 1);

@@ -2,10 +2,12 @@ import type { Socket } from 'node:net';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import {
+  askServer,
+  endSessions,
   KEEP_ALIVE_IDLE_MS,
   type PostgresSession,
+  readActivities,
   readSession,
-  SessionReader,
   type SessionSettings,
 } from './session.ts';
 
@@ -34,7 +36,6 @@ interface Connection {
   session: PostgresSession | null;
   /** The connection only listens; a question of ours tells whether it is alive. */
   readonly listens: boolean;
-  /** The connection lies unused in its pool. */
   idle: boolean;
   /** Bytes read, and bytes that left us: what the last look found. */
   read: number;
@@ -50,7 +51,6 @@ interface Connection {
 }
 
 export interface ConnectionMonitorOptions {
-  /** Makes the connections that ask about the others. */
   readonly url: string;
   readonly log: Logger | null;
 }
@@ -61,20 +61,18 @@ export interface WatchOptions {
   readonly settings?: SessionSettings;
 }
 
-/** Finds the connections of one system that went silent, and ends them. */
 export class ConnectionMonitor {
   readonly #log: Logger | null;
-  readonly #reader: SessionReader;
+  readonly #url: string;
   readonly #connections = new Map<pg.ClientBase, Connection>();
   #timer: NodeJS.Timeout | undefined;
   #tickedAt = 0;
   #asking = false;
-  /** The error that kept the last question from being asked. */
   #unasked: Error | null = null;
 
   constructor({ url, log }: ConnectionMonitorOptions) {
     this.#log = log;
-    this.#reader = new SessionReader(url);
+    this.#url = url;
   }
 
   /** Sets up the session of a connected client, and watches it until it ends. */
@@ -161,11 +159,14 @@ export class ConnectionMonitor {
     try {
       // Whoever has not been able to say who he is has no statement of anybody.
       for (const { client, session } of suspects) if (session === null) destroy(client);
-      await this.#reader.connected(async (ask) => {
+      await askServer(this.#url, async (server) => {
         const named = suspects.filter(isNamed);
-        const found = await ask.activities(named.map(({ session }) => session));
+        const found = await readActivities(
+          server,
+          named.map(({ session }) => session),
+        );
         const silent = named.filter((connection, at) => isSilent(connection, found[at] ?? null));
-        if (silent.length > 0) await this.#end(silent, (sessions) => ask.end(sessions));
+        if (silent.length > 0) await this.#end(server, silent);
       });
       this.#unasked = null;
     } catch (error) {
@@ -176,10 +177,7 @@ export class ConnectionMonitor {
   }
 
   /** Idle connections may be silent too, and are replaced. */
-  async #end(
-    silent: readonly Named[],
-    endSessions: (sessions: readonly PostgresSession[]) => Promise<void>,
-  ): Promise<void> {
+  async #end(server: pg.Client, silent: readonly Named[]): Promise<void> {
     const since = Math.max(...silent.map(({ movedAt }) => movedAt));
     const idle = [...this.#connections.values()]
       .filter(isNamed)
@@ -189,7 +187,10 @@ export class ConnectionMonitor {
     const pids = ended.map(({ session }) => session.pid);
     this.#log?.warn({ pids }, 'connections to the database went silent and are replaced');
     try {
-      await endSessions(ended.map(({ session }) => session));
+      await endSessions(
+        server,
+        ended.map(({ session }) => session),
+      );
     } finally {
       for (const { client } of silent) destroy(client);
     }
@@ -206,7 +207,6 @@ function isSuspect({ silentTicks, unanswered }: Connection): boolean {
   return silentTicks >= silentTicksAllowed + Math.floor(unanswered / bytesPerTick);
 }
 
-/** Notes what has moved since the last look. */
 function look(connection: Connection, now: number, late: boolean): void {
   const { client } = connection;
   const socket = socketOf(client);

@@ -90,7 +90,6 @@ export async function inTransaction<T>(
   });
 }
 
-/** Checks deferred constraints now rather than at the commit. */
 export async function checkConstraints(client: pg.PoolClient): Promise<void> {
   await client.query('set constraints all immediate');
 }

@@ -98,9 +98,7 @@ export async function applyMigrations(client: ClientBase, known: readonly Migrat
 export const unreleasedAdvice =
   'The data is of a version that was never released: back it up with that version, and load your files anew into an empty database.';
 
-/** The schema of a database compared with this program's. */
 export interface MigrationState {
-  /** Names of migrations that the database lacks. */
   readonly pending: readonly string[];
   /** Names of those that it has and this program does not know: a newer program was here. */
   readonly unknown: readonly string[];

@@ -15,7 +15,6 @@ export interface PoolOptions {
   readonly url: string;
   /** Connections at most. */
   readonly max: number;
-  /** Shown in pg_stat_activity. */
   readonly applicationName: string;
   /** The timeout of connecting; 10 s by default. */
   readonly connectionTimeoutMs?: number;
@@ -128,7 +127,6 @@ export async function readFigures<T>(
   return (await pool.query({ ...withTimeout(text, READ_TIMEOUT_MS), values })).rows as T[];
 }
 
-/** Reads the one row that such a statement returns. */
 export async function readFigure<T>(pool: pg.Pool | pg.ClientBase, text: string): Promise<T> {
   const [row] = await readFigures<T>(pool, text);
   if (row === undefined) throw new Error('a row was expected');

@@ -2,7 +2,6 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { ConfigError, Fault, TransientError } from '../domain/errors.ts';
 
-/** Values of PostgreSQL's settings, by name. */
 export type SessionSettings = Readonly<Record<string, string>>;
 
 /** The time without a byte after which our system, and the server's, probe the other end. */
@@ -24,7 +23,6 @@ const checkInterval = { client_connection_check_interval: '2000' };
 
 const connectMs = 3_000;
 const answerMs = 5_000;
-/** The time that a terminated session has to end. */
 const endMs = 1_000;
 
 /** A session of ours. The start tells it from a later one of the same process id. */
@@ -65,49 +63,31 @@ function isRefusedSetting(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
 }
 
-export interface SessionQuestions {
-  /**
-   * Returns, for each session, `null` while it works or waits for something other than us; else a text that stays the same while
-   * nothing moves.
-   */
-  activities(sessions: readonly PostgresSession[]): Promise<(string | null)[]>;
-  end(sessions: readonly PostgresSession[]): Promise<void>;
-}
-
-/** Asks after sessions over a connection that is made for it. */
-export class SessionReader {
-  readonly #url: string;
-
-  constructor(url: string) {
-    this.#url = url;
-  }
-
-  async connected<T>(work: (ask: SessionQuestions) => Promise<T>): Promise<T> {
-    const client = new pg.Client({
-      connectionString: this.#url,
-      application_name: 'sluice monitor',
-      connectionTimeoutMillis: connectMs,
-      query_timeout: answerMs,
-    });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      return await work({
-        activities: (sessions) => readActivities(client, sessions),
-        end: (sessions) => endSessions(client, sessions),
-      });
-    } finally {
-      // Not waited for: this connection may go silent too.
-      void client.end().catch(() => undefined);
-    }
+export async function askServer<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'sluice monitor',
+    connectionTimeoutMillis: connectMs,
+    query_timeout: answerMs,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    // Not waited for: this connection may go silent too.
+    void client.end().catch(() => undefined);
   }
 }
 
 const given = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
 const isGiven = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
 
-/** The bytes that COPY has taken show whether more still come in. */
-async function readActivities(
+/**
+ * Returns, for each session, `null` while it works or waits for something other than us; else a text that stays the same while
+ * nothing moves. The bytes that COPY has taken show whether more still come in.
+ */
+export async function readActivities(
   client: pg.Client,
   sessions: readonly PostgresSession[],
 ): Promise<(string | null)[]> {
@@ -126,7 +106,10 @@ async function readActivities(
   return rows.map(({ evidence }) => evidence);
 }
 
-async function endSessions(client: pg.Client, sessions: readonly PostgresSession[]): Promise<void> {
+export async function endSessions(
+  client: pg.Client | pg.Pool,
+  sessions: readonly PostgresSession[],
+): Promise<void> {
   // All of them first, so that the second statement finds few to wait for.
   for (const timeoutMs of [0, endMs]) {
     await client.query(
@@ -207,7 +190,6 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
   return rows[0]?.pid;
 }
 
-/** A state of the database, held as long as an export reads. */
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
@@ -233,7 +215,12 @@ export async function inSnapshot<T>(
   let session: Session | undefined;
   let ending: Promise<void> | undefined;
   const end = (): void => {
-    if (session !== undefined) ending ??= endSession(pool, session, log);
+    if (session === undefined) return;
+    const { pid } = session;
+    ending ??= endSessions(pool, [session]).catch((error: unknown) => {
+      // It ends by itself as soon as it has something to send.
+      log.warn({ err: error, pid }, 'the session of an export could not be ended');
+    });
   };
   // At once, whatever statement is under way.
   signal.addEventListener('abort', end, { once: true });
@@ -256,11 +243,8 @@ export async function inSnapshot<T>(
   }
 }
 
-interface Session {
+interface Session extends PostgresSession {
   readonly at: Date;
-  readonly pid: number;
-  /** Text, since it has more digits than a Date. */
-  readonly startedAt: string;
 }
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
@@ -271,7 +255,7 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
     `select
       statement_timestamp() as at,
       pid,
-      backend_start::text as "startedAt",
+      extract(epoch from backend_start)::text as "startedAt",
       set_config('application_name', $2, true),
       set_config('idle_in_transaction_session_timeout', $1, true),
       set_config('statement_timeout', '0', true),
@@ -284,19 +268,6 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   const [session] = rows;
   if (session === undefined) throw new Fault('the session is not listed in pg_stat_activity');
   return session;
-}
-
-/** The start tells the session from a later one of the same process id. */
-async function endSession(pool: pg.Pool, { pid, startedAt }: Session, log: Logger): Promise<void> {
-  try {
-    await pool.query(
-      'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_start = $2::timestamptz',
-      [pid, startedAt],
-    );
-  } catch (error) {
-    // It ends by itself as soon as it has something to send.
-    log.warn({ err: error, pid }, 'the session of an export could not be ended');
-  }
 }
 
 /** Counts the rows of a select. Throws 57014 after `timeoutMs`. */

@@ -113,7 +113,6 @@ export function isMissingTable(error: unknown): boolean {
 /** Names what keeps a connection to PostgreSQL from coming about, and what to do about it: for `doctor` and for every command. */
 
 export interface ConnectionFault {
-  /** The problem and its remedy, in one or two sentences. */
   readonly advice: string;
   /** False: waiting does not mend it. */
   readonly passes: boolean;

@@ -5,7 +5,7 @@ import type { Reader } from '../postgres/pool.ts';
 import { profileAlias } from '../postgres/stores/profiles.ts';
 import {
   type DefinedSegment,
-  findSegmentDefinition,
+  findSegmentItem,
   findSegmentsAmong,
   readSegmentDefinitions,
 } from '../postgres/stores/segments.ts';
@@ -17,9 +17,9 @@ const segmentsPerStatement = 20;
 
 /** Returns null if there is none. @throws InputError `unknown_segment` if a newer version of this program has written it. */
 export async function findSegment(db: Database, environmentId: number, id: number): Promise<Segment | null> {
-  const definition = await findSegmentDefinition(db, environmentId, id);
-  if (definition === null) return null;
-  const { segment } = readSegment(definition);
+  const item = await findSegmentItem(db, environmentId, id);
+  if (item === null) return null;
+  const { segment } = readSegment(item.definition);
   if (segment !== null) return segment;
   const message = 'The definition of this segment cannot be read; apply the definitions again';
   throw inputError('unknown_segment', message, `segment_id: ${id}`);
@@ -36,7 +36,6 @@ interface UserSegments {
   readonly ids: readonly number[];
   /** Segments that were asked, in the order of their ids. */
   readonly asked: number;
-  /** Segments of the environment that can be read. */
   readonly total: number;
 }
 

@@ -9,7 +9,6 @@ const maxComparedValueChars = 1_024;
  * 120 and the string "120". Quotes make it a string and nothing else: `"120"`.
  */
 
-/** JSON objects with one member, of which a profile must hold one. */
 export interface PropertyFilter {
   readonly objects: readonly string[];
 }

@@ -204,7 +204,6 @@ export async function rewriteArchive(
   }
 }
 
-/** Writes a row as COPY does. */
 function rowOf(event: ArchivedEvent, columns: readonly Column[]): Buffer {
   const values = columns.map(({ name, kind }) => {
     if (kind === 'instant') return String(event.micros);

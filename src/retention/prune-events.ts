@@ -35,12 +35,9 @@ import {
 } from '../postgres/stores/retirements.ts';
 import { archiveEvents, type RetentionContext } from './archive-events.ts';
 
-/** Counts of removed events. */
 export interface PrunedEvents {
   readonly events: number;
-  /** Months that were dropped whole. */
   readonly months: number;
-  /** Events that are in files now. */
   readonly archived: number;
   /** The reason why events that should have been removed are still there; `null` if none are. */
   readonly problem: string | null;
@@ -124,7 +121,6 @@ async function finish(context: RetentionContext, retirement: Retirement): Promis
   return { ...none, events, months: isWhole ? 1 : 0, archived };
 }
 
-/** Out of the month into a table of their own, which is archived. */
 async function movePast(
   context: RetentionContext,
   month: Month,

@@ -16,7 +16,6 @@ export interface StopSignals {
 }
 
 const never = new AbortController().signal;
-/** For those who may take as long as they like. */
 export const withoutStop: StopSignals = { stopping: never, deadline: never };
 
 /** Turns that are looked at: as many workers may take the first ones at the same moment. */
@@ -51,7 +50,6 @@ export async function takeNextTask<C extends TaskContext>(
   return null;
 }
 
-/** Does one task; nothing, if it is done or another worker has it. */
 export async function runTaskById<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,
@@ -68,7 +66,6 @@ export function kindOf<C>(kinds: readonly TaskKind<C>[], name: string): TaskKind
   return kind;
 }
 
-/** Does a task that was taken, as part of the trace of its job. */
 export async function runTask<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,

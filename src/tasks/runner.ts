@@ -100,7 +100,6 @@ export function openOwnTasks<C extends TaskContext>(
   };
 }
 
-/** The tasks that a process has under way beside the jobs of the queue. */
 class Places<C extends TaskContext> {
   readonly #context: C;
   readonly #kinds: readonly TaskKind<C>[];

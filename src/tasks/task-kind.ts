@@ -32,13 +32,11 @@ export interface TaskQueue {
   notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
 }
 
-/** The number of consecutive errors of each sort that a task survives. */
 export interface Tolerance {
   /** Errors that pass, such as a lost connection, a lock or a full disk. Infinity: they are retried without end and not counted. */
   readonly transient: number;
   /** A timeout of the server: the same work meets the same limit. */
   readonly timeout: number;
-  /** Any other. */
   readonly defect: number;
 }
 

@@ -20,7 +20,6 @@ export interface NewEvents {
   readonly text: Buffer;
   /** Rows of `event_ids`. */
   readonly ids: Buffer;
-  /** Hashes of all keys as a binary bigint[]. */
   readonly keyHashes: Buffer | null;
 }
 
@@ -29,11 +28,9 @@ export interface EventBatch {
   readonly text: Buffer;
   /** Rows of `event_ids`, and with each the hash of its key if the id is the caller's. */
   readonly ids: Buffer;
-  /** Hashes of content ids as a binary bigint[]. */
   readonly contentHashes: Buffer | null;
 }
 
-/** The number of events that were added, or would be. */
 export type AddedEvents = Readonly<Record<EventKind, number>>;
 
 const columns =
@@ -88,7 +85,6 @@ export async function mergeEvents(
   });
 }
 
-/** Counts the events that would be added, for a dry run. */
 export async function classifyEvents(
   { client, db }: Transaction,
   scope: Scope,

@@ -41,7 +41,6 @@ export async function copyText(client: pg.PoolClient, target: string, text: Buff
   );
 }
 
-/** The load and chunk that merge, and how. */
 export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
@@ -80,7 +79,6 @@ export function merged(
   return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
 }
 
-/** Tells whether a stored user's company stays the same. */
 export function sameCompany(stored: RawBuilder<unknown>, incoming: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
 }

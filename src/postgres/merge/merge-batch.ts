@@ -75,9 +75,7 @@ export async function remergeIncoming(db: Database, entity: Entity, scope: Merge
 }
 
 export interface Unchanged {
-  /** Rows dropped. */
   readonly rows: number;
-  /** The rows that stand for a record. */
   readonly counted: number;
 }
 
@@ -166,9 +164,7 @@ export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<u
 export interface NewUsers {
   /** COPY text of rows stamped by `newUserStamp`. Each key once. */
   readonly text: Buffer;
-  /** Hashes of their keys as a binary bigint[], flagged as new. */
   readonly keyHashes: Buffer | null;
-  /** Companies they name that may be new. */
   readonly companies: readonly string[];
 }
 

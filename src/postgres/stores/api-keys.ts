@@ -7,7 +7,6 @@ import { isShownText } from '../../domain/wording.ts';
 import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
 
-/** A key without its secret. */
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 
 export interface NewApiKey {
@@ -149,7 +148,6 @@ export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Compares in constant time. */
 export function matchesDigest(text: string, digest: Uint8Array): boolean {
   return timingSafeEqual(digestKey(text), digest);
 }
@@ -171,7 +169,6 @@ export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
   return row?.live === true;
 }
 
-/** Finds a key by its public id, with the environment that it opens. */
 export function findKey(db: Database, keyId: string) {
   return db
     .selectFrom('api_keys as k')
@@ -183,7 +180,6 @@ export function findKey(db: Database, keyId: string) {
     .executeTakeFirst();
 }
 
-/** The last use was noted a minute ago or earlier. */
 const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
 
 /** Notes that a key is used, once a minute. */
@@ -194,12 +190,10 @@ export async function markUsed(db: Database, keyId: string): Promise<void> {
     where key_id = ${keyId} and ${isUnused}`.execute(db);
 }
 
-/** A session of the console, without its secret. */
 export type ConsoleSession = Awaited<ReturnType<typeof listSessions>>[number];
 
 export interface NewSession {
   readonly sessionId: string;
-  /** The secret of the browser. */
   readonly cookie: string;
   readonly environmentId: number;
   readonly holder: Holder;
@@ -259,7 +253,6 @@ export function findSession(db: Database, cookie: string) {
     .executeTakeFirst();
 }
 
-/** Precedes the id of a session among ids of keys. */
 export const sessionPrefix = 'session:';
 
 /** Selects, from an array of ids, those of sessions that are open and whose key is valid. */
@@ -306,7 +299,6 @@ export async function endSession(
   throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);
 }
 
-/** Lets the session look at another environment. */
 export async function moveSession(db: Database, sessionId: string, environmentId: number): Promise<void> {
   await db
     .updateTable('console_sessions')

@@ -23,20 +23,16 @@ export interface JobFilter {
   readonly since?: Date | undefined;
   /** Accepted before. */
   readonly until?: Date | undefined;
-  /** Part of the name of a load's file, in any case. */
   readonly filename?: string | undefined;
   /** Hex, of a load's file as received. */
   readonly sha256?: string | undefined;
-  /** Id of the API key that started it. */
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
   /** The key of a request that made or changed it in the last 24 hours. */
   readonly idempotencyKey?: string | undefined;
-  /** Loads with refused records that wait to be mended. */
   readonly hasRejects?: boolean | undefined;
 }
 
-/** The jobs of an environment that match. */
 function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey, hasRejects } =
     filter;
@@ -128,7 +124,6 @@ export interface JobHistory {
   readonly origin: Origin | null;
   /** Names and values; of long lists the first MAX_SHOWN_PARAMETERS items. */
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** There is more of the parameters than that. */
   readonly isCut: boolean;
   /** The phases that were reached, oldest first. */
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
@@ -167,7 +162,6 @@ export async function readJobHistory(
   };
 }
 
-/** Selects phases and the columns of their times, as JSON. */
 function phases(times: Readonly<Record<string, string>>): RawBuilder<unknown> {
   const pairs = Object.entries(times).map(
     ([phase, time]) => sql`json_build_object('phase', ${sql.lit(phase)}, 'at', ${sql.raw(time)})`,
@@ -219,7 +213,6 @@ function historyOf(environmentId: number, jobId: string): RawBuilder<HistoryRow>
     where ${isMeant}`;
 }
 
-/** Returns the parameters as callers write them. */
 function named({ options, request, ...rest }: HistoryRow['parameters']): object {
   if (options !== undefined) return { ...rest, options: toGivenSource(options as SourceOptions) };
   if (request === undefined) return rest;
@@ -263,7 +256,6 @@ export async function readChunks(
   return { chunks: rows.slice(0, page.limit), total: load.chunk_count, more: rows.length > page.limit };
 }
 
-/** The active span of the process, if any. */
 interface Traced {
   readonly active: SpanIdentity | null;
 }

@@ -46,7 +46,6 @@ export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, Sto
   event_retention: itemsTable({ table: 'event_retention', columns: ['key', 'days'], isDated: false }),
 };
 
-/** Reads everything that is defined for an environment, as of one moment. */
 export function readDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
   return db
     .transaction()
@@ -69,7 +68,6 @@ async function readAll(db: Database, environmentId: number): Promise<StoredDefin
   return Object.fromEntries(found) as unknown as StoredDefinitions;
 }
 
-/** Returns the definitions as a file has them. */
 export function withoutIds(stored: StoredDefinitions): Definitions {
   const { segments, surveys, embeds, flows, banners, spotlights, ...others } = stored;
   return {
@@ -258,7 +256,6 @@ export async function changeSurvey(
   await addModules(db, survey_id, modules);
 }
 
-/** Existing modules keep their ids. */
 async function addModules(db: Database, surveyId: number, modules: readonly SurveyModule[]): Promise<void> {
   if (modules.length === 0) return;
   await db

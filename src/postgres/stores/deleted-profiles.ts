@@ -3,20 +3,16 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { eventTable } from './retention.ts';
-import { findRetiredTables, inEventTables } from './retirements.ts';
+import { findRetiredTables, inEventTables, removeDoomed } from './retirements.ts';
 
-/** Ids that are deleted together. */
 export interface DeletionBatch {
   readonly deletionId: number;
   readonly environmentId: number;
   readonly ids: readonly string[];
 }
 
-/** The rows that a deletion of ids would affect now. */
 export interface DeletionPreview {
-  /** Ids that have a profile. */
   readonly profiles: number;
-  /** Ids that have neither profile nor event nor user. */
   readonly unknown: number;
   /** Events that would be removed; of companies, from which they would be taken. MAX_PREVIEWED_ROWS at most. */
   readonly events: number;
@@ -26,7 +22,6 @@ export interface DeletionPreview {
   readonly isComplete: boolean;
 }
 
-/** Leaves out archived events, which would have to be read. */
 export async function previewDeletion(
   db: Database,
   entity: Entity,
@@ -112,23 +107,7 @@ async function deleteEventsOf(
       where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
       limit ${limit}
     ),
-    removed as (
-      delete from ${table} e
-      using doomed d
-      where e.environment_id = ${environmentId}
-        and e.user_id = d.user_id
-        and e.inserted_at = d.inserted_at
-        and e.event_id = d.event_id
-      returning e.user_id, e.event_id, e.inserted_at
-    ),
-    forgotten as (
-      delete from event_ids k
-      using removed r
-      where k.environment_id = ${environmentId}
-        and k.user_id = r.user_id
-        and k.event_id = r.event_id
-        and k.inserted_at = r.inserted_at
-    ),
+    ${removeDoomed(table, environmentId)},
     ${noted(deletionId, 'removed', 'user_id', 'events')}
     select count(*) as removed
     from removed`.execute(db);

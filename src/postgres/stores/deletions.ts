@@ -214,7 +214,6 @@ const removed = sql<Deletion['removed']>`json_build_object(
   'events', events_removed, 'rejects', rejects_removed, 'files', files_removed, 'exports', exports_removed
 )`.as('removed');
 
-/** The last error of a deletion that runs. */
 const lastError = sql<string | null>`(
   select t.last_error from tasks t where t.kind = 'deletion' and t.subject_id = deletions.deletion_id
 )`.as('lastError');
@@ -277,7 +276,6 @@ export function findKeptFiles(db: Database, deletionId: number, limit: number): 
     .execute();
 }
 
-/** Finds earlier loads that have refused records. */
 export async function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
   const rows = await db
     .selectFrom('loads')

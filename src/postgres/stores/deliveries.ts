@@ -10,7 +10,6 @@ import type { Database } from '../database.ts';
  * task of the kind `delivery` (stores/tasks.ts), whose group is the subscription.
  */
 
-/** A receiver of an event. */
 export interface Recipient {
   /** `null`: the job itself names the address. */
   readonly subscriptionId: string | null;
@@ -41,7 +40,6 @@ export async function insertDeliveries(
   return rows.map((row) => row.delivery_id);
 }
 
-/** Makes the deliveries due now, except those that a worker is sending. */
 export async function queueDeliveries(db: Database, deliveryIds: readonly number[]): Promise<DueTask[]> {
   const { rows } = await sql<DueTask>`
     insert into tasks as t (kind, subject_id, environment_id, job_id, group_id, notified_at)
@@ -62,10 +60,8 @@ export async function queueDeliveries(db: Database, deliveryIds: readonly number
   return rows;
 }
 
-/** An attempt at a delivery. */
 export interface DeliveryAttempt {
   readonly deliveryId: number;
-  /** The id that people see. */
   readonly publicId: string;
   readonly subscriptionId: string | null;
   readonly channel: Channel;
@@ -120,7 +116,6 @@ async function readReceiver(
   return { secrets, closed: row?.closed ?? null };
 }
 
-/** The result of an attempt. */
 export interface AttemptReport {
   /** The HTTP status of the answer; `null` if there was none. */
   readonly status: number | null;
@@ -155,7 +150,6 @@ export async function endAttempt(
     on conflict do nothing`.execute(db);
 }
 
-/** Gives a delivery up and deletes its task. */
 export async function killDelivery(db: Database, deliveryId: number, reason: string): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await transaction
@@ -241,7 +235,6 @@ export async function reopenDeliveries(
   return rows;
 }
 
-/** A delivery as it is listed. */
 export type Delivery = Awaited<ReturnType<typeof listDeliveries>>[number];
 
 export interface DeliveryFilter {
@@ -252,7 +245,6 @@ export interface DeliveryFilter {
   readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;
   readonly since?: Date | null;
-  /** The last delivery of the page before. */
   readonly after?: string | null;
   readonly limit: number;
 }
@@ -276,7 +268,6 @@ export function listDeliveries(db: Database, environmentId: number, filter: Deli
     .execute();
 }
 
-/** Counts the matching deliveries on all pages. */
 export async function countDeliveries(
   db: Database,
   environmentId: number,

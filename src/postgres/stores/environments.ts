@@ -7,7 +7,6 @@ import { isUniqueViolation } from '../sqlstate.ts';
 import { createApiKey } from './api-keys.ts';
 import { addAutoProperties } from './properties.ts';
 
-/** A tenant. */
 export interface Environment {
   readonly environmentId: number;
   readonly name: string;
@@ -15,7 +14,6 @@ export interface Environment {
   readonly appToken: string;
 }
 
-/** The environment of a fresh installation, and of API_KEY. */
 export const defaultEnvironmentName = 'default';
 
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
@@ -66,7 +64,6 @@ export async function createEnvironment(db: Database, name: string): Promise<Env
   }
 }
 
-/** Lists all environments, sorted by name. */
 export function listEnvironments(db: Database): Promise<Environment[]> {
   return db.selectFrom('environments').select(environmentColumns).orderBy('name').execute();
 }

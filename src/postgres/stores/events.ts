@@ -19,7 +19,6 @@ export interface EventRow {
   readonly companyId: string | null;
   /** Instant as Postgres reads it; null: now. */
   readonly insertedAt: string | null;
-  /** A JSON object. */
   readonly metadata: string;
 }
 
@@ -77,7 +76,6 @@ export class EventPartitions {
     }
   }
 
-  /** Forgets the known months, after a partition turned out to be gone. */
   forget(): void {
     this.#known.clear();
   }
@@ -111,7 +109,6 @@ export async function countStoredEvents(
   return { rows: all, same, dated: 0 };
 }
 
-/** The place of an event among those of its user. */
 export interface EventPosition {
   /** Instant with its microseconds. */
   readonly at: string;
@@ -241,7 +238,6 @@ export interface Activity {
 
 export interface ActivityQuery {
   readonly id: string;
-  /** The number of past days whose events are counted by day. */
   readonly days: number;
   readonly timeZone: string;
 }
@@ -291,7 +287,6 @@ export async function readActivity(
   return row;
 }
 
-/** Counts the users who belong to a company now, up to MAX_COUNTED_USERS. */
 export async function countUsersOf(db: Database, environmentId: number, companyId: string): Promise<number> {
   const { rows } = await sql<{ users: number }>`
     select count(*) as users

@@ -5,7 +5,6 @@ import { readFigure, readFigures } from '../pool.ts';
 
 /* The figures of the ledger that `/metrics`, `sluice status` and `/v1/overview` show. `overview.ts` reads what runs. */
 
-/** Unfinished work of one kind. */
 export interface Unfinished {
   readonly queued: number;
   readonly processing: number;
@@ -13,21 +12,17 @@ export interface Unfinished {
   readonly oldestSeconds: number;
 }
 
-/** The work that is to be done now. */
 export interface Backlog {
   readonly loads: Unfinished;
   readonly exports: Unfinished;
   readonly deletions: Unfinished;
   /** Runs of schedules; those that are queued wait for a worker, for another run, or to be tried again. */
   readonly runs: Unfinished;
-  /** Runs whose jobs are under way. */
   readonly waitingRuns: number;
   readonly pendingChunks: number;
   readonly runningChunks: number;
   readonly pendingNotifications: number;
-  /** Notifications that were given up, of those that are kept. */
   readonly deadNotifications: number;
-  /** Written so far by the exports that run. */
   readonly exportRows: number;
   readonly exportBytes: number;
   readonly liveWorkers: number;
@@ -88,7 +83,6 @@ export function readBacklog(watch: pg.Pool): Promise<Backlog> {
   return readFigure(watch, backlogStatement);
 }
 
-/** Rows of the loads of one entity, dry runs aside. */
 export interface LoadRows {
   readonly entity: string;
   readonly inserted: number;
@@ -145,7 +139,6 @@ export type RecentRuns = Readonly<
 >;
 
 export interface SchedulesOverview {
-  /** The schedules in force that have had a run. */
   readonly schedules: readonly ScheduleFigures[];
   readonly recent: RecentRuns;
 }
@@ -200,7 +193,6 @@ export async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> 
   return { schedules, recent: await readFigure<RecentRuns>(watch, recentStatement) };
 }
 
-/** The counts of one environment in which something may need attention. */
 export interface EnvironmentNeeds {
   readonly environment: string;
   readonly counts: NeedCounts;

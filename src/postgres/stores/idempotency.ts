@@ -113,7 +113,6 @@ export async function claimJobAction(
   return claim.outcome === 'known' ? claim.claimedAt : null;
 }
 
-/** Tells whether the key was used before. */
 export async function isKeyKnown(
   db: Database,
   environmentId: number,

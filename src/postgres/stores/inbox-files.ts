@@ -99,7 +99,6 @@ export async function reservePlace(
   }
 }
 
-/** Marks a file as concluded that lies in its place. */
 export async function markConcluded(
   db: Database,
   fileId: string,

@@ -103,14 +103,12 @@ export async function countOpenInboxFiles(db: Database, inboxId: string): Promis
   return new Map(rows.map(({ environment_id, count }) => [environment_id, count]));
 }
 
-/** A file that was concluded. */
 export interface RecentInboxFile {
   readonly fileId: string;
   readonly size: number;
   readonly environment: string;
   readonly name: string;
   readonly outcome: InboxOutcome;
-  /** Below the environment's folder. */
   readonly path: string;
   readonly jobId: string | null;
   readonly isDuplicate: boolean;

@@ -10,9 +10,7 @@ import { isLiveText, openSessionsText } from './api-keys.ts';
 
 /* What live views are made of: one statement, however many watch and whatever they watch. */
 
-/** The subjects of one look at the ledger. */
 export interface LiveQuestion {
-  /** Environments whose jobs are watched. */
   readonly environments: readonly number[];
   /** Jobs that are watched for themselves, or that had not ended at the last look. */
   readonly jobs: readonly string[];
@@ -23,7 +21,6 @@ export interface LiveQuestion {
   readonly keys: readonly string[];
 }
 
-/** A job as live views have it. */
 export interface LiveJob {
   readonly environmentId: number;
   readonly jobId: string;
@@ -72,7 +69,6 @@ export interface LiveAnswer {
   readonly chunks: readonly LiveChunk[];
   /** All waiting jobs of each environment in the query, including those that are not among `jobs`. */
   readonly queued: readonly { readonly environmentId: number; readonly count: number }[];
-  /** The keys and sessions of the question that are still valid. */
   readonly keys: readonly string[];
 }
 

@@ -11,7 +11,6 @@ import { killDeliveries, type Recipient } from './deliveries.ts';
 export interface Subscription {
   readonly subscriptionId: string;
   readonly channel: Channel;
-  /** The webhook's address, or the mail address. */
   readonly target: string;
   readonly outcomes: readonly Outcome[];
   readonly kinds: readonly JobKind[];
@@ -95,7 +94,6 @@ export async function markSubscriptionRemoved(
   return true;
 }
 
-/** Disables a subscription whose receiver refuses what is sent. */
 export async function disableSubscription(
   db: Database,
   subscriptionId: string,
@@ -154,7 +152,6 @@ function toSubscription({ disabledAt, disabledReason, ...row }: SubscriptionRow)
   return { ...row, disabled: disabledAt && { at: disabledAt, reason: disabledReason ?? '' } };
 }
 
-/** Finds the subscriptions to this end of a job. */
 export async function findSubscribed(
   db: Database,
   environmentId: number,

@@ -36,7 +36,6 @@ export interface Failure {
   readonly message: string;
 }
 
-/** A job under way whose last try ran into something; it goes on trying. */
 export interface Retry {
   readonly environment: string;
   readonly jobId: string;
@@ -203,7 +202,6 @@ export interface FailingTask {
   readonly nextTryAt: Date | null;
 }
 
-/** Background work that is to be done or under way. */
 export interface WorkOverview {
   readonly waiting: number;
   readonly running: number;

@@ -5,7 +5,6 @@ import { Fault } from '../../domain/errors.ts';
 import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
 import type { Reader } from '../pool.ts';
 
-/** A profile to be laid over what is stored. */
 export interface ProfileRow {
   readonly environmentId: number;
   readonly key: string;
@@ -20,7 +19,6 @@ export interface UserRow extends ProfileRow {
   readonly companyId: string | null;
 }
 
-/** A record of a profile that may have a time. */
 export interface DatedProfileRow extends ProfileRow {
   /** Written like an `Instant`; `null` and future times mean now. */
   readonly at: string | null;
@@ -130,9 +128,7 @@ function isRemoving({ removes }: ProfileRow): boolean {
 /** The comparison of an export's rows with what is stored after a load of them. */
 export interface LoadedBack {
   readonly rows: number;
-  /** Stored as the rows say, apart from the times. */
   readonly same: number;
-  /** Profiles that got their times by this call. */
   readonly dated: number;
 }
 
@@ -189,7 +185,6 @@ export async function hasNoUsers(db: Database, environmentId: number): Promise<b
   return rows[0]?.none ?? false;
 }
 
-/** The alias of the table in conditions. */
 export const profileAlias = 'profile';
 
 const columns = {
@@ -235,7 +230,6 @@ export async function readProfile(
   return rows[0]?.json ?? null;
 }
 
-/** A range of ids. */
 export interface KeyRange {
   /** `null`: from the first. */
   readonly after: string | null;

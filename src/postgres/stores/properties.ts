@@ -6,7 +6,6 @@ import { entities, type PropertyEntity } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
-/** A name as Postgres holds it. */
 export interface HeldName {
   readonly name: string;
   readonly type: DataType;
@@ -18,7 +17,6 @@ export interface WantedName {
   readonly type: DataType | null;
 }
 
-/** The store of names of one kind. */
 export interface NamesOf {
   /**
    * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the

@@ -140,7 +140,6 @@ export async function recordEventPruning(db: Database, error: string | null): Pr
   );
 }
 
-/** The results of retention in all environments. */
 export interface EventRetention {
   readonly eventsRemoved: number;
   readonly monthsDropped: number;
@@ -188,7 +187,6 @@ export async function setLockTimeout(db: Database, ms: number): Promise<void> {
   await sql`select set_config('lock_timeout', ${`${ms}ms`}, true)`.execute(db);
 }
 
-/** A file of archived events that exports read. */
 export interface Archive {
   readonly archiveId: number;
   readonly folder: FileFolder;
@@ -214,7 +212,6 @@ export interface WrittenArchive {
   readonly lastMicros: number;
 }
 
-/** The origin of a file of events. */
 export interface ArchivePlace {
   readonly environmentId: number;
   /** `2026-03-01` */

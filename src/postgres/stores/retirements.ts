@@ -23,13 +23,11 @@ import {
  * read the table too.
  */
 
-/** Events on their way out. */
 export interface Retirement {
   readonly retirementId: number;
   readonly month: string;
   readonly table: string;
   readonly archives: boolean;
-  /** The whole month goes. */
   readonly isWhole: boolean;
   readonly state: 'retired' | 'archived';
 }
@@ -37,7 +35,6 @@ export interface Retirement {
 const columns = sql`retirement_id as "retirementId", month::text, table_name as "table", archives,
   is_whole as "isWhole", state`;
 
-/** Finds unfinished retirements, including those of workers that died. */
 export async function findRetirements(db: Database): Promise<Retirement[]> {
   const { rows } = await sql<Retirement>`
     select ${columns}
@@ -75,7 +72,6 @@ export async function retireMonth(
   }
 }
 
-/** A table for events of a month of which others stay. */
 export async function openRetirement(pool: pg.Pool, month: string): Promise<Retirement> {
   return inTransaction(pool, async ({ db }) => {
     const retirement = await insertRetirement(db, { month, archives: true, isWhole: false });
@@ -125,20 +121,7 @@ export async function deleteEvents(
 ): Promise<number> {
   const { rows } = await sql<{ removed: number }>`
     with doomed as materialized (${pastEvents(table, environmentId, past)}),
-    removed as (
-      delete from ${eventTable(table)} e
-      using doomed d
-      where e.environment_id = ${environmentId} and ${isSameEvent}
-      returning e.user_id, e.event_id, e.inserted_at
-    ),
-    forgotten as (
-      delete from event_ids k
-      using removed r
-      where k.environment_id = ${environmentId}
-        and k.user_id = r.user_id
-        and k.event_id = r.event_id
-        and k.inserted_at = r.inserted_at
-    )
+    ${removeDoomed(eventTable(table), environmentId)}
     select count(*) as removed
     from removed`.execute(db);
   return rows[0]?.removed ?? 0;
@@ -150,7 +133,6 @@ export async function recordDeleted(db: Database, month: string, events: number)
     values (${month}::date, false, false, 'removed', ${events}, now())`.execute(db);
 }
 
-/** The place of a walk through a table. */
 interface Key {
   readonly environmentId: number;
   readonly insertedAt: string;
@@ -227,14 +209,7 @@ export async function forgetIds(db: Database, { table }: Retirement): Promise<nu
         order by environment_id, inserted_at, event_id, user_id
         limit ${RETIREMENT_BATCH_ROWS}
       ),
-      forgotten as (
-        delete from event_ids k
-        using batch b
-        where k.environment_id = b.environment_id
-          and k.user_id = b.user_id
-          and k.event_id = b.event_id
-          and k.inserted_at = b.inserted_at
-      )
+      ${forgetIdsOf('batch')}
       select
         environment_id as "environmentId",
         inserted_at::text as "insertedAt",
@@ -289,6 +264,29 @@ async function insertRetirement(
   const [retirement] = rows;
   if (retirement === undefined) throw new Error('a row was expected');
   return retirement;
+}
+
+/** Removes the events `doomed` from a table, as `removed`, with the ids that callers gave them. */
+export function removeDoomed(table: RawBuilder<unknown>, environmentId: number): RawBuilder<unknown> {
+  return sql`removed as (
+      delete from ${table} e
+      using doomed d
+      where e.environment_id = ${environmentId} and ${isSameEvent}
+      returning e.environment_id, e.user_id, e.event_id, e.inserted_at
+    ),
+    ${forgetIdsOf('removed')}`;
+}
+
+/** Forgets the ids that callers gave to the events of a query. */
+function forgetIdsOf(query: string): RawBuilder<unknown> {
+  return sql`forgotten as (
+      delete from event_ids k
+      using ${sql.ref(query)} r
+      where k.environment_id = r.environment_id
+        and k.user_id = r.user_id
+        and k.event_id = r.event_id
+        and k.inserted_at = r.inserted_at
+    )`;
 }
 
 /** The event `e` is that of `pastEvents`, called `d`. */

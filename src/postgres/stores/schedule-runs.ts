@@ -246,7 +246,6 @@ export async function resumeRun(db: Database, runId: number): Promise<void> {
 
 /* Runs of schedules as they are shown, and the items that each took. */
 
-/** A run of a schedule as it is shown. */
 export type ScheduleRun = Awaited<ReturnType<ReturnType<typeof selectRuns>['execute']>>[number];
 
 export interface RunFilter {

@@ -5,9 +5,7 @@ import { isOwn } from './tasks.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
 
-/** The progress of a schedule. */
 export interface Considered {
-  /** The time up to which its due times have been considered. */
   readonly until: Date;
   /** The time since which it is paused; `null` if it is not. */
   readonly pausedAt: Date | null;
@@ -102,7 +100,6 @@ export async function markConsidered(
     .execute();
 }
 
-/** Reads the version of each item that was loaded last. */
 export async function readMemory(
   db: Database,
   { environmentId, name }: { readonly environmentId: number; readonly name: string },
@@ -178,7 +175,6 @@ export async function moveExportedUntil(
       and s.schedule_name = ${name}`.execute(db);
 }
 
-/** A schedule whose next range begins earlier than its last one ended. */
 export interface TakenBack {
   readonly schedule: string;
   readonly from: Date;
@@ -272,12 +268,10 @@ export async function readWait(db: Database, taskId: number): Promise<string | n
   return row?.last_error ?? null;
 }
 
-/** Forgets what the run waited for. */
 export async function endWait(db: Database, taskId: number): Promise<void> {
   await db.updateTable('tasks').set({ last_error: null }).where('task_id', '=', taskId).execute();
 }
 
-/** Sets the range that the run exports. */
 export async function setRange(
   db: Database,
   runId: number,

@@ -15,7 +15,6 @@ export interface SegmentPageQuery {
 
 export interface SegmentPage {
   readonly segments: readonly ListedSegment[];
-  /** Segments of the environment. */
   readonly total: number;
   /** There are segments before the first of these, or after the last. */
   readonly hasBefore: boolean;
@@ -81,21 +80,6 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 
-/** Returns JSON that `readSegment` reads; `null` if there is no such segment. */
-export async function findSegmentDefinition(
-  db: Database,
-  environmentId: number,
-  id: number,
-): Promise<unknown> {
-  if (id < 1 || id > maxSegmentId) return null;
-  const row = await db
-    .selectFrom('segments')
-    .select('definition')
-    .where((eb) => eb.and({ environment_id: environmentId, segment_id: id }))
-    .executeTakeFirst();
-  return row?.definition ?? null;
-}
-
 /** Returns a segment with all that the operator wrote of it; `null` if there is none. */
 export async function findSegmentItem(
   db: Database,
@@ -110,23 +94,6 @@ export async function findSegmentItem(
     .where((eb) => eb.and({ environment_id: environmentId, segment_id: id }))
     .executeTakeFirst();
   return row === undefined ? null : { ...row, definition: row.definition as object };
-}
-
-/** Returns those of the ids that are ids of segments. */
-export async function findSegmentIds(
-  db: Database,
-  environmentId: number,
-  ids: readonly number[],
-): Promise<ReadonlySet<number>> {
-  const possible = ids.filter((id) => id > 0 && id <= maxSegmentId);
-  if (possible.length === 0) return new Set();
-  const rows = await db
-    .selectFrom('segments')
-    .select('segment_id')
-    .where('environment_id', '=', environmentId)
-    .where('segment_id', 'in', possible)
-    .execute();
-  return new Set(rows.map((row) => row.segment_id));
 }
 
 /** A segment's id and the condition that `profileAlias` belongs to it. */

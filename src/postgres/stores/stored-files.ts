@@ -131,7 +131,6 @@ export async function forgetOldKeys(db: Database): Promise<void> {
 
 const daysAgo = (days: number) => sql<Date>`now() - ${days} * interval '1 day'`;
 
-/** Reads the files of exports, the manifest of each after the data. */
 export async function readExportFiles(
   db: Database,
   exportIds: readonly number[],

@@ -72,7 +72,6 @@ export async function restartTasks(db: Database, kind: TaskKindName, environment
     where kind = ${kind} and environment_id = ${environmentId} and lease_until is not null`.execute(db);
 }
 
-/** A kind of task of which an environment has one that is due. */
 export interface NextTask {
   readonly kind: TaskKindName;
   readonly environmentId: number;
@@ -215,7 +214,6 @@ export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: numb
   return rows.length > 0;
 }
 
-/** The reason why a task is given back. */
 export interface Setback {
   readonly message: string | null;
   /** The time until it is due again. */
@@ -248,7 +246,6 @@ const waiting = (pauseMs: number): RawBuilder<unknown> => sql`
   notified_at = null`;
 
 export interface LostTask extends TaskClaim {
-  /** Losses since the task last made progress. */
   readonly losses: number;
 }
 
@@ -262,7 +259,6 @@ export async function rescueTasks(db: Database, kinds: readonly TaskKindName[]):
   return rows;
 }
 
-/** A task that the queue is to be notified of. */
 export interface UnnotifiedTask extends DueTask {
   /** The queue was notified before, and nothing of the kind and environment is under way: whoever took it along may have died. */
   readonly again: boolean;
@@ -331,7 +327,6 @@ export async function takeUnnotifiedTasks(
   return rows.sort((a, b) => a.taskId - b.taskId);
 }
 
-/** A task that lost its worker before, and may be what ends it. */
 export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
 
 /**

@@ -3,7 +3,6 @@ import type { FileRef } from '../../files/file-store.ts';
 import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
 
-/** A file sent to be inspected, or as much of it as has come. */
 export interface Upload {
   readonly uploadId: string;
   readonly filename: string | null;

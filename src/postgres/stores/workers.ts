@@ -83,7 +83,6 @@ export async function endOwnSession(db: Database, claim: TaskClaim): Promise<voi
   await endSessions(db, sql`application_name = ${taskSessionName(claim)}`);
 }
 
-/** Ends whatever session works for a task that is gone. */
 export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind' | 'taskId'>): Promise<void> {
   await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
 }
@@ -138,7 +137,6 @@ async function endSessions(db: Database, which: ReturnType<typeof sql>): Promise
  */
 type Length = number | RawBuilder<number>;
 
-/** The end of a lease that begins now. */
 export function leaseFor(lengthMs: Length = LEASE_MS): RawBuilder<Date> {
   return sql<Date>`now() + ${lengthMs} * interval '1 millisecond'`;
 }
