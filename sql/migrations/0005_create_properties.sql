@@ -12,16 +12,8 @@ create table sluice.properties (
   constraint properties_pkey primary key (property_id),
   constraint properties_key_key unique (environment_id, entity, key),
   constraint properties_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint properties_entity_check check (entity in ('users', 'companies', 'events')),
+  constraint properties_entity_check check (entity in ('users', 'companies', 'events', 'event_names')),
   constraint properties_data_type_check check (data_type in ('string', 'numeric', 'boolean', 'date'))
 );
 comment on table sluice.properties is 'Every property that a user, a company or an event has ever had.';
-
-create table sluice.event_names (
-  environment_id integer not null,
-  event_name text collate "C" not null,
-  created_at timestamptz not null default now(),
-  constraint event_names_pkey primary key (environment_id, event_name),
-  constraint event_names_environment_fkey foreign key (environment_id) references sluice.environments
-);
-comment on table sluice.event_names is 'Every name that an event was tracked under.';
+comment on column sluice.properties.entity is 'What bears the name; event_names: it is what an event was tracked under.';

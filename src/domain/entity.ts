@@ -4,6 +4,8 @@ export type Entity = (typeof entities)[number];
 
 export const propertyEntities = [...entities, 'events'] as const;
 export type PropertyEntity = (typeof propertyEntities)[number];
+/** Names that data has shown: those of properties, and those of events. */
+export type NameKind = PropertyEntity | 'event_names';
 
 /** The entity of a load: fixed by the caller, or `auto`, where every record says by its keys. */
 export type LoadEntity = Entity | 'auto';

@@ -34,16 +34,16 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
 }
 
 async function learn({ knownProperties, db }: IngestContext, records: readonly EventRecord[]): Promise<void> {
-  const names = new Map<number, Set<string>>();
+  const names = new Map<number, Map<string, null>>();
   const found = new NewProperties(knownProperties);
   for (const { environmentId, eventName, metadata } of records) {
     found.look(environmentId, 'events', metadata);
-    if (knownProperties.knowsEventName(environmentId, eventName)) continue;
-    const unknown = names.get(environmentId) ?? new Set();
-    names.set(environmentId, unknown.add(eventName));
+    if (knownProperties.knows(environmentId, 'event_names', eventName, null)) continue;
+    const unknown = names.get(environmentId) ?? new Map<string, null>();
+    names.set(environmentId, unknown.set(eventName, null));
   }
   for (const [environmentId, unknown] of names)
-    await knownProperties.learnEventNames(db, environmentId, unknown);
+    await knownProperties.learn(db, environmentId, 'event_names', unknown);
   await found.note(db);
 }
 

@@ -171,7 +171,7 @@ export class NewProperties {
         continue;
       }
       const type = markedNumber(value) === null ? dataTypeOf(value) : 'numeric';
-      if (type === null || this.#knownProperties.knowsProperty(environmentId, entity, name, type)) continue;
+      if (type === null || this.#knownProperties.knows(environmentId, entity, name, type)) continue;
       this.#add(environmentId, entity, name, type);
     }
     return removes;
@@ -180,7 +180,7 @@ export class NewProperties {
   /** Has them listed. Before the records are committed, so that none is ever there without its properties. */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
-      await this.#knownProperties.learnProperties(db, environmentId, entity, types);
+      await this.#knownProperties.learn(db, environmentId, entity, types);
     }
   }
 

@@ -283,9 +283,10 @@ async function prepareChunk(
 ): Promise<void> {
   if (dryRun) return;
   for (const entity of propertyEntities) {
-    await knownProperties.learnProperties(db, environmentId, entity, rows.types[entity].types());
+    await knownProperties.learn(db, environmentId, entity, rows.types[entity].types());
   }
   if (rows.events.rows === 0) return;
-  await knownProperties.learnEventNames(db, environmentId, rows.events.names);
+  const names = new Map(Array.from(rows.events.names, (name) => [name, null]));
+  await knownProperties.learn(db, environmentId, 'event_names', names);
   await memory.eventPartitions.ensure(pool, [...rows.events.months]);
 }

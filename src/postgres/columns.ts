@@ -13,7 +13,7 @@ import {
 import type { SavedMapping } from '../domain/column-map.ts';
 import type { DataType } from '../domain/data-type.ts';
 import type { DeletionOutcome, DeletionStatus } from '../domain/deletion.ts';
-import type { Entity, LoadEntity, PropertyEntity } from '../domain/entity.ts';
+import type { Entity, LoadEntity, NameKind } from '../domain/entity.ts';
 import type {
   ExportFile,
   ExportFormat,
@@ -94,7 +94,7 @@ interface Known {
     job_kinds: readonly JobKind[];
     outcomes: readonly Outcome[];
   };
-  properties: { data_type: DataType; entity: PropertyEntity };
+  properties: { data_type: DataType; entity: NameKind };
   received_files: { file_ref: FileRef };
   schedule_runs: {
     cause: 'due' | 'made_up' | 'asked';

@@ -169,12 +169,6 @@ export interface EventIds {
   user_id: string;
 }
 
-export interface EventNames {
-  created_at: Generated<Date>;
-  environment_id: number;
-  event_name: string;
-}
-
 export interface EventPrunings {
   ended_at: Date;
   error: string | null;
@@ -732,7 +726,6 @@ export interface DB {
   environments: Environments;
   event_archives: EventArchives;
   event_ids: EventIds;
-  event_names: EventNames;
   event_prunings: EventPrunings;
   event_retention: EventRetention;
   event_retirements: EventRetirements;

@@ -5,29 +5,16 @@
  */
 import type { Logger } from 'pino';
 import type { DataType } from '../domain/data-type.ts';
-import type { PropertyEntity } from '../domain/entity.ts';
+import type { NameKind } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
 import { MAX_LISTED_NAMES } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
-import {
-  eventNames,
-  type HeldName,
-  type NamesOf,
-  propertiesOf,
-  type WantedName,
-} from '../postgres/stores/properties.ts';
+import { readNames, type TypedName, writeNames } from '../postgres/stores/properties.ts';
 
 /** Names, of whatever environment, that one process remembers: some 100 bytes each. */
 const maxRememberedNames = 200_000;
 
-type Kind = PropertyEntity | 'event_names';
-
-const tables: Readonly<Record<Kind, NamesOf>> = {
-  users: propertiesOf('users'),
-  companies: propertiesOf('companies'),
-  events: propertiesOf('events'),
-  event_names: eventNames,
-};
+type Known = Readonly<Record<NameKind, KnownNames>>;
 
 /**
  * What the data has shown: the names and types of properties, and the names of events, for all that brings data in. It
@@ -40,7 +27,7 @@ const tables: Readonly<Record<Kind, NamesOf>> = {
 export class KnownProperties {
   readonly #log: Logger;
   readonly #maxRemembered: number;
-  readonly #known = new Map<number, Readonly<Record<Kind, KnownNames>>>();
+  readonly #known = new Map<number, Known>();
   readonly #reported = new Set<number>();
 
   constructor(log: Logger, maxRemembered = maxRememberedNames) {
@@ -48,54 +35,43 @@ export class KnownProperties {
     this.#maxRemembered = maxRemembered;
   }
 
-  knowsProperty(environmentId: number, entity: PropertyEntity, key: string, type: DataType): boolean {
-    return this.#covers(environmentId, entity, key, type);
-  }
-
-  knowsEventName(environmentId: number, name: string): boolean {
-    return this.#covers(environmentId, 'event_names', name, null);
-  }
-
-  /**
-   * Returns when the properties are listed (as far as there is room), each with a type that covers the given one.
-   * A type of null is for a property whose values nobody looked at: if it is new, it becomes `string`.
-   */
-  async learnProperties(
-    db: Database,
-    environmentId: number,
-    entity: PropertyEntity,
-    types: ReadonlyMap<string, DataType | null>,
-  ): Promise<void> {
-    const names: WantedName[] = [];
-    for (const [name, type] of types) {
-      if (!this.#covers(environmentId, entity, name, type)) names.push({ name, type });
-    }
-    if (names.length > 0) await this.#learn(db, environmentId, entity, names);
-  }
-
-  /** Returns when these names of events are listed, as far as there is room. */
-  async learnEventNames(db: Database, environmentId: number, names: Iterable<string>): Promise<void> {
-    const unknown = new Set<string>();
-    for (const name of names) if (!this.knowsEventName(environmentId, name)) unknown.add(name);
-    const wanted = Array.from(unknown, (name) => ({ name, type: null }));
-    if (wanted.length > 0) await this.#learn(db, environmentId, 'event_names', wanted);
-  }
-
-  #covers(environmentId: number, kind: Kind, name: string, type: DataType | null): boolean {
+  /** Tells whether nothing need be written for a value of this type. */
+  knows(environmentId: number, kind: NameKind, name: string, type: DataType | null): boolean {
     return this.#known.get(environmentId)?.[kind].covers(name, type) ?? false;
   }
 
+  /**
+   * Returns when the names are listed (as far as there is room), each with a type that covers the given one.
+   * A type of null is for values that nobody looked at: if the name is new, it becomes `string`.
+   */
+  async learn(
+    db: Database,
+    environmentId: number,
+    kind: NameKind,
+    types: ReadonlyMap<string, DataType | null>,
+  ): Promise<void> {
+    const names = Array.from(types, ([name, type]) => ({ name, type })).filter(
+      ({ name, type }) => !this.knows(environmentId, kind, name, type),
+    );
+    if (names.length > 0) await this.#learn(db, environmentId, kind, names);
+  }
+
   /** Writes what is new and remembers what is there then: nothing if a statement fails. */
-  async #learn(db: Database, environmentId: number, kind: Kind, names: readonly WantedName[]): Promise<void> {
+  async #learn(
+    db: Database,
+    environmentId: number,
+    kind: NameKind,
+    names: readonly TypedName<DataType | null>[],
+  ): Promise<void> {
     if (db.isTransaction)
       throw new Fault('names are learned outside of the transaction that writes their data');
     // A single statement, except for chunks with more names than are listed.
     for (let from = 0; from < names.length; from += MAX_LISTED_NAMES) {
       const batch = names
         .slice(from, from + MAX_LISTED_NAMES)
-        .filter(({ name, type }) => !this.#covers(environmentId, kind, name, type));
+        .filter(({ name, type }) => !this.knows(environmentId, kind, name, type));
       if (batch.length === 0) continue;
-      const held = await tables[kind].write(db, environmentId, batch);
+      const held = await writeNames(db, environmentId, kind, batch);
       const known = this.#remembering(environmentId);
       for (const name of held) known[kind].remember(name);
       if (held.length < batch.length) await this.#lookWhetherFull(db, environmentId, kind, known[kind]);
@@ -104,8 +80,13 @@ export class KnownProperties {
   }
 
   /** Notes that a list is full, so that unknown names are ignored without asking again. */
-  async #lookWhetherFull(db: Database, environmentId: number, kind: Kind, known: KnownNames): Promise<void> {
-    const held = await tables[kind].readAll(db, environmentId);
+  async #lookWhetherFull(
+    db: Database,
+    environmentId: number,
+    kind: NameKind,
+    known: KnownNames,
+  ): Promise<void> {
+    const held = await readNames(db, environmentId, kind);
     for (const name of held) known.remember(name);
     if (held.length < MAX_LISTED_NAMES) return;
     known.isFull = true;
@@ -117,7 +98,7 @@ export class KnownProperties {
     );
   }
 
-  #remembering(environmentId: number): Readonly<Record<Kind, KnownNames>> {
+  #remembering(environmentId: number): Known {
     const known = this.#known.get(environmentId) ?? {
       users: new KnownNames(),
       companies: new KnownNames(),
@@ -142,12 +123,12 @@ export class KnownProperties {
   }
 }
 
-function sizeOf(known: Readonly<Record<Kind, KnownNames>>): number {
+function sizeOf(known: Known): number {
   return Object.values(known).reduce((size, names) => size + names.size, 0);
 }
 
 /** A hint of the names that PostgreSQL holds of one kind; it may hold more, and wider types. */
-export class KnownNames {
+class KnownNames {
   readonly #types = new Map<string, DataType>();
   isFull = false;
 
@@ -162,7 +143,7 @@ export class KnownNames {
     return known === type || known === 'string' || type === null;
   }
 
-  remember({ name, type }: HeldName): void {
+  remember({ name, type }: TypedName): void {
     this.#types.set(name, type);
   }
 }

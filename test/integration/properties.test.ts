@@ -56,15 +56,16 @@ async function listed(environmentId: number, entity: Entity = 'users'): Promise<
 
 async function listedNames(environmentId: number): Promise<string[]> {
   const rows = await t.system.db
-    .selectFrom('event_names')
-    .select('event_name')
-    .where('environment_id', '=', environmentId)
+    .selectFrom('properties')
+    .select('key')
+    .where((eb) => eb.and({ environment_id: environmentId, entity: 'event_names' }))
     .execute();
-  return rows.map((row) => row.event_name).sort();
+  return rows.map(({ key }) => key).sort();
 }
 
 const lines = (...items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('');
 const types = (given: Record<string, DataType>) => new Map(Object.entries(given));
+const named = (names: readonly string[]) => new Map(names.map((name) => [name, null]));
 
 /**
  * Runs `work` while another session has the tables of names to itself: whoever sends a statement about one of them,
@@ -74,13 +75,13 @@ async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } 
   const holder = new pg.Client({ connectionString: t.databaseUrl });
   await holder.connect();
   try {
-    await holder.query('begin; lock table sluice.properties, sluice.event_names in access exclusive mode');
+    await holder.query('begin; lock table sluice.properties in access exclusive mode');
     const waiting = waitFor('a session to wait for the tables of names', async () => {
       const { rowCount } = await holder.query(`
         select from pg_locks
         where not granted
           and database = (select oid from pg_database where datname = current_database())
-          and relation in ('sluice.properties'::regclass, 'sluice.event_names'::regclass)`);
+          and relation = 'sluice.properties'::regclass`);
       return rowCount === 0 ? null : true;
     });
     waiting.catch(() => undefined);
@@ -230,20 +231,20 @@ describe('what is known costs no statement', () => {
   test('when a string property comes with other types, and for names of events', async () => {
     const environmentId = await newEnvironment(t.system);
     const { knownProperties, db } = t.system;
-    await knownProperties.learnProperties(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
-    await knownProperties.learnEventNames(db, environmentId, ['opened', 'closed', 'opened']);
+    await knownProperties.learn(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
+    await knownProperties.learn(db, environmentId, 'event_names', named(['opened', 'closed', 'opened']));
     const again = () =>
       Promise.all([
-        knownProperties.learnProperties(db, environmentId, 'users', types({ s: 'date', n: 'numeric' })),
-        knownProperties.learnEventNames(db, environmentId, ['closed', 'opened']),
-        knownProperties.learnProperties(db, environmentId, 'companies', new Map()),
+        knownProperties.learn(db, environmentId, 'users', types({ s: 'date', n: 'numeric' })),
+        knownProperties.learn(db, environmentId, 'event_names', named(['closed', 'opened'])),
+        knownProperties.learn(db, environmentId, 'companies', new Map()),
       ]);
     expect(await withTablesLocked(again)).not.toBeNull();
-    expect(knownProperties.knowsProperty(environmentId, 'users', 's', 'boolean')).toBe(true);
-    expect(knownProperties.knowsProperty(environmentId, 'users', 'n', 'boolean')).toBe(false);
-    expect(knownProperties.knowsProperty(environmentId, 'companies', 's', 'string')).toBe(false);
-    expect(knownProperties.knowsEventName(environmentId, 'opened')).toBe(true);
-    expect(knownProperties.knowsEventName(environmentId, 'other')).toBe(false);
+    expect(knownProperties.knows(environmentId, 'users', 's', 'boolean')).toBe(true);
+    expect(knownProperties.knows(environmentId, 'users', 'n', 'boolean')).toBe(false);
+    expect(knownProperties.knows(environmentId, 'companies', 's', 'string')).toBe(false);
+    expect(knownProperties.knows(environmentId, 'event_names', 'opened', null)).toBe(true);
+    expect(knownProperties.knows(environmentId, 'event_names', 'other', null)).toBe(false);
   });
 
   test('and a process that does not know it yet reads it, but writes and locks no row', async () => {
@@ -259,7 +260,7 @@ describe('what is known costs no statement', () => {
     // Another user: a record that its profile bears the digest of is not read at all.
     await load(environmentId, lines({ user_id: 'v', a: 2, b: 'y' }), {}, other);
     expect(await state()).toEqual(before);
-    expect(other.knownProperties.knowsProperty(environmentId, 'users', 'a', 'numeric')).toBe(true);
+    expect(other.knownProperties.knows(environmentId, 'users', 'a', 'numeric')).toBe(true);
   });
 });
 
@@ -279,8 +280,8 @@ describe('two processes', () => {
           const given = index === 0 ? round(mine) : round(theirs).reverse();
           const events = index === 0 ? names : names.toReversed();
           return [
-            knownProperties.learnProperties(db, environmentId, 'users', new Map(given)),
-            knownProperties.learnEventNames(db, environmentId, events),
+            knownProperties.learn(db, environmentId, 'users', new Map(given)),
+            knownProperties.learn(db, environmentId, 'event_names', named(events)),
           ];
         }),
       );
@@ -289,8 +290,8 @@ describe('two processes', () => {
       expect(new Set(Object.values(found))).toEqual(new Set([mine === theirs ? mine : 'string']));
       expect(await listedNames(environmentId)).toEqual(names.sort());
       for (const { knownProperties } of [t.system, other]) {
-        expect(knownProperties.knowsProperty(environmentId, 'users', 'p7', mine)).toBe(true);
-        expect(knownProperties.knowsEventName(environmentId, 'e7')).toBe(true);
+        expect(knownProperties.knows(environmentId, 'users', 'p7', mine)).toBe(true);
+        expect(knownProperties.knows(environmentId, 'event_names', 'e7', null)).toBe(true);
       }
     }
   });
@@ -300,12 +301,10 @@ describe('a statement that fails', () => {
   test('is told to the caller, and nothing is remembered', async () => {
     const { knownProperties, db } = t.system;
     const nowhere = 1_000_000;
-    await expect(
-      knownProperties.learnProperties(db, nowhere, 'users', types({ a: 'date' })),
-    ).rejects.toThrow();
-    await expect(knownProperties.learnEventNames(db, nowhere, ['opened'])).rejects.toThrow();
-    expect(knownProperties.knowsProperty(nowhere, 'users', 'a', 'date')).toBe(false);
-    expect(knownProperties.knowsEventName(nowhere, 'opened')).toBe(false);
+    await expect(knownProperties.learn(db, nowhere, 'users', types({ a: 'date' }))).rejects.toThrow();
+    await expect(knownProperties.learn(db, nowhere, 'event_names', named(['opened']))).rejects.toThrow();
+    expect(knownProperties.knows(nowhere, 'users', 'a', 'date')).toBe(false);
+    expect(knownProperties.knows(nowhere, 'event_names', 'opened', null)).toBe(false);
   });
 });
 
@@ -320,7 +319,7 @@ describe('bounds', () => {
     const { db } = t.system;
     const environmentId = await newEnvironment(t.system);
     const noteAll = (names: readonly string[], type: DataType) =>
-      knownProperties.learnProperties(db, environmentId, 'users', new Map(names.map((name) => [name, type])));
+      knownProperties.learn(db, environmentId, 'users', new Map(names.map((name) => [name, type])));
     const room = MAX_LISTED_NAMES - 2;
 
     await noteAll(many(0, room - 10), 'numeric');
@@ -328,23 +327,23 @@ describe('bounds', () => {
     await noteAll(many(room - 20, 2 * MAX_LISTED_NAMES), 'numeric');
     const held = await listed(environmentId);
     expect(Object.keys(held).sort()).toEqual(many(0, room));
-    await knownProperties.learnEventNames(db, environmentId, many(0, MAX_LISTED_NAMES + 1));
+    await knownProperties.learn(db, environmentId, 'event_names', named(many(0, MAX_LISTED_NAMES + 1)));
     expect(await listedNames(environmentId)).toEqual(many(0, MAX_LISTED_NAMES));
     expect(said.map((line) => JSON.parse(line).environment_id)).toEqual([environmentId]);
 
     const ignored = async () => {
       await noteAll(many(room, 100), 'date');
-      await knownProperties.learnEventNames(db, environmentId, ['one more']);
+      await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
     };
     expect(await withTablesLocked(ignored)).not.toBeNull();
-    expect(knownProperties.knowsProperty(environmentId, 'users', 'one more', 'string')).toBe(true);
+    expect(knownProperties.knows(environmentId, 'users', 'one more', 'string')).toBe(true);
 
     // A process that starts now finds it full, and what it holds is still widened.
     const fresh = new KnownProperties(log);
     const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
     const mixed = types({ 'one more': 'date', [first]: 'date' });
-    await fresh.learnProperties(db, environmentId, 'users', mixed);
-    await fresh.learnProperties(db, environmentId, 'users', types({ [last]: 'boolean', another: 'date' }));
+    await fresh.learn(db, environmentId, 'users', mixed);
+    await fresh.learn(db, environmentId, 'users', types({ [last]: 'boolean', another: 'date' }));
     const after = await listed(environmentId);
     expect(Object.keys(after)).toHaveLength(room);
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
@@ -354,11 +353,11 @@ describe('bounds', () => {
     const knownProperties = new KnownProperties(t.system.log, 10);
     const { db } = t.system;
     const [one, two] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-    await knownProperties.learnEventNames(db, one, many(0, 8));
-    await knownProperties.learnEventNames(db, two, many(0, 8));
-    expect(knownProperties.knowsEventName(one, many(0, 1)[0] ?? '')).toBe(false);
-    expect(knownProperties.knowsEventName(two, many(0, 1)[0] ?? '')).toBe(true);
-    await knownProperties.learnEventNames(db, one, many(0, 9));
+    await knownProperties.learn(db, one, 'event_names', named(many(0, 8)));
+    await knownProperties.learn(db, two, 'event_names', named(many(0, 8)));
+    expect(knownProperties.knows(one, 'event_names', many(0, 1)[0] ?? '', null)).toBe(false);
+    expect(knownProperties.knows(two, 'event_names', many(0, 1)[0] ?? '', null)).toBe(true);
+    await knownProperties.learn(db, one, 'event_names', named(many(0, 9)));
     expect(await listedNames(one)).toEqual(many(0, 9));
   });
 });

@@ -168,9 +168,9 @@ function isOf(environmentId: number, kind: Kind | undefined): RawBuilder<boolean
 export async function listFeaturesAndEvents(db: Database, environmentId: number): Promise<KeyedItem[]> {
   const features = await definitionsOf.features.read(db, environmentId);
   const events = await db
-    .selectFrom('event_names')
-    .select('event_name as key')
-    .where('environment_id', '=', environmentId)
+    .selectFrom('properties')
+    .select('key')
+    .where((eb) => eb.and({ environment_id: environmentId, entity: 'event_names' }))
     .execute();
   const items = new Map<string, KeyedItem>();
   for (const { key } of events) items.set(key, { key, display_name: displayName(key), data_type: 'event' });
@@ -186,10 +186,10 @@ export async function findFeaturesAndEvents(
 ): Promise<ReadonlySet<string>> {
   if (names.length === 0) return new Set();
   const rows = await db
-    .selectFrom('event_names')
-    .select('event_name as name')
-    .where('environment_id', '=', environmentId)
-    .where('event_name', 'in', names)
+    .selectFrom('properties')
+    .select('key as name')
+    .where((eb) => eb.and({ environment_id: environmentId, entity: 'event_names' }))
+    .where('key', 'in', names)
     .union(
       db
         .selectFrom('keyed_items')

@@ -1,53 +1,34 @@
-/** The SQL of what the data has shown: `sluice.properties` and `sluice.event_names`. */
+/** The SQL of what the data has shown: `sluice.properties`, with the names of events as those of one more entity. */
 import { sql } from 'kysely';
 import type { DataType } from '../../domain/data-type.ts';
 import { displayName } from '../../domain/definitions.ts';
-import { entities, type PropertyEntity } from '../../domain/entity.ts';
+import { entities, type NameKind, type PropertyEntity } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
-export interface HeldName {
+/** A name with its type; `null` means `string` for a new name, and nothing for a known one. */
+export interface TypedName<Type = DataType> {
   readonly name: string;
-  readonly type: DataType;
-}
-
-/** A name to be listed. A type of `null` means `string` for a new name, and nothing for a known one. */
-export interface WantedName {
-  readonly name: string;
-  readonly type: DataType | null;
-}
-
-export interface NamesOf {
-  /**
-   * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the
-   * names. Returns which of them are there then; one that another session adds at that moment may be missing.
-   */
-  write(db: Database, environmentId: number, names: readonly WantedName[]): Promise<HeldName[]>;
-  readAll(db: Database, environmentId: number): Promise<HeldName[]>;
-}
-
-/** `sluice.properties`, as far as it is about one entity. */
-export function propertiesOf(entity: PropertyEntity): NamesOf {
-  return {
-    write: (db, environmentId, names) => writeProperties(db, environmentId, entity, names),
-    readAll: (db, environmentId) => readProperties(db, environmentId, entity),
-  };
+  readonly type: Type;
 }
 
 /**
+ * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the names. Returns
+ * which of them are there then; one that another session adds at that moment may be missing.
+ *
  * Names that are there and need no change are sorted out before the insert: ON CONFLICT would lock their rows, and draw a
  * property_id for each. It is left to deal with what other sessions add or widen meanwhile.
  */
-async function writeProperties(
+export async function writeNames(
   db: Database,
   environmentId: number,
-  entity: PropertyEntity,
-  names: readonly WantedName[],
-): Promise<HeldName[]> {
+  entity: NameKind,
+  names: readonly TypedName<DataType | null>[],
+): Promise<TypedName[]> {
   const keys = names.map(({ name }) => name);
   const shown = keys.map(displayName);
   const types = names.map(({ type }) => type);
-  const { rows } = await sql<HeldProperty>`
+  const { rows } = await sql<HeldName>`
     with wanted as (
       select
         w.key,
@@ -84,82 +65,26 @@ async function writeProperties(
     from wanted w
     left join written n on n.key = w.key
     where w.held_type is not null or n.key is not null`.execute(db);
-  return rows.map(heldProperty);
+  return rows.map(heldName);
 }
 
-async function readProperties(
-  db: Database,
-  environmentId: number,
-  entity: PropertyEntity,
-): Promise<HeldName[]> {
+export async function readNames(db: Database, environmentId: number, entity: NameKind): Promise<TypedName[]> {
   const rows = await db
     .selectFrom('properties')
     .select(['key', 'data_type', 'is_auto_property'])
     .where((eb) => eb.and({ environment_id: environmentId, entity }))
     .execute();
-  return rows.map(heldProperty);
+  return rows.map(heldName);
 }
 
-interface HeldProperty {
+interface HeldName {
   readonly key: string;
   readonly data_type: DataType;
   readonly is_auto_property: boolean;
 }
 
-function heldProperty(row: HeldProperty): HeldName {
+function heldName(row: HeldName): TypedName {
   return { name: row.key, type: row.is_auto_property ? 'string' : row.data_type };
-}
-
-/** `sluice.event_names`: names without a type. */
-export const eventNames: NamesOf = { write: writeEventNames, readAll: readEventNames };
-
-async function writeEventNames(
-  db: Database,
-  environmentId: number,
-  names: readonly WantedName[],
-): Promise<HeldName[]> {
-  const { rows } = await sql<{ name: string }>`
-    with wanted as (
-      select
-        w.name,
-        e.event_name is not null as is_held,
-        row_number() over (partition by e.event_name is null order by w.name collate "C") as place
-      from unnest(${names.map(({ name }) => name)}::text[]) w (name)
-      left join event_names e on e.environment_id = ${environmentId} and e.event_name = w.name
-    ),
-    room as (
-      select ${MAX_LISTED_NAMES}::bigint - count(*) as places
-      from event_names
-      where environment_id = ${environmentId}
-    ),
-    written as (
-      insert into event_names (environment_id, event_name)
-      select ${environmentId}::int, w.name
-      from wanted w
-      cross join room
-      where not w.is_held and w.place <= room.places
-      order by w.name collate "C"
-      on conflict do nothing
-      returning event_name
-    )
-    select w.name
-    from wanted w
-    left join written n on n.event_name = w.name
-    where w.is_held or n.event_name is not null`.execute(db);
-  return rows.map(({ name }) => heldEventName(name));
-}
-
-async function readEventNames(db: Database, environmentId: number): Promise<HeldName[]> {
-  const rows = await db
-    .selectFrom('event_names')
-    .select('event_name')
-    .where('environment_id', '=', environmentId)
-    .execute();
-  return rows.map((row) => heldEventName(row.event_name));
-}
-
-function heldEventName(name: string): HeldName {
-  return { name, type: 'string' };
 }
 
 const autoProperties = ['first_seen_at', 'last_seen_at'];

@@ -344,7 +344,8 @@ describe('partitions', () => {
 describe('names of events', () => {
   const names = (environmentId: number) =>
     site.sql<{ event_name: string; version: string }>(
-      `select event_name, xmin::text as version from sluice.event_names where environment_id = $1 order by event_name`,
+      `select key as event_name, xmin::text as version from sluice.properties
+       where environment_id = $1 and entity = 'event_names' order by key`,
       [environmentId],
     );
 
