@@ -1,4 +1,3 @@
-import type { DeletionContext } from '../src/deletion/context.ts';
 import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
 import {
   MAX_DELETION_FAILURES,
@@ -6,10 +5,11 @@ import {
   MAX_TIMEOUTS,
   TASK_PAUSE_MS,
 } from '../src/domain/limits.ts';
+import type { LoadContext } from '../src/load/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
 /** A deletion whose turn in its lane it is. Works in steps: errors and losses count from the last that got on. */
-export const deletionJob: TaskKind<DeletionContext> = {
+export const deletionJob: TaskKind<LoadContext> = {
   name: 'deletion',
   stops: 'at once',
   tolerance: { transient: Number.POSITIVE_INFINITY, timeout: MAX_TIMEOUTS, defect: MAX_DELETION_FAILURES },

@@ -4,21 +4,30 @@ import {
   renderDeletionDetail,
   renderDeletionListItem,
 } from '../deletion/inspect-deletions.ts';
-import { type Deletion, deletionTypes } from '../domain/deletion.ts';
-import { inputError } from '../domain/errors.ts';
+import { deletionTypes } from '../domain/deletion.ts';
+import { InputError, inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
+import { MAX_BULK_JOBS } from '../domain/limits.ts';
 import { type Load, loadTypes } from '../domain/load.ts';
+import { describeNeeds, type Need } from '../domain/need.ts';
 import type { ExportContext } from '../export/context.ts';
 import { renderExportDetail, renderExportListItem, renderExportRecord } from '../export/inspect-exports.ts';
 import { cancelExport } from '../export/run-export.ts';
 import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end-load.ts';
 import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
+import { retryLoad } from '../load/retry-load.ts';
 import type { Database } from '../postgres/database.ts';
-import { hasQueueRoom, type JobFilter, pageJobIds } from '../postgres/stores/background-jobs.ts';
-import { readDeletions } from '../postgres/stores/deletions.ts';
+import {
+  findActionable,
+  hasQueueRoom,
+  type JobAction,
+  type JobFilter,
+  pageJobIds,
+} from '../postgres/stores/background-jobs.ts';
+import { type Deletion, readDeletions } from '../postgres/stores/deletions.ts';
 import { readExports } from '../postgres/stores/exports.ts';
-import { type Backlog, readBacklog } from '../postgres/stores/health.ts';
+import { type Backlog, readBacklog, readNeeds } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
 import { type LaneOverview, readLanes } from '../postgres/stores/lanes.ts';
 import {
@@ -32,7 +41,7 @@ import {
 import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
-import { type EnvironmentNeed, findNeeds } from './needs.ts';
+import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
  * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
@@ -217,4 +226,105 @@ export async function readStatus(
   ]);
   const needed = needs.filter(({ needs: some }) => some.length > 0);
   return { workers, backlog, lanes, exports, retries, retention, failures, needs: needed };
+}
+
+export interface EnvironmentNeed {
+  readonly environment: string;
+  /** Failures come first. */
+  readonly needs: readonly Need[];
+}
+
+interface Search {
+  /** `null` stands for all environments. */
+  readonly environmentId: number | null;
+  /** SCHEDULES_FILE: schedules that it no longer has, or disables, are left out. With `null` every schedule that ever ran counts. */
+  readonly schedulesFile: string | null;
+  readonly known?: { readonly unaccounted: number; readonly failedJobs: number };
+}
+
+/** Returns what needs attention, by environment. Its cost grows with what failed, not with what is kept. */
+export async function findNeeds(
+  pool: pg.Pool,
+  { environmentId, schedulesFile, known }: Search,
+): Promise<EnvironmentNeed[]> {
+  const found = await readNeeds(pool, environmentId);
+  return Promise.all(
+    found.map(async ({ environment, counts, failing }) => {
+      const names = failing.length === 0 ? null : await namesInForce(schedulesFile, environment);
+      return {
+        environment,
+        needs: describeNeeds(
+          { ...counts, failedJobs: known?.failedJobs ?? counts.failedJobs },
+          names === null ? failing : failing.filter(({ name }) => names.has(name)),
+          { unaccounted: known?.unaccounted ?? 0 },
+        ),
+      };
+    }),
+  );
+}
+
+/** Returns the names of the enabled schedules; `null` if they are not known. */
+async function namesInForce(path: string | null, environment: string): Promise<ReadonlySet<string> | null> {
+  if (path === null) return null;
+  const { schedules, problems } = await readFileInForce(path, environment);
+  if (problems.length > 0) return null;
+  return new Set(schedules.filter(({ enabled }) => enabled).map(({ name }) => name));
+}
+
+export interface BulkRequest {
+  readonly action: JobAction;
+  readonly filter: JobFilter;
+  /** The number of jobs that the caller expects; null asks for the number and does nothing. */
+  readonly expectedCount: number | null;
+  readonly withExports: boolean;
+}
+
+export interface BulkOutcome {
+  readonly count: number;
+  readonly done: number;
+  readonly refused: readonly { readonly jobId: string; readonly code: string; readonly message: string }[];
+}
+
+/**
+ * Cancels or retries the jobs that match, oldest first, each in a transaction of its own, as if asked one by one. Nothing is done
+ * unless the number is the expected one.
+ * @throws InputError `count_changed`, `too_many_records`.
+ */
+export async function actOnJobs(
+  context: LoadContext & ExportContext,
+  environmentId: number,
+  { action, filter, expectedCount, withExports }: BulkRequest,
+): Promise<BulkOutcome> {
+  const options = { limit: MAX_BULK_JOBS + 1, withExports };
+  const ids = await findActionable(context.db, environmentId, action, filter, options);
+  if (ids.length > MAX_BULK_JOBS) {
+    const message = `More than ${MAX_BULK_JOBS} jobs match, and that is the most at once; choose fewer, for example by time of acceptance`;
+    throw inputError('too_many_records', message, 'filter');
+  }
+  const count = ids.length;
+  if (expectedCount === null) return { count, done: 0, refused: [] };
+  if (expectedCount !== count) {
+    const details = `count: ${count}, expected_count: ${expectedCount}`;
+    throw inputError('count_changed', 'The filter matches another number of jobs now; look again', details);
+  }
+  const refused: BulkOutcome['refused'][number][] = [];
+  for (const jobId of ids) {
+    try {
+      await act(context, environmentId, action, jobId);
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      refused.push({ jobId, code: error.problems[0].code, message: error.message });
+    }
+  }
+  return { count, done: count - refused.length, refused };
+}
+
+async function act(
+  context: LoadContext & ExportContext,
+  environmentId: number,
+  action: JobAction,
+  jobId: string,
+): Promise<void> {
+  if (action === 'retry') return retryLoad(context, environmentId, jobId);
+  await cancelFoundJob(context, environmentId, await requireJob(context, environmentId, jobId));
 }

@@ -6,6 +6,7 @@ import type { Deletion } from '../domain/deletion.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
+import type { Deletion } from '../postgres/stores/deletions.ts';
 import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';

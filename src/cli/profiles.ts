@@ -13,8 +13,13 @@ import {
   readUserEvents,
 } from '../postgres/stores/events.ts';
 import { readProfile } from '../postgres/stores/profiles.ts';
-import { listProfiles, type ProfileFilter } from '../profiles/list-profiles.ts';
-import { type PropertyFilter, propertyProblem, readPropertyFilter } from '../profiles/property-filter.ts';
+import {
+  listProfiles,
+  type ProfileFilter,
+  type PropertyFilter,
+  propertyProblem,
+  readPropertyFilter,
+} from '../profiles/list-profiles.ts';
 import {
   defineCommand,
   type Invocation,

@@ -1,10 +1,14 @@
 import { uuidv7 } from 'uuidv7';
+import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
+import type { LoadContext } from '../load/context.ts';
 import { removeParts } from '../load/uploads.ts';
+import type { Database } from '../postgres/database.ts';
 import {
   countErased,
+  type DeletionStep,
   findKeptExports,
   findKeptFiles,
   findLoadsWithRejects,
@@ -25,7 +29,23 @@ import { forgetFiles } from '../postgres/stores/stored-files.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';
-import type { Attempt } from './context.ts';
+
+/** An attempt under way: nothing of it is committed once the task is lost. */
+export interface Attempt {
+  readonly context: LoadContext;
+  readonly deletion: {
+    readonly deletionId: number;
+    readonly environmentId: number;
+    readonly entity: Entity;
+  };
+  /**
+   * One transaction: what `work` does and what it says of it commit together, if the deletion is still ours.
+   * @throws ConflictError if it is not; the reason of the signal once that is aborted.
+   */
+  step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** Between reads that take long. @throws the reason of the signal once that is aborted. */
+  goOn(): void;
+}
 
 const filesAtATime = 20;
 

@@ -1,11 +1,13 @@
-import type { Deletion, IdOutcome } from '../domain/deletion.ts';
+import type { IdOutcome } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import { csvCell } from '../load/rejects-text.ts';
-import { readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
-import type { DeletionContext } from './context.ts';
+import type { Database } from '../postgres/database.ts';
+import { type Deletion, readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
 
-type Context = Pick<DeletionContext, 'db'>;
+interface Context {
+  readonly db: Database;
+}
 
 /** Throws `InputError` `not_found`, also for another environment's job and for one that deletes nothing. */
 export async function requireDeletion(

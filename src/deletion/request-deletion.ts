@@ -6,6 +6,7 @@ import { idempotencyConflict, inputError } from '../domain/errors.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import type { Idempotency } from '../ingest/records.ts';
+import type { LoadContext } from '../load/context.ts';
 import { startLaneSoon } from '../load/end-load.ts';
 import { isObject } from '../mapping/json-object.ts';
 import { markedNumber, parseJsonText } from '../mapping/json-text.ts';
@@ -15,7 +16,6 @@ import { insertDeletion } from '../postgres/stores/deletions.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { compileSchema, ruled, textProblem, throwProblems, type Wording, worded } from '../validation.ts';
-import type { DeletionContext } from './context.ts';
 
 const nobody = { requestId: null, origin: null };
 
@@ -24,7 +24,7 @@ const nobody = { requestId: null, origin: null };
  * first one, if the same idempotency key asked before. Throws `InputError` `idempotency_conflict`.
  */
 export async function requestDeletion(
-  context: DeletionContext,
+  context: LoadContext,
   environmentId: number,
   entity: Entity,
   request: DeletionRequest,

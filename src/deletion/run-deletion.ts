@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ConflictError } from '../domain/errors.ts';
 import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
 import { earlierWritersEnded, inTransaction, markNow } from '../postgres/database.ts';
 import {
@@ -25,12 +26,11 @@ import {
   type DeletionWork,
   failDeletion as markFailed,
   readIds,
-  readOpenIds,
 } from '../postgres/stores/deletions.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
-import type { Attempt, DeletionContext } from './context.ts';
 import {
+  type Attempt,
   deleteMatchingRejects,
   eraseArchived,
   removeExports,
@@ -45,7 +45,7 @@ const notOurs = 'another worker has the deletion, or it has ended';
  * the lane. Once `signal` is aborted it stops at the next step, and whoever takes it goes on from there.
  */
 export async function runDeletion(
-  context: DeletionContext,
+  context: LoadContext,
   claim: TaskClaim,
   signal: AbortSignal,
 ): Promise<void> {
@@ -68,7 +68,7 @@ export async function runDeletion(
 }
 
 function startAttempt(
-  context: DeletionContext,
+  context: LoadContext,
   claim: TaskClaim,
   { entity }: DeletionWork,
   signal: AbortSignal,
@@ -90,7 +90,7 @@ function startAttempt(
 }
 
 /** This commit waits for the disk. */
-async function complete(context: DeletionContext, claim: TaskClaim): Promise<void> {
+async function complete(context: LoadContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError(notOurs);
   });
@@ -99,7 +99,7 @@ async function complete(context: DeletionContext, claim: TaskClaim): Promise<voi
 
 /** Ends a deletion as failed, and starts the next of its lane. Does nothing if it has ended already. */
 export async function failDeletion(
-  context: DeletionContext,
+  context: LoadContext,
   deletionId: number,
   failure: TaskFailure,
 ): Promise<void> {
@@ -117,7 +117,7 @@ async function deleteProfiles(attempt: Attempt): Promise<void> {
   const { context, deletion } = attempt;
   const { deletionId, environmentId } = deletion;
   for (;;) {
-    const ids = await readOpenIds(context.db, deletionId, DELETION_BATCH_IDS);
+    const ids = await readIds(context.db, deletionId, DELETION_BATCH_IDS);
     if (ids.length === 0) return;
     const batch = { deletionId, environmentId, ids };
     if (deletion.entity === 'users') await deleteUsers(attempt, batch);

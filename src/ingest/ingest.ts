@@ -1,7 +1,7 @@
 /*
  * Single records and batches of them: identify and track. `read-record.ts` checks a record, `read-batch.ts` the items of a
- * batch; the commit window gathers what arrives together into one transaction; `write-profiles.ts`, `write-events.ts` and
- * `write-batch.ts` write it. Promise: a request is acknowledged after its commit.
+ * batch; the commit window gathers what arrives together into one transaction; `write-records.ts` and `write-batch.ts`
+ * write it. Promise: a request is acknowledged after its commit.
  */
 import { idempotencyConflict } from '../domain/errors.ts';
 import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
@@ -21,8 +21,7 @@ import {
   type UserRecord,
 } from './records.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
-import { eventWriter } from './write-events.ts';
-import { profileWriter } from './write-profiles.ts';
+import { eventWriter, profileWriter } from './write-records.ts';
 
 /**
  * The way in of single records. Each call resolves when its record is committed, and throws `InputError` (the database

@@ -15,8 +15,7 @@ import {
   refused,
   type UserRecord,
 } from './records.ts';
-import { eventWriter } from './write-events.ts';
-import { isEmpty, type ProfileRows, profileWriter } from './write-profiles.ts';
+import { eventWriter, isEmpty, type ProfileRows, profileWriter } from './write-records.ts';
 
 /** The answer to a batch: the number of stored items, and the refused ones. */
 export interface BatchAnswer {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findArchivedUntil } from '../../src/postgres/stores/events.ts';
-import { listProfiles, type ProfileFilter } from '../../src/profiles/list-profiles.ts';
-import { readPropertyFilter } from '../../src/profiles/property-filter.ts';
+import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/list-profiles.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { serve, type TestServer } from '../support/http.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';

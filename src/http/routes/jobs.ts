@@ -5,8 +5,8 @@ import { bulkResult, jobHistory, jobListItem, jobRecord } from '../../api/job.ts
 import { chunkPage, jobDetail } from '../../api/load.ts';
 import { render } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
-import { actOnJobs } from '../../background-jobs/bulk.ts';
 import {
+  actOnJobs,
   cancelFoundJob,
   jobTypes,
   listJobs,

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { type Overview, overview } from '../../api/overview.ts';
 import { render } from '../../api/render.ts';
-import { findNeeds } from '../../background-jobs/needs.ts';
+import { findNeeds } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
 import { renderNeed } from '../../domain/need.ts';

@@ -20,8 +20,7 @@ import {
 } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { requireSegment } from '../../profiles/find-segments.ts';
-import { listProfiles } from '../../profiles/list-profiles.ts';
-import { propertyProblem, readPropertyFilter } from '../../profiles/property-filter.ts';
+import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/list-profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { eventCursor, eventPage, keyCursor, keyPage, pageBytes, sendEnvelope, sendJson } from '../page.ts';
 import { checked, optionalNumber, pathParameter, textParameter } from '../parameters.ts';

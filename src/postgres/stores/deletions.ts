@@ -1,5 +1,5 @@
 import { type NotNull, sql } from 'kysely';
-import type { Deletion, IdOutcome } from '../../domain/deletion.ts';
+import type { IdOutcome } from '../../domain/deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
 import {
   type DueTask,
@@ -115,24 +115,17 @@ export async function addStep(db: Database, claim: TaskClaim, step: DeletionStep
   return rows.length > 0;
 }
 
-/** Reads up to `limit` ids without an outcome, in the order of the request. */
-export async function readOpenIds(db: Database, deletionId: number, limit: number): Promise<string[]> {
+/** Reads the ids in the order of the request; with `limit` the first of those without an outcome. */
+export async function readIds(
+  db: Database,
+  deletionId: number,
+  limit: number | null = null,
+): Promise<string[]> {
   const rows = await db
     .selectFrom('deletion_ids')
     .select('id')
     .where('deletion_id', '=', deletionId)
-    .where('outcome', 'is', null)
-    .orderBy('position')
-    .limit(limit)
-    .execute();
-  return rows.map(({ id }) => id);
-}
-
-export async function readIds(db: Database, deletionId: number): Promise<string[]> {
-  const rows = await db
-    .selectFrom('deletion_ids')
-    .select('id')
-    .where('deletion_id', '=', deletionId)
+    .$if(limit !== null, (ids) => ids.where('outcome', 'is', null).limit(limit))
     .orderBy('position')
     .execute();
   return rows.map(({ id }) => id);
@@ -182,12 +175,11 @@ export async function forgetDeletions(db: Database, days: number): Promise<numbe
   return Number(numDeletedRows);
 }
 
+/** A deletion as its row in the ledger. */
+export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
+
 /** Reads the environment's deletions of these ids, in no order; the place in the lane only if there is one id. */
-export async function readDeletions(
-  db: Database,
-  environmentId: number,
-  jobIds: readonly string[],
-): Promise<Deletion[]> {
+export async function readDeletions(db: Database, environmentId: number, jobIds: readonly string[]) {
   if (jobIds.length === 0) return [];
   const rows = await db
     .selectFrom('deletions')
@@ -206,11 +198,13 @@ export async function readDeletions(
   }));
 }
 
-const counts = sql<Deletion['counts']>`json_build_object(
+type Counts<Name extends string> = Readonly<Record<Name, number>>;
+
+const counts = sql<Counts<'requested' | 'deleted' | 'not_found'>>`json_build_object(
   'requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found
 )`.as('counts');
 
-const removed = sql<Deletion['removed']>`json_build_object(
+const removed = sql<Counts<'events' | 'rejects' | 'files' | 'exports'>>`json_build_object(
   'events', events_removed, 'rejects', rejects_removed, 'files', files_removed, 'exports', exports_removed
 )`.as('removed');
 
