@@ -1,17 +1,15 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MAX_WAITING_BYTES, MAX_WINDOW_BYTES } from '../../src/domain/limits.ts';
 import { report, summary } from '../support/exactness.ts';
 import { freePort } from '../support/free-port.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import type { PrivatePostgres } from '../support/private-postgres.ts';
 import { startSluice } from '../support/processes.ts';
-import { type Answer, post, postRecord, RecordSender } from '../support/record-sender.ts';
+import { RecordSender } from '../support/record-sender.ts';
 import { type Counts, expectEachOnce, expectRepeatable, readStored } from '../support/records-exactness.ts';
-import { type Api, hold, onSite, type Site, type Sql } from '../support/site.ts';
+import { type Api, onSite, type Site, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /* Single records never meet the queue, so once is enough, with whichever. */
@@ -21,10 +19,6 @@ const rounds = 2;
 const recordsBetween = 500;
 /** It takes two seconds, most of them for a process to start; more where the machine has other work. */
 const recoveryMs = 20_000;
-/** One of each route. */
-const ways = ['marked', 'user', 'company'] as const;
-/** What a caller may have to wait until it is told that the database is away. */
-const refusedMs = 12_000;
 
 // proves: acknowledged
 test('what was answered 202 is there exactly once, though API and Postgres are killed again and again', async () => {
@@ -112,73 +106,6 @@ async function storesWithoutAnswer(sql: Sql, sender: RecordSender): Promise<bool
   }
 }
 
-test('without Postgres records are refused for the moment, and accepted again when it is back, by the same process', async () => {
-  await onRecords(async ({ site, postgres, serve, url }) => {
-    const api = await serve();
-    for (const way of ways) expect((await postRecord(url, site.key, `${way}-before`)).status).toBe(202);
-    await postgres.stopImmediately();
-    const waited: number[] = [];
-    for (const way of ways) {
-      const sentAt = performance.now();
-      const { status, headers } = await postRecord(url, site.key, `${way}-meanwhile`);
-      waited.push(performance.now() - sentAt);
-      expect(status).toBe(503);
-      expect(Number(headers['retry-after'])).toBeGreaterThan(0);
-    }
-    expect(Math.max(...waited)).toBeLessThan(refusedMs);
-    await postgres.start();
-    const startedAt = performance.now();
-    for (const way of ways) {
-      await waitFor(
-        `a ${way} record to be accepted`,
-        async () => (await postRecord(url, site.key, `${way}-after`)).status === 202,
-        { timeoutMs: recoveryMs },
-      );
-    }
-    expect(api.process.ending).toBeNull();
-    report(
-      `Postgres away: records refused after ${summary(waited)}; accepted ${seconds(startedAt)} s after it was back`,
-    );
-  });
-});
-
-test('while Postgres does not get on no more records wait than there is room for, and the others are refused at once', async () => {
-  await onSite({ queue: 'postgres' }, async (site) => {
-    const { process: api, url } = await site.serve();
-    const count = Math.ceil((1.5 * MAX_WAITING_BYTES) / bigBytes);
-    // Two statements are under way, whose records do not wait any more.
-    const room = Math.ceil((MAX_WAITING_BYTES + 2 * MAX_WINDOW_BYTES) / bigBytes);
-    expect((await postBig(url, site.key, 'first')).status).toBe(202);
-    const before = memoryMib(api.pid, 'VmRSS');
-    // A lock, and not a stopped server: looking up keys goes on, so that the records get as far as the window.
-    const release = await hold(site, 'lock table sluice.events in exclusive mode');
-    const refusedAfter: number[] = [];
-    const sentAt = performance.now();
-    const answers = Array.from({ length: count }, async (_, number) => {
-      const answer = await postBig(url, site.key, `big-${number}`);
-      if (answer.status === 503) refusedAfter.push(performance.now() - sentAt);
-      return answer;
-    });
-    try {
-      await waitFor('those without room to be refused', () => refusedAfter.length >= count - room);
-    } finally {
-      await release();
-    }
-    const ended = await Promise.all(answers);
-    const accepted = ended.flatMap(({ status }, number) => (status === 202 ? [`big-${number}`] : []));
-    const refused = ended.filter(({ status }) => status === 503);
-    expect(accepted.length + refused.length).toBe(count);
-    for (const { headers } of refused) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
-    const stored = await site.sql<{ id: string }>(
-      "select metadata ->> 'id' as id from sluice.events where metadata ->> 'id' like 'big-%'",
-    );
-    expect(stored.map(({ id }) => id).sort()).toEqual(accepted.sort());
-    report(
-      `Postgres stuck: of ${count} records of ${(bigBytes / 2 ** 20).toFixed(1)} MiB ${accepted.length} waited and were stored later, ${refused.length} were refused, all of them within ${(Math.max(...refusedAfter) / 1000).toFixed(1)} s of the first being sent; the API had ${before} MiB before, ${memoryMib(api.pid, 'VmHWM')} MiB at most`,
-    );
-  });
-});
-
 interface Records {
   readonly site: Site;
   readonly postgres: PrivatePostgres;
@@ -220,26 +147,4 @@ async function behindProxy(
 function told(counts: Counts): string {
   const { accepted, refused, refusedButStored, unanswered, unansweredButStored } = counts;
   return `${accepted} records accepted, ${refused} refused (${refusedButStored} of them stored), ${unanswered} without an answer (${unansweredButStored} of them stored)`;
-}
-
-/** As long as a record may be, nearly. */
-const big = Object.fromEntries(
-  Array.from({ length: 15 }, (_, number) => [`text_${number}`, 'x'.repeat(60 * 1024)]),
-);
-const bigBytes = JSON.stringify(big).length;
-
-function postBig(url: string, key: string, id: string): Promise<Answer> {
-  const body = { user_id: 'usr_1', event_name: 'Thing Done', metadata: { id, ...big } };
-  return post(new URL('/v1/track', url), { authorization: `Token ${key}` }, body);
-}
-
-/** VmRSS: now; VmHWM: at most so far. Only Linux tells. */
-function memoryMib(pid: number, name: 'VmRSS' | 'VmHWM'): number {
-  if (process.platform !== 'linux') return Number.NaN;
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024);
-}
-
-function seconds(since: number): string {
-  return ((performance.now() - since) / 1000).toFixed(1);
 }
