@@ -46,7 +46,7 @@ export async function insertInboxFile(db: Database, file: NewInboxFile, taken: T
         ${String(file.inode)}::numeric, ${String(file.size)}::bigint, ${String(file.modifiedNs)}::numeric)
     ) as f (inbox_id, environment_id, folder, name, inode, size, modified_ns)
     where not exists (
-      select from inbox_files as known
+      select 1 from inbox_files as known
       where (known.inbox_id, known.environment_id, known.folder, known.name, known.inode, known.size, known.modified_ns)
         = (f.inbox_id, f.environment_id, f.folder, f.name, f.inode, f.size, f.modified_ns)
         and (known.state <> 'concluded' or known.concluded_at > ${file.seenAt}::timestamptz)
