@@ -9,13 +9,7 @@ import type { MappingRules } from '../domain/column-map.ts';
 import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import {
-  formatOf,
-  type ListedExport,
-  type ListedFile,
-  readListedExport,
-  verifyExport,
-} from '../export/verify-export.ts';
+import { formatOf, readManifest, verifyExport } from '../export/verify-export.ts';
 import { formatWriters } from '../export/write/formats.ts';
 import { type Manifest, manifestName, type SetupFile } from '../export/write/manifest.ts';
 import { rowBlocks } from '../export/write/row-blocks.ts';
@@ -79,7 +73,8 @@ export async function importFolder(
   }
   const { system, environmentId, baseUrl } = session;
   const failed = loads.find(({ exitCode }) => exitCode !== exitCodes.ok);
-  const setup = failed === undefined ? await loadSetup(system.db, environmentId, folder, listed.setup) : null;
+  const setup =
+    failed === undefined ? await loadSetup(system.db, environmentId, folder, listed.setup ?? []) : null;
   if (!options.json && setup !== null) printBack(terminal, back, setup);
   const exitCode = failed?.exitCode ?? (back.every(isWhole) ? exitCodes.ok : exitCodes.failed);
   const json = { loads: loads.map((each) => renderImported(each, baseUrl)), files: back, setup };
@@ -87,22 +82,23 @@ export async function importFolder(
 }
 
 /** @throws CommandFailed if the folder does not hold what its manifest says. */
-async function requireWhole(folder: string): Promise<ListedExport> {
+async function requireWhole(folder: string): Promise<Manifest> {
   const { differences } = await verifyExport(folder);
   const [first] = differences;
-  if (first === undefined) return readListedExport(folder);
-  const name = first.filename ?? 'the export';
+  if (first === undefined) return readManifest(folder);
   throw new CommandFailed(
-    `${folder} is not as it was written: ${name} ${first.problem}. Nothing was loaded.`,
+    `${folder} is not as it was written: ${first.filename} ${first.problem}. Nothing was loaded.`,
   );
 }
+
+type ListedFile = Manifest['files'][number];
 
 interface DataFile extends ListedFile {
   readonly dataset: Dataset;
 }
 
 /** @throws UsageError for an export that says less than what is stored. */
-function inOrder({ files }: ListedExport): readonly DataFile[] {
+function inOrder({ files }: Manifest): readonly DataFile[] {
   if (files.some(({ filename, dataset }) => dataset === 'stream' || /\.csv(\.gz)?$/.test(filename))) {
     throw new UsageError(
       'A CSV has no types, and a stream no ids of events: as a whole, only exports of NDJSON, Parquet and Avro come back. Name the files.',

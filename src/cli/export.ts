@@ -30,7 +30,7 @@ const verify = defineCommand({
   name: 'verify',
   summary: 'compare the files of an export with its manifest',
   description:
-    'Compares the files in a folder with its manifest.json: length, SHA-256, rows, missing and additional files. Needs no database.',
+    'Compares the files in a folder with its manifest.json: length, SHA-256, missing and additional files. Needs no database.',
   argument: required('<folder>'),
   details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
   examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
@@ -41,7 +41,7 @@ const verify = defineCommand({
     if (differences.length > 0) process.exitCode = exitCodes.failed;
     if (json) return terminal.json(found);
     for (const { filename, problem } of differences) {
-      terminal.print(`${printable(filename ?? folder, 100)}: ${printable(problem, 200)}`);
+      terminal.print(`${printable(filename, 100)}: ${printable(problem, 200)}`);
     }
     const seen = `${plural(files, 'file')}, ${plural(rows, 'row')}, ${formatBytes(bytes)}`;
     terminal.print(
@@ -281,5 +281,5 @@ async function requireIntact(folder: string): Promise<void> {
   const { differences } = await verifyExport(folder);
   const [first] = differences;
   if (first === undefined) return;
-  throw new CommandFailed(`The files came out damaged: ${first.filename ?? 'the export'} ${first.problem}.`);
+  throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
 }

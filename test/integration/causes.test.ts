@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { listCauses } from '../../src/load/causes/list-causes.ts';
-import { mendedRejects } from '../../src/load/causes/mended-rejects.ts';
+import { listCauses, mendedRejects } from '../../src/load/causes/list-causes.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { acceptFile, type FileOptions } from '../support/load-file.ts';

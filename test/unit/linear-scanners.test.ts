@@ -13,8 +13,7 @@ import { arrayToNdjson, plainLinesOf, sequenceToNdjson } from '../../src/formats
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import { toUtf8 } from '../../src/formats/text-encoding.ts';
 import { LineBatch } from '../../src/formats/typed-rows.ts';
-import { CsvReadings, type Mend } from '../../src/load/causes/mend.ts';
-import { mends } from '../../src/load/causes/proposals.ts';
+import { CsvReadings, type Mend, mends } from '../../src/load/causes/mends.ts';
 import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
 import { planColumns } from '../../src/mapping/column-plan.ts';
@@ -241,13 +240,12 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
 const refusedRecords = 256;
 
 const readings = new CsvReadings({ delimiter: ',', columns: ['user_id', 'a', 'b'] });
-const mend = ({ value, json, cells, text, object, bytes }: Mend, raw: Buffer): void => {
+const mend = ({ value, json, cells, text, bytes }: Mend, raw: Buffer): void => {
   const written = raw.toString('utf8');
   value?.(written);
   json?.(written);
   cells?.(raw, readings, 1);
   text?.(written);
-  object?.({ [written]: 1 }, 'user_id', {});
   bytes?.(raw);
 };
 

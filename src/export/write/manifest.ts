@@ -1,16 +1,11 @@
-import type { ExportFile, ExportRequest, FileDataset } from '../../domain/export.ts';
+import { type Static, Type } from 'typebox';
+import { type ExportFile, type ExportRequest, exportFormats, type FileDataset } from '../../domain/export.ts';
 import { readPackage } from '../../package-root.ts';
 
 export const manifestName = 'manifest.json';
 
 /** The files for an environment's settings in an export of everything. */
 export const setupNames = ['definitions.yaml', 'mappings.json', 'subscriptions.json'] as const;
-
-export interface SetupFile {
-  readonly filename: (typeof setupNames)[number];
-  readonly bytes: number;
-  readonly sha256: string;
-}
 
 /** Whose export it is. */
 export interface JobFacts {
@@ -31,28 +26,42 @@ export interface DatasetSummary {
   readonly contentSha256: string | null;
 }
 
+/** Names that we give, and nothing that leads to another directory. */
+export const exportedFileName = new RegExp(`^[a-z]+(?:-\\d{4,})?\\.(${exportFormats.join('|')})(?:\\.gz)?$`);
+
+const count = Type.Integer({ minimum: 0 });
+const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+
+const setupFile = Type.Object({ filename: Type.Enum([...setupNames]), bytes: count, sha256 });
+export type SetupFile = Static<typeof setupFile>;
+
 /** manifest.json. */
-export interface Manifest {
-  readonly application: { readonly name: string; readonly version: string };
-  readonly environment: { readonly name: string; readonly app_token: string };
-  readonly job_id: string;
-  readonly snapshot_at: string;
-  readonly request: object;
-  readonly datasets: readonly {
-    readonly dataset: FileDataset;
-    readonly rows: number;
-    readonly content_sha256: string | null;
-  }[];
-  readonly files: readonly {
-    readonly filename: string;
-    readonly dataset: string;
-    readonly rows: number;
-    readonly bytes: number;
-    readonly sha256: string;
-  }[];
+export const manifest = Type.Object({
+  application: Type.Object({ name: Type.String(), version: Type.String() }),
+  environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
+  job_id: Type.String(),
+  snapshot_at: Type.String(),
+  request: Type.Object({}),
+  datasets: Type.Array(
+    Type.Object({
+      dataset: Type.String(),
+      rows: count,
+      content_sha256: Type.Union([sha256, Type.Null()]),
+    }),
+  ),
+  files: Type.Array(
+    Type.Object({
+      filename: Type.String({ pattern: exportedFileName.source }),
+      dataset: Type.String(),
+      rows: count,
+      bytes: count,
+      sha256,
+    }),
+  ),
   /** Only in the export of everything. */
-  readonly setup?: readonly SetupFile[];
-}
+  setup: Type.Optional(Type.Array(setupFile)),
+});
+export type Manifest = Static<typeof manifest>;
 
 export function createManifest(
   facts: ManifestFacts,

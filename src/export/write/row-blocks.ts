@@ -12,8 +12,6 @@ const sampleTime = '2026-01-01T00:00:00.000000Z';
 export interface RowText {
   /** Returns a function that finds the ends of rows in one piece after another. */
   findEnds(): (piece: Buffer) => number[];
-  /** Every file begins with a line that names the columns. */
-  readonly hasHeader: boolean;
   /** A row of a profile ends with as many bytes of times. */
   readonly profileTail: number;
   /** The header of profiles ends with as many bytes that name these times. */
@@ -22,14 +20,12 @@ export interface RowText {
 
 export const ndjsonText: RowText = {
   findEnds: () => lineEnds,
-  hasHeader: false,
   profileTail: `,"first_seen_at":"${sampleTime}","last_seen_at":"${sampleTime}"}\n`.length,
   profileHeaderTail: 0,
 };
 
 export const csvText: RowText = {
   findEnds: csvEnds,
-  hasHeader: true,
   profileTail: `,${sampleTime},${sampleTime}\n`.length,
   profileHeaderTail: ',first_seen_at,last_seen_at\n'.length,
 };

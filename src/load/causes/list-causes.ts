@@ -1,24 +1,38 @@
-import { InputError } from '../../domain/errors.ts';
+import { InputError, inputError } from '../../domain/errors.ts';
 import {
+  CAUSE_SAMPLES,
   CAUSES_MS,
   MAX_REJECT_RAW_BYTES,
+  MAX_SAMPLE_CHARS,
   MAX_SHOWN_CAUSES,
+  REJECT_BYTES_AT_A_TIME,
+  REJECTS_AT_A_TIME,
+  REPLACEMENT_COUNT_MS,
   TRIED_BYTES,
   TRIED_RECORDS,
 } from '../../domain/limits.ts';
-import type { Reject } from '../../domain/reject.ts';
+import { type Reject, writeCauseId } from '../../domain/reject.ts';
 import type { Database } from '../../postgres/database.ts';
+import { type Reader, takeTurns } from '../../postgres/pool.ts';
 import {
   type CountedCause,
   countCauses,
   readLastRejects,
   readRejectsPage,
 } from '../../postgres/stores/rejects.ts';
-import { readLoadSource } from '../../postgres/stores/running-loads.ts';
+import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
+import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
 import { runLoadTask } from '../sandbox-tasks.ts';
-import type { ExplainedCause } from './explain-cause.ts';
+import { type MendedRecord, Mending } from './mending.ts';
+import {
+  type ExplainedCause,
+  type Proposal,
+  readProposalId,
+  type ScopedReplacement,
+  writeReplacementId,
+} from './proposals.ts';
 
 /** Why records of a load were refused, and what would mend them. */
 export interface ListedCause extends CountedCause, ExplainedCause {}
@@ -81,4 +95,166 @@ async function readTried(db: Database, loadId: number, { cause, firstRow }: Coun
         ...rejects,
         ...(await readLastRejects(db, loadId, after, { rows, rawBytes: MAX_REJECT_RAW_BYTES }, cause)),
       ];
+}
+
+const heldAtATime = {
+  rows: REJECTS_AT_A_TIME,
+  bytes: REJECT_BYTES_AT_A_TIME,
+  rawBytes: MAX_REJECT_RAW_BYTES,
+};
+
+/**
+ * The refused records of a cause as a proposal mends them, as a file in the shape of the rejects: CSV for a load of CSV, else NDJSON.
+ * Those that a load would still refuse are left out. Memory does not grow with their number.
+ * @throws InputError `not_found`, `invalid_field` where there is no such proposal.
+ */
+export async function* mendedRejects(
+  context: Pick<LoadContext, 'db' | 'sandboxes'>,
+  environmentId: number,
+  jobId: string,
+  proposalId: string,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const { cause } = readProposalId(proposalId);
+  const { loadId } = await requireSource(context, environmentId, jobId);
+  const source = await readLoadSource(context.db, loadId);
+  const { head } = new Mending(source);
+  if (head.length > 0) yield head;
+  const scoped = { cause, proposalId };
+  for await (const mended of mendedPages(context, source, scoped, { environmentId, isLong: true, signal })) {
+    if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
+  }
+}
+
+/** A mend, and which refused records it is tried on; null: all. */
+interface ScopedMend {
+  readonly cause: number | null;
+  readonly proposalId: string;
+}
+
+interface Asker extends Pick<Turn, 'isLong' | 'signal'> {
+  readonly environmentId: number;
+}
+
+/** Yields the rejects that a load would now take, page by page, in file order. */
+function mendedPages(
+  { db, sandboxes }: Pick<LoadContext, 'db' | 'sandboxes'>,
+  source: LoadSource,
+  { cause, proposalId }: ScopedMend,
+  { environmentId, ...turn }: Asker,
+): AsyncIterable<readonly MendedRecord[]> {
+  const ask = (after: number) => readRejectsPage(db, source.loadId, after, heldAtATime, cause);
+  const input = { source, proposalId };
+  return runLoadTask('mend', { sandboxes, owner: environmentId, ...turn, input, ask });
+}
+
+export interface CountedReplacement {
+  readonly id: string;
+  /** Records that it changes and that a load would take then. */
+  readonly records: number;
+  /** False: counting took too long, and `records` is the least that there are. */
+  readonly isComplete: boolean;
+  /** The first of them. */
+  readonly samples: readonly MendedRecord[];
+}
+
+export interface CountOptions {
+  /** Nobody waits for the number any more. */
+  readonly signal: AbortSignal;
+  readonly budgetMs?: number;
+}
+
+/**
+ * What a replacement comes to: it goes through all refused records that it is about, and changes none. What can be counted within the
+ * budget is counted exactly.
+ * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
+ */
+export async function countReplacement(
+  reader: Pick<Reader, 'db' | 'inTurn'> & Pick<LoadContext, 'sandboxes'>,
+  environmentId: number,
+  jobId: string,
+  replacement: ScopedReplacement,
+  { signal, budgetMs = REPLACEMENT_COUNT_MS }: CountOptions,
+): Promise<CountedReplacement> {
+  const until = performance.now() + budgetMs;
+  const { loadId } = await requireSource(reader, environmentId, jobId);
+  const source = await readLoadSource(reader.db, loadId);
+  if (source.header?.columns.includes(replacement.column) !== true) {
+    const message = 'The file of this job has no such column; records of JSON have none';
+    throw inputError('invalid_field', message, `column: ${replacement.column.slice(0, 80)}`);
+  }
+  const samples: MendedRecord[] = [];
+  let records = 0;
+  let isOver = false;
+  const id = writeReplacementId(replacement);
+  const scoped = { cause: replacement.cause, proposalId: id };
+  const pages = mendedPages(reader, source, scoped, { environmentId, isLong: false, signal });
+  for await (const mended of takeTurns(pages, reader.inTurn)) {
+    signal.throwIfAborted();
+    if (isOver) return { id, records, isComplete: false, samples };
+    records += mended.length;
+    samples.push(...mended.slice(0, CAUSE_SAMPLES - samples.length));
+    isOver = performance.now() >= until;
+  }
+  return { id, records, isComplete: true, samples };
+}
+
+/* Causes as callers see them, over HTTP and with `--json`. */
+
+export function renderCauses({ causes, records, total }: ListedCauses) {
+  const listed = causes.reduce((sum, { count }) => sum + count, 0);
+  return {
+    data: causes.map(renderCause),
+    metadata: {
+      total_count: records,
+      causes: total,
+      other_causes: total - causes.length,
+      other_count: records - listed,
+    },
+  };
+}
+
+function renderCause(cause: ListedCause) {
+  return {
+    id: writeCauseId(cause.cause),
+    error_code: cause.code,
+    column: cause.column,
+    shape: cause.shape === '' ? null : cause.shape,
+    count: cause.count,
+    first_row: cause.firstRow,
+    samples: cause.samples.map(({ reject, value }) => ({
+      row: reject.row,
+      line: reject.line,
+      value: value === null ? null : shorten(value),
+      raw: shorten(Buffer.from(reject.raw).toString('utf8')),
+    })),
+    proposals: cause.proposals.map((proposal) => renderProposal(cause, proposal)),
+  };
+}
+
+function renderProposal(cause: ListedCause, proposal: Proposal) {
+  return {
+    id: proposal.id,
+    sentence: sentenceOf(cause, proposal),
+    tried: proposal.tried,
+    accepted: proposal.accepted,
+    ambiguous: proposal.isAmbiguous,
+    samples: proposal.samples.map(renderSample),
+  };
+}
+
+export function renderSample({ reject, before, after }: MendedRecord) {
+  return { row: reject.row, before: shorten(before), after: shorten(after) };
+}
+
+/** `39 981 × 99/99/9999: read as day first`. */
+function sentenceOf({ count, shape, code }: ListedCause, { sentence, tried, accepted }: Proposal): string {
+  const number = String(count).replace(/\B(?=(?:\d{3})+$)/g, ' ');
+  const some = accepted === tried ? '' : ` (mends ${accepted} of ${tried} tried)`;
+  return `${number} × ${shape === '' ? code : shape}: ${sentence}${some}`;
+}
+
+function shorten(text: string): string {
+  const cut = text.length > MAX_SAMPLE_CHARS ? `${text.slice(0, MAX_SAMPLE_CHARS - 1)}…` : text;
+  return cut.toWellFormed();
 }

@@ -9,7 +9,8 @@ import { markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { type ChunkReader, createChunkReader } from '../read-chunk.ts';
 import { RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
-import { CsvReadings, columnOf, type Mend, pathOf } from './mend.ts';
+import { CsvReadings, type Mend } from './mends.ts';
+import { columnOf, pathOf } from './reject-causes.ts';
 
 /** A refused record as a mend leaves it. */
 export interface MendedRecord {
@@ -166,9 +167,6 @@ class MendsNdjson {
     const parsed = parseJsonText(text);
     if ('code' in parsed || !isObject(parsed.value)) return null;
     const record = parsed.value;
-    if (mend.object !== undefined) {
-      return mend.object(record, column, this.#map) ? { object: writeJson(record, parsed.marked) } : null;
-    }
     const path = column === null ? null : pathOf(record, column, this.#map);
     const last = path?.at(-1);
     const holder = path

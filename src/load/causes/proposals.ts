@@ -1,12 +1,40 @@
 import { inputError } from '../../domain/errors.ts';
-import { CAUSE_SAMPLES } from '../../domain/limits.ts';
-import { type Reject, type RejectCode, readCauseId, writeCauseId } from '../../domain/reject.ts';
-import type { Mend } from './mend.ts';
+import { CAUSE_SAMPLES, MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
 import type { MendedRecord, Mending } from './mending.ts';
-import { mendsOfCsv } from './mends-of-csv.ts';
-import { mendsOfJson } from './mends-of-json.ts';
-import { mendOfEncoding, mendsOfDates, mendsOfWords } from './mends-of-text.ts';
-import { readReplacementId } from './replacement.ts';
+import { type CsvReadings, type Mend, mends, mendsOf } from './mends.ts';
+import { createValueReader, type RefusedSource } from './reject-causes.ts';
+
+/** Refused records of a cause, and what would mend them. */
+export interface ExplainedCause {
+  readonly samples: readonly CauseSample[];
+  readonly proposals: readonly Proposal[];
+}
+
+export interface CauseSample {
+  readonly reject: Reject;
+  /** The text in the column at fault; `null` if the whole record is at fault, or the text cannot be found. */
+  readonly value: string | null;
+}
+
+/** Tries mends on refused records of one cause. */
+export async function explainCause(
+  source: RefusedSource,
+  mending: Mending,
+  cause: number,
+  tried: readonly Reject[],
+): Promise<ExplainedCause> {
+  const readValue = createValueReader(source);
+  const samples = tried
+    .slice(0, CAUSE_SAMPLES)
+    .map((reject) => ({ reject, value: textOf(readValue(reject)) }));
+  return { samples, proposals: await proposeMends(mending, cause, tried) };
+}
+
+function textOf(value: unknown): string | null {
+  if (value === undefined) return null;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
 
 /** A mend that would make records of a cause acceptable. */
 export interface Proposal {
@@ -34,12 +62,8 @@ export async function proposeMends(
     if (mended.length > 0) tried.push({ mend, mended });
   }
   const most = Math.max(0, ...tried.map(({ mended }) => mended.length));
-  // A mend that fixes all contradicts those that leave records behind; a rule of writing goes before a guess.
-  const isSure = tried.some(({ mend, mended }) => mend.isGuess !== true && mended.length === most);
-  const offered = tried.filter(
-    ({ mend, mended }) =>
-      (most < rejects.length || mended.length === most) && !(isSure && mend.isGuess === true),
-  );
+  // A mend that fixes all contradicts those that leave records behind.
+  const offered = tried.filter(({ mended }) => most < rejects.length || mended.length === most);
   return withoutDoubles(offered)
     .sort((a, b) => b.mended.length - a.mended.length)
     .map((trial, _, all) => ({
@@ -47,7 +71,7 @@ export async function proposeMends(
       sentence: trial.mend.sentence,
       tried: rejects.length,
       accepted: trial.mended.length,
-      isAmbiguous: trial.mend.isGuess === true || all.some((other) => contradicts(trial, other)),
+      isAmbiguous: all.some((other) => contradicts(trial, other)),
       samples: trial.mended.slice(0, CAUSE_SAMPLES),
     }));
 }
@@ -93,8 +117,8 @@ export function readProposalId(id: string): { readonly cause: number | null; rea
   if (replacement !== null) return replacement;
   const at = id.indexOf('-');
   const cause = readCauseId(id.slice(0, Math.max(0, at)));
-  const mend = findMend(id.slice(at + 1));
-  if (cause === null || mend === null) {
+  const mend = mends.find(({ name }) => name === id.slice(at + 1));
+  if (cause === null || mend === undefined) {
     throw inputError(
       'invalid_field',
       'There is no such proposal; ids come with the causes of the job',
@@ -104,24 +128,92 @@ export function readProposalId(id: string): { readonly cause: number | null; rea
   return { cause, mend };
 }
 
-/**
- * All mends there are. What is missing from a record (an id that nobody wrote) or is too much of it (too deep, too long) is not
- * mended, nor is what the database refuses.
+/*
+ * One text by another in a column of refused records: a mend that a person thought of. It is counted before it is applied, and
+ * its id says all of it, so that it is applied as any proposal is.
  */
-export const mends: readonly Mend[] = [
-  ...mendsOfWords,
-  ...mendsOfDates,
-  ...mendsOfCsv,
-  ...mendsOfJson,
-  mendOfEncoding,
-];
 
-const byName: ReadonlyMap<string, Mend> = new Map(mends.map((mend) => [mend.name, mend]));
-
-export function mendsOf(code: RejectCode): readonly Mend[] {
-  return mends.filter((mend) => mend.codes.includes(code));
+export interface Replacement {
+  /** By its name in the header. */
+  readonly column: string;
+  /** Empty: cells with nothing in them. */
+  readonly find: string;
+  /** `{row}` in it stands for the number of the record. */
+  readonly by: string;
 }
 
-function findMend(name: string): Mend | null {
-  return byName.get(name) ?? null;
+/** A replacement, and in which records: of a cause; null: in all. */
+export interface ScopedReplacement extends Replacement {
+  readonly cause: number | null;
+}
+
+const mark = '-replace-';
+const allCauses = 'all';
+
+/** Names it, wherever the id of a proposal is taken. */
+export function writeReplacementId({ cause, column, find, by }: ScopedReplacement): string {
+  const texts = Buffer.from(JSON.stringify([column, find, by])).toString('base64url');
+  return `${cause === null ? allCauses : writeCauseId(cause)}${mark}${texts}`;
+}
+
+/** Returns null if the id is not that of a replacement. */
+export function readReplacementId(id: string): { readonly cause: number | null; readonly mend: Mend } | null {
+  const at = id.indexOf(mark);
+  const scope = id.slice(0, Math.max(0, at));
+  const cause = readCauseId(scope);
+  const texts = at === -1 ? null : readTexts(id.slice(at + mark.length));
+  if (texts === null || (cause === null && scope !== allCauses)) return null;
+  const [column, find, by] = texts;
+  return { cause, mend: replacementMend({ column, find, by }) };
+}
+
+function readTexts(encoded: string): [column: string, find: string, by: string] | null {
+  if (encoded.length > longestId) return null;
+  try {
+    const texts: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8'));
+    if (!Array.isArray(texts) || texts.length !== 3 || texts.some((text) => typeof text !== 'string'))
+      return null;
+    const [, find, by] = texts;
+    const isShort = [find, by].every((text) => text.length <= MAX_REPLACEMENT_CHARS);
+    return isShort ? (texts as [string, string, string]) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The longest id: a column name, which a record bounds, and two texts. */
+const longestId = 8 * MAX_REJECT_RAW_BYTES;
+
+export function replacementMend({ column, find, by }: Replacement): Mend {
+  return {
+    name: 'replace',
+    sentence: 'replaced',
+    codes: [],
+    cells(raw, readings, row) {
+      const at = readings.columnAt(column);
+      const cells = at === -1 ? null : filledCells(raw, readings);
+      const before = cells?.[at];
+      if (cells === null || before === undefined) return null;
+      const after = replaced(before, find, by.replaceAll('{row}', String(row)));
+      return after === null ? null : cells.with(at, after);
+    },
+  };
+}
+
+/** Returns the cells for mending, with empty ones for those missing at the end; null for a record with too many cells. */
+function filledCells(raw: Buffer, readings: CsvReadings): readonly string[] | null {
+  const cells = readings.own(raw) ?? readings.all(raw);
+  const missing = readings.columns - (cells?.length ?? 0);
+  if (cells === null || missing < 0) return null;
+  return [...cells, ...Array.from({ length: missing }, () => '')];
+}
+
+/** Returns null if nothing is replaced, or the result is too long. */
+function replaced(before: string, find: string, by: string): string | null {
+  if (find === '') return before === '' && by !== '' ? by : null;
+  const found = before.split(find).length - 1;
+  const length = before.length + found * (by.length - find.length);
+  if (length > MAX_REJECT_RAW_BYTES) return null;
+  const after = before.replaceAll(find, () => by);
+  return after === before ? null : after;
 }

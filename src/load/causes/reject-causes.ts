@@ -1,9 +1,10 @@
 /*
- * Causes: refused records counted by why. `reject-causes.ts` gives each its cause when it is refused, `list-causes.ts` lists them
- * with what would mend them (`mends.ts`), `mended-rejects.ts` writes all records of a cause as a mend leaves them. Promise: a mend is
+ * Causes: refused records counted by why. Here each gets its cause when it is refused; `list-causes.ts` lists them with what would mend
+ * them, and writes all records of a cause as a mend leaves them; `mends.ts` has the mends, `mending.ts` tries them. Promise: a mend is
  * tried with the loader's own code, and changes no record that it does not make acceptable.
  */
 import { createHash } from 'node:crypto';
+import { isRecordKind } from '../../domain/entity.ts';
 import {
   type CauseKey,
   causeColumn,
@@ -14,9 +15,9 @@ import {
   type RejectCause,
   shapeOf,
 } from '../../domain/reject.ts';
-import { isObject } from '../../mapping/json-object.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { isObject, type JsonObject } from '../../mapping/json-object.ts';
 import { RefusedCsv } from '../rejects-text.ts';
-import { createValueReader, likelyKind, otherName, type RefusedSource, type ValueReader } from './mend.ts';
 
 const maxKnownCauses = 1_000;
 /** Bytes at each end of a record that are looked at for its outline. */
@@ -64,7 +65,7 @@ export class RejectCauses {
         return reject.column === null ? outlineOfRecord(reject.raw) : this.#outlineOfValue(reject);
       case 'missing_id':
       case 'missing_event_name':
-        return this.#shapeOfMissing(reject);
+        return this.#csv === null ? 'missing' : emptyShape;
       case 'unknown_event_type':
       case 'unexpected_event_row': {
         const value = this.#valueOf(reject);
@@ -82,15 +83,6 @@ export class RejectCauses {
     const value = this.#valueOf(reject);
     return typeof value === 'string' ? outlineOf(value) : shapeOfValue(value);
   }
-
-  /** Empty, or under which other key it may be. */
-  #shapeOfMissing(reject: Reject): string {
-    if (this.#csv !== null) return emptyShape;
-    const record = readObject(reject.raw);
-    if (record === null) return 'missing';
-    const other = otherName(record, reject.column);
-    return other === null ? 'missing' : outlineName(other.theirs);
-  }
 }
 
 function outlineOfRecord(raw: Uint8Array): string {
@@ -102,10 +94,6 @@ function outlineOfRecord(raw: Uint8Array): string {
   return outlineOf(text);
 }
 
-function outlineName(name: string): string {
-  return `{${name.replace(/[^\w-]/g, ' ').slice(0, 40)}}`;
-}
-
 function shapeOfValue(value: unknown): string {
   if (value === undefined) return 'missing';
   if (typeof value === 'string' || typeof value === 'number') return shapeOf(String(value));
@@ -113,17 +101,89 @@ function shapeOfValue(value: unknown): string {
   return isObject(value) ? '{…}' : String(value);
 }
 
-function readObject(raw: Uint8Array): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(raw).toString('utf8'));
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
-  }
-}
-
 /** Stands for the cause, the same in every load. */
 function causeNumber({ code, column, shape }: CauseKey): number {
   const text = JSON.stringify([code, column, shape]);
   return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, causeDigits), 16);
+}
+
+/** The facts about a load that explain its refused records. */
+export interface RefusedSource {
+  /** The header; null for NDJSON. */
+  readonly header: CsvHeader | null;
+  readonly columnMap: Readonly<Record<string, string>>;
+}
+
+/** Reads the value of the column at fault; undefined if it is missing or the record cannot be read. */
+export type ValueReader = (reject: Reject) => unknown;
+
+export function createValueReader({ header, columnMap }: RefusedSource): ValueReader {
+  if (header === null)
+    return ({ column, raw }) => valueInText(Buffer.from(raw).toString('utf8'), column, columnMap);
+  const records = new RefusedCsv(header);
+  const columns = new Map<string, number>();
+  return ({ column, raw }) => {
+    if (column === null) return undefined;
+    const at = columns.get(column) ?? columnOf(header, columnMap, column);
+    if (columns.size < header.columns.length) columns.set(column, at);
+    return at === -1 ? undefined : (records.cell(Buffer.from(raw), at) ?? undefined);
+  };
+}
+
+/** The column that a reason names, by its own name or by ours; -1 if there is none. */
+export function columnOf({ columns }: CsvHeader, map: RefusedSource['columnMap'], name: string): number {
+  const own = columns.indexOf(name);
+  if (own !== -1) return own;
+  const mapped = columns.findIndex((column) => Object.hasOwn(map, column) && map[column] === name);
+  if (mapped !== -1 || !name.includes('.')) return mapped;
+  return columnOf({ columns, delimiter: ',' }, map, name.slice(0, name.indexOf('.')));
+}
+
+function valueInText(text: string, column: string | null, map: RefusedSource['columnMap']): unknown {
+  try {
+    const record: unknown = JSON.parse(text);
+    const path = isObject(record) && column !== null ? pathOf(record, column, map) : null;
+    return path?.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), record);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keys that lead to what a reason names; null if it is not there. */
+export function pathOf(
+  object: JsonObject,
+  name: string,
+  map: RefusedSource['columnMap'] = {},
+): string[] | null {
+  const path: string[] = [];
+  let [within, rest]: [unknown, string] = [object, name];
+  for (;;) {
+    if (!isObject(within)) return null;
+    const key = keyOf(within, rest, path.length === 0 ? map : {});
+    if (key !== null) return [...path, key];
+    const dot = rest.indexOf('.');
+    const first: string | null = dot === -1 ? null : keyOf(within, rest.slice(0, dot), {});
+    if (first === null) return null;
+    path.push(first);
+    within = within[first];
+    rest = rest.slice(dot + 1);
+  }
+}
+
+function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']): string | null {
+  if (Object.hasOwn(object, name)) return name;
+  return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
+}
+
+/** Returns the probable meaning of an `event_type` in other letters; null if there is none. */
+export function likelyKind(text: string): string | null {
+  if (text.length > 40) return null;
+  const name = text
+    .trim()
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[\s.-]+/g, '_');
+  if (isRecordKind(name)) return name;
+  const compact = name.replaceAll('_', '');
+  return compact === 'pageview' ? 'page_view' : null;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Job } from '../../../src/api/load.ts';
-import { type CountOptions, countReplacement } from '../../../src/load/causes/mended-rejects.ts';
+import { type CountOptions, countReplacement } from '../../../src/load/causes/list-causes.ts';
 import type { Reader } from '../../../src/postgres/pool.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
@@ -169,7 +169,7 @@ describe('what mends them may also be', () => {
     await amended(owner, parent.job_id, array, 'application/json');
     expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 1 });
 
-    const short = await load(owner, 'user_id,name,plan\nu5,Ada,pro\nu6,Grace\nu7,Joan\n');
+    const short = await load(owner, 'user_id,name,plan\nu5,Ada,pro\nu6;Grace;pro\nu7;Joan;pro\n');
     const causes = await server.json<{ data: { proposals: { id: string }[] }[] }>(
       `/v1/background_jobs/${short.job_id}/rejects?group_by=cause`,
       { key: owner.key },

@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
-import { CsvReadings } from '../../../../src/load/causes/mend.ts';
-import { repairJson } from '../../../../src/load/causes/mends-of-json.ts';
-import { mends, mendsOf } from '../../../../src/load/causes/proposals.ts';
+import { CsvReadings, mends, mendsOf } from '../../../../src/load/causes/mends.ts';
 import {
   readReplacementId,
   replacementMend,
   writeReplacementId,
-} from '../../../../src/load/causes/replacement.ts';
+} from '../../../../src/load/causes/proposals.ts';
 import { EventTimes } from '../../../../src/mapping/event-time.ts';
 
 const times = new EventTimes();
@@ -63,33 +61,6 @@ describe('a mend', () => {
         }
       }),
     );
-  });
-
-  // proves: causes-exact
-  test('of JSON never changes what is JSON already', () => {
-    fc.assert(
-      fc.property(fc.json(), (json) => {
-        const repaired = repairJson(json);
-        if (repaired !== null) expect(JSON.parse(repaired)).toEqual(JSON.parse(json));
-      }),
-    );
-  });
-
-  test('takes whatever a record holds, in time that grows with it and no faster', () => {
-    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
-    const started = performance.now();
-    for (const unit of ["'", '"', ',', ' ,', ', ', '{', '1,', 'a:', '\\"', '1 ', ' ', '9', '"",', "',"]) {
-      const text = unit.repeat(30_000 / unit.length);
-      const raw = Buffer.from(text);
-      for (const mend of mends) {
-        mend.value?.(text);
-        mend.text?.(text);
-        mend.json?.(text);
-        mend.bytes?.(raw);
-        mend.cells?.(raw, readings, 1);
-      }
-    }
-    expect(performance.now() - started).toBeLessThan(15_000);
   });
 
   // proves: replacement

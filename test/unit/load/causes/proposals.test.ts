@@ -49,11 +49,7 @@ describe('times', () => {
       'a 99 9999 99:99:99 a+9999 (a)',
       'month-name 1: 2025-12-31T10:00:00+0100',
     ],
-    ['20251231', '9…', 'compact-date 1: 2025-12-31'],
-    ['20251231T101112Z', '9…T9…Z', 'compact-date 1: 2025-12-31T10:11:12Z'],
-    ['"1.700.000.000"', '99.999.999.999', 'thousands 1: 1700000000'],
     ['"1700000000,25"', '9…,99', 'decimal-comma 1: 1700000000.25'],
-    ['1700000000123456', '9…', 'microseconds 1: 1700000000.123456'],
     [' 2025-12-31 ', '␠9999-99-99␠', 'trim 1: 2025-12-31'],
     ['N/A', 'n/a', 'no-value 1: '],
   ])('%s is mended', async (time, shape, mend) => {
@@ -110,20 +106,7 @@ describe('records of CSV', () => {
       '4 cells where 3 are named',
       ['single-quotes 1: u1,"Ada, Countess",pro'],
     ],
-    [
-      'with a comma and a blank in a value',
-      'u1,Lovelace, Ada,pro',
-      '4 cells where 3 are named',
-      ['joined-blanks 1: u1,"Lovelace, Ada",pro'],
-    ],
     ['with a decimal comma', 'u1,1,5,pro', '4 cells where 3 are named', ['joined-decimals 1: u1,1.5,pro']],
-    ['with too few cells', 'u1,Ada', '2 cells where 3 are named', ['filled-up? 1: u1,Ada,']],
-    [
-      'with an empty cell too many',
-      'u1,,Ada,pro',
-      '4 cells where 3 are named',
-      ['shifted-left? 1: u1,Ada,pro'],
-    ],
     ['with a quote inside a cell', 'u1,12" pipe,pro', '', ['inner-quotes 1: u1,"12"" pipe",pro']],
     [
       'with backslashes before quotes',
@@ -163,14 +146,6 @@ describe('records of CSV', () => {
 
 describe('records of JSON', () => {
   test.each([
-    [
-      'with single quotes and None',
-      "{'user_id': 'u1', 'name': None}",
-      "{'…a}",
-      ['repaired 1: {"user_id": "u1", "name": null}'],
-    ],
-    ['with a comma at the end', '{"user_id":"u1"},', '{"…},', ['repaired 1: {"user_id":"u1"}']],
-    ['with a decimal comma', '{"user_id":"u1","n":1,5}', '{"…9}', ['repaired 1: {"user_id":"u1","n":1.5}']],
     ['in an array of one', '[{"user_id":"u1"}]', '[{…}]', ['unwrapped 1: {"user_id":"u1"}']],
     [
       'with metadata that are JSON in a text',
@@ -178,14 +153,6 @@ describe('records of JSON', () => {
       '{"a":99}',
       ['json-in-text 1: {"a":1}'],
     ],
-    ['whose id has another name', '{"userId":"u1","a":1}', '{userId}', ['renamed 1: {"a":1,"user_id":"u1"}']],
-    [
-      'that is an event of another product: an id would make a profile of it',
-      '{"type":"track","event":"x","userId":"u1","timestamp":"2026-01-01T00:00:00Z"}',
-      '{userId}',
-      [],
-    ],
-    ['that may have two ids', '{"userId":"u1","uid":"u2"}', 'missing', []],
     ['that were cut off', '{"user_id":"u1","na', '{"…a', []],
   ])('%s', async (_, record, shape, mends) => {
     expect(await mendsOf(json, record)).toEqual({ refused: 1, shape, mends });
