@@ -31,12 +31,10 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/schedules.md',
     'examples/clients/README.md',
   ],
-  'Look before and mend': ['docs/accountable.md', 'docs/deletion.md'],
   Export: ['docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
-  Console: ['docs/console/README.md'],
+  Console: ['docs/console/README.md', 'docs/deletion.md'],
   Operate: [
     'docs/operations.md',
-    'docs/how-to/three-machines.md',
     'docs/scaling.md',
     'docs/hosted-postgres.md',
     'docs/storage.md',

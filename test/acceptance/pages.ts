@@ -124,14 +124,15 @@ export interface Reader {
   readonly url: string;
   readonly key: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What the reader has instead of what stands on the page. */
-  readonly own?: readonly (readonly [string | RegExp, string])[];
 }
 
 /** Follows a page to its end. Returns the commands that went otherwise than it says; the first that fails ends it. */
-export async function followPage(page: Page, { folder, url, key, env, own = [] }: Reader): Promise<string[]> {
+export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
   // What a reader fills in.
-  const filled = [['slk_…', key], ['http://127.0.0.1:8080', url], ...own] as const;
+  const filled = [
+    ['slk_…', key],
+    ['http://127.0.0.1:8080', url],
+  ] as const;
   const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
   // A reader is slower than a script: jobs have ended when they are looked at.

@@ -5,19 +5,18 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { preparedDataDir, startService } from './cli.ts';
 import { followPage, type Reader, readPage, shellFolder, writeFiles } from './pages.ts';
-import { call, type Job } from './service.ts';
+import { call } from './service.ts';
 
 /** In this order, as a reader may go from one to the next. */
 const names = [
   'README.md',
   'docs/api.md',
-  'docs/accountable.md',
   'docs/start.md',
   'docs/how-to/segment.md',
   'docs/how-to/hosted-analytics.md',
 ] as const;
 
-// proves: proposal-complete, docs-true
+// proves: docs-true
 test('the commands of the README, the API reference, the tutorials and the how-tos work as they stand, in their order, and are answered as they say', async () => {
   const pages = await Promise.all(names.map(readPage));
   // Its run of an export waits for a while, so the others are followed meanwhile.
@@ -35,26 +34,15 @@ test('the commands of the README, the API reference, the tutorials and the how-t
     key: service.key ?? '',
     env: { ...settings, DATA_DIR: dataDir },
   };
-  const ask = async <T>(path: string) => (await (await call(service.url, service.key, path)).json()) as T;
   const followOthers = async () => {
-    for (const page of pages) {
-      expect(await followPage(page, reader)).toEqual([]);
-      if (page.name === 'docs/accountable.md') await checkAccountable();
-    }
-  };
-  const checkAccountable = async () => {
-    const newest = await ask<readonly Job[]>('/v1/background_jobs?type=import&limit=4');
-    const jobs = await Promise.all(newest.map(({ job_id }) => ask<Job>(`/v1/background_jobs/${job_id}`)));
-    const mends = { rejected: 0, read: 1 };
-    const counts = { read: 6, inserted: 1, updated: 1, superseded: 1, rejected: 0, amended: 3 };
-    expect(jobs.map((job) => job.counts)).toMatchObject([mends, mends, mends, counts]);
+    for (const page of pages) expect(await followPage(page, reader)).toEqual([]);
   };
   const [exported] = await Promise.all([followPage(warehouse, reader), followOthers()]);
   expect(exported).toEqual([]);
   expect(await followPage(nightly, reader)).toEqual([]);
   await runSegmentFunctions(reader);
   const calls = pages.flatMap(({ commands }) => commands).filter(({ statuses }) => statuses.length > 0);
-  expect(calls.length).toBeGreaterThan(80);
+  expect(calls.length).toBeGreaterThan(70);
 });
 
 /** As Segment runs a destination function, and RudderStack a transformation before a webhook: in plain Node, with what they provide. */

@@ -4,7 +4,6 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { followPage, readPage, shellFolder } from '../acceptance/pages.ts';
 import { ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { startLoadBalancer } from '../support/load-balancer.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
@@ -27,14 +26,13 @@ const drainMs = 1_000;
 
 describe.skipIf(!redisAvailable)('on machines that share a database, a queue and a bucket', () => {
   // proves: machines
-  test('loads and exports are exact although a server and a worker are lost, and others join; the commands of the how-to work there', async () => {
+  test('loads and exports are exact although a server and a worker are lost, and others join', async () => {
     await onMachines(async (site, machine) => {
       const [first, second, [doomed]] = await Promise.all([
         site.serve(machine()),
         site.serve(machine()),
         Promise.all([1, 2, 3].map(() => site.work(machine()))),
       ]);
-      expect(await followHowTo(site, second.url)).toEqual([]);
       const files = [50_000, 15_000, 10_000].map((rows, seed) => createProfileFile({ rows, seed }));
       const [large, middle, small] = files as [(typeof files)[0], (typeof files)[0], (typeof files)[0]];
       const jobs = [await first.upload(large.bytes), await second.upload(middle.bytes)] as const;
@@ -112,22 +110,6 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
     });
   });
 });
-
-/** As one who sets up a machine beside these, and has their PostgreSQL, Redis and bucket. */
-async function followHowTo({ databaseUrl, redis, key }: Site, url: string): Promise<string[]> {
-  const page = await readPage('docs/how-to/three-machines.md');
-  const { STORAGE_URL = '', AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '' } = s3.variables;
-  const own: readonly (readonly [RegExp, string])[] = [
-    [/(?<=^DATABASE_URL=).*/gm, databaseUrl],
-    [/(?<=^REDIS_URL=).*/gm, redis?.url ?? ''],
-    [/(?<=^STORAGE_URL=).*/gm, STORAGE_URL],
-    [/(?<=^AWS_ACCESS_KEY_ID=).*/gm, AWS_ACCESS_KEY_ID],
-    [/(?<=^AWS_SECRET_ACCESS_KEY=).*/gm, AWS_SECRET_ACCESS_KEY],
-    // There is no server of mail.
-    [/^(?:SMTP_URL|MAIL_FROM)=.*/gm, ''],
-  ];
-  return followPage(page, { folder: await shellFolder(), url, key, env: {}, own });
-}
 
 /** Settings for one more machine: a data directory that no other has. */
 type Machine = () => Readonly<Record<string, string>>;

@@ -92,7 +92,6 @@ describe('the site', () => {
     expect(navigation.map(({ title }) => title)).toEqual([
       'Start',
       'Load data',
-      'Look before and mend',
       'Export',
       'Console',
       'Operate',
