@@ -24,7 +24,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote:
-    'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. Where one quote too many at the start of a cell is all that is wrong, the message says so; `stray_quotes=keep` takes it as part of the value.',
+    'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. `stray_quotes=keep` takes one quote too many at the start of a cell as part of the value.',
   unclosed_quote:
     'A quoted cell is never closed. Only the line on which it begins is refused; reading continues with the next.',
   invalid_escape:
@@ -55,9 +55,11 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
 };
 
 export function errorsPage(): string {
-  const codes = Object.entries(errorCodes).map(
-    ([code, status]) => `| ${status} ${STATUS_CODES[status]} | \`${code}\` |`,
-  );
+  const all = Object.entries(errorCodes);
+  const codes = [...new Set(all.map(([, status]) => status))].map((status) => {
+    const those = all.filter(([, each]) => each === status).map(([code]) => `\`${code}\``);
+    return `| ${status} ${STATUS_CODES[status]} | ${those.join(', ')} |`;
+  });
   const rejects = rejectCodes.map((code) => `| \`${code}\` | ${rejectMeanings[code]} |`);
   return `# Errors
 
@@ -96,46 +98,28 @@ ${rejects.join('\n')}
 | properties of a single record, its depth, the digits of a number | as in a file, above | 400 \`invalid_metadata_value\` |
 | terms of an export's \`exclusions\`, of these with a \`*\` | ${MAX_EXCLUSIONS}, ${MAX_EXCLUSION_PATTERNS} | 400 \`invalid_field\` |
 
-## Loads that fail
+## Jobs that fail
 
 | failure.error_code | meaning |
 |---|---|
-| \`too_many_rejects\` | More records were refused than \`max_errors\` allows; nothing of the load was written. |
+| \`too_many_rejects\` | More records were refused than \`max_errors\` allows; nothing was written. |
 | \`guard_exceeded\` | More would have been changed or removed than \`max_changed\` or \`max_removed_values\` allows; nothing was written. |
 | \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
-| \`all_records_refused\` | Every record was refused; the message gives the likely reason. Dry runs fail in the same way. |
-| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused. The rest was not read and nothing was written; the message gives the likely reason. Dry runs and plans fail in the same way. A load with \`max_errors\`, and mended records, go on. |
-| \`begin_failed\`, \`chunk_failed\`, \`finish_failed\` | An error did not pass; the message gives it. |
-| \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended a chunk or the finish. |
-| \`worker_lost\` | A chunk, or the finish, repeatedly lost its worker. |
+| \`all_records_refused\` | Every record was refused; the message gives the likely reason. |
+| \`first_records_refused\` | The first ${MAX_REFUSED_AT_FIRST} records, or a few more, were all refused; the rest was not read and nothing was written. A load with \`max_errors\`, and mended records, go on. |
+| \`begin_failed\`, \`chunk_failed\`, \`finish_failed\`, \`export_failed\`, \`deletion_failed\` | An error did not pass; the message gives it. |
+| \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended the work. |
+| \`worker_lost\` | The work repeatedly lost its worker, a deletion without progress. |
+| \`unknown_segment\` | The segment of an export was removed, or could not be read, before the export began. |
+| \`export_timeout\` | The export took longer than \`EXPORT_TIMEOUT_MINUTES\`; request less at a time. |
 
-Rows that were applied before stay, and the message gives their number. \`retry\` loads the rest; after
-\`too_many_rejects\`, \`guard_exceeded\` and \`first_records_refused\` it accepts what was too much, after \`plan_drifted\` it plans anew. After \`all_records_refused\` nothing is left to retry:
-correct the file and upload it again.
+While a job is being retried, \`last_error\` of its detail shows the error of the last attempt.
 
-While a job of any kind is being retried, \`last_error\` of its detail shows the error of the last attempt.
-
-## Exports that fail
-
-| failure.error_code | meaning |
-|---|---|
-| \`export_failed\` | An error did not pass; the message gives it. |
-| \`unknown_segment\` | A segment was removed, or could not be read, before the export began. |
-| \`database_timeout\` | As above. |
-| \`worker_lost\` | The export repeatedly lost its worker. |
-| \`export_timeout\` | It took longer than \`EXPORT_TIMEOUT_MINUTES\`; request less at a time. |
-
-Nothing of a failed export is kept; request it again.
-
-## Deletions that fail
-
-| failure.error_code | meaning |
-|---|---|
-| \`deletion_failed\` | An error did not pass; the message gives it. |
-| \`database_timeout\` | As above. |
-| \`worker_lost\` | The deletion repeatedly lost its worker without progress. |
-
-What was deleted before stays deleted. \`outcomes\` shows which ids are \`pending\`: request their deletion again.
+- **Loads**: rows that were applied before stay, and the message gives their number. \`retry\` loads the rest; after
+  \`too_many_rejects\`, \`guard_exceeded\` and \`first_records_refused\` it accepts what was too much, after \`plan_drifted\` it
+  plans anew. After \`all_records_refused\` correct the file and upload it again.
+- **Exports**: nothing is kept; request the export again.
+- **Deletions**: what was deleted stays deleted. \`outcomes\` shows which ids are \`pending\`: request their deletion again.
 `;
 }
 
