@@ -61,37 +61,24 @@ interface PassedLines {
   readonly isOpen: boolean;
 }
 
-/** Skips the lines at the start of `bytes` that have nothing but blanks and tabs. */
-export function skipBlankLines(bytes: Buffer, final: boolean): PassedLines {
+/** Skips the first `count` lines of `bytes`, whatever they hold; without a `count`, those that have nothing but blanks and tabs. */
+export function skipLines(bytes: Buffer, count: number | null, final: boolean): PassedLines {
   let end = 0;
   let lines = 0;
-  let at = 0;
-  for (; at < bytes.length; at++) {
+  for (let at = 0; at < bytes.length && lines !== count; at++) {
     const byte = bytes[at];
-    if (isBlankByte(byte)) continue;
-    if (byte !== LF && byte !== CR) return { end, lines, isOpen: false };
+    if (byte !== LF && byte !== CR) {
+      if (count !== null || isBlankByte(byte)) continue;
+      return { end, lines, isOpen: false };
+    }
     // The LF of a CRLF may be still to come.
     if (byte === CR && at + 1 === bytes.length && !final) break;
     if (byte === CR && bytes[at + 1] === LF) at++;
     end = at + 1;
     lines++;
   }
-  return { end: final ? bytes.length : end, lines, isOpen: true };
-}
-
-/** Skips the first `count` lines of `bytes`, whatever they hold. */
-export function skipLines(bytes: Buffer, count: number, final: boolean): PassedLines {
-  let end = 0;
-  let lines = 0;
-  for (let at = 0; at < bytes.length && lines < count; at++) {
-    const byte = bytes[at];
-    if (byte !== LF && byte !== CR) continue;
-    if (byte === CR && at + 1 === bytes.length && !final) break;
-    if (byte === CR && bytes[at + 1] === LF) at++;
-    end = at + 1;
-    lines++;
-  }
-  return { end: final && lines < count ? bytes.length : end, lines, isOpen: lines < count };
+  const isOpen = lines !== count;
+  return { end: final && isOpen ? bytes.length : end, lines, isOpen };
 }
 
 /**

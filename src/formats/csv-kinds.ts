@@ -37,13 +37,12 @@ export function startsWithData(records: readonly (readonly string[])[], width: n
   let evidence = 0;
   for (const [index, cell] of first.entries()) {
     const kind = kindOf(cell);
-    const same = others.filter((record) => kindOf(record[index] as string) === kind).length;
-    const empty = others.filter((record) => kindOf(record[index] as string) === 'empty').length;
-    const filled = others.length - empty;
-    const typical = others.filter((record) => isData(kindOf(record[index] as string))).length;
-    if (kind === 'empty') continue;
-    if (isData(kind) && filled > 0 && same >= 0.9 * filled && !mayBeName(cell, index)) evidence++;
-    else if (!isData(kind) && filled > 0 && typical >= 0.9 * filled) return false;
+    const filled = others.map((record) => kindOf(record[index] as string)).filter((each) => each !== 'empty');
+    if (kind === 'empty' || filled.length === 0) continue;
+    const isUsual = (holds: (each: CellKind) => boolean) =>
+      filled.filter(holds).length >= 0.9 * filled.length;
+    if (!isData(kind) && isUsual(isData)) return false;
+    if (isData(kind) && isUsual((each) => each === kind) && !mayBeName(cell, index)) evidence++;
   }
   return evidence > 0;
 }
@@ -76,7 +75,7 @@ function mayBeName(cell: string, index: number): boolean {
   return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
-/** Which record may be one of names: as wide as most, all cells different, and none that looks like data; -1: none. */
+/** Returns the first record that may hold names: as wide as most, all cells different, and none that looks like data; -1 if there is none. */
 export function findNames(records: readonly (readonly string[])[], width: number): number {
   return records.findIndex(
     (cells) =>

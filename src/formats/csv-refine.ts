@@ -4,23 +4,12 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place, Score } from './csv-sample.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** If so many records, and such a share of them, have a quote inside a cell and none has quotes around one, quotes mean nothing. */
-const leastStrayQuotes = 3;
-const leastStrayShare = 0.02;
-/** So many lines behind the header make `#` the mark of a comment. */
-const leastComments = 2;
-/** A file differs from what its header shows in two traits at most. */
-const maxTraits = 2;
-
-/** Another way to cut the records, and the records that it must mend to be believed. */
-interface Variant {
-  readonly dialect: CsvDialect;
-  readonly least: (plain: Measure, variant: Measure) => number;
-}
+/** Tells whether records are cut better in another dialect. */
+type IsBetter = (found: Measure, plain: Measure) => boolean;
 
 /**
- * Adds to the dialect what its header does not show: quotes, escapes, comments, blanks after the delimiter. A trait is believed if
- * every record that it cuts in another way becomes well-formed.
+ * Adds to the dialect what its header does not show: blanks beside the delimiter, single quotes, backslashes that escape. A trait
+ * is believed if every record that it cuts in another way becomes well-formed.
  */
 export function refineDialect(
   sample: CsvSample,
@@ -28,76 +17,78 @@ export function refineDialect(
   place: Place,
   source: SourceOptions,
 ): CsvDialect {
-  const isPadded = source.ragged === 'pad';
-  const measure = (dialect: CsvDialect, from: Place) =>
-    sample.measure(dialect, from.end, from.cells.length, isPadded);
-  let dialect = base;
-  if (source.delimiter === undefined) dialect = widenDelimiter(sample, base, place, measure);
-  let found = measure(dialect, place);
-  const quoted = findQuotes(sample, dialect, place, source, found, measure);
-  if (quoted !== null) {
-    dialect = quoted;
-    found = measure(dialect, place);
-  }
-  for (let trait = 0; trait < maxTraits && found.bad.size > 0; trait++) {
-    const better = variants(sample, dialect, source)
-      .map(({ dialect: other, least }) => ({ dialect: other, least, measured: measure(other, place) }))
-      .find((each) => mends(each.measured, found, each.least(found, each.measured)));
-    if (better === undefined) break;
-    dialect = better.dialect;
-    found = better.measured;
+  const measure = (dialect: CsvDialect, cells = place.cells) =>
+    sample.measure(dialect, place.end, cells.length, source.ragged === 'pad');
+  let dialect = source.delimiter === undefined ? withBlanks(sample, base, place, measure) : base;
+  let plain = measure(dialect);
+  for (const traits of [singleQuotes, backslashes]) {
+    for (const [other, isBetter] of traits(sample, dialect, place, source)) {
+      const found = measure(other);
+      if (!isBetter(found, plain)) continue;
+      dialect = other;
+      plain = found;
+      break;
+    }
   }
   return dialect;
 }
 
 /**
- * Returns the dialect with ' for a quote if it stands around all that the records hold: read in any other way, the file would lose
- * no record, but each cell would keep its quotes. Or if it stands around names of the header, and more records can be read with it
- * than without; the records that it harms have such quotes inside, and are refused.
+ * Yields the dialects with ' for a quote. Quotes around all that the records hold are no part of the values, though the file
+ * would lose no record if they were. Around names of the header, they need only cut more records; those that
+ * they harm have such quotes inside, and are refused. A file that has `"` around its cells has no other quotes.
  */
-function findQuotes(
+function* singleQuotes(
   sample: CsvSample,
   base: CsvDialect,
   place: Place,
   source: SourceOptions,
-  plain: Measure,
-  measure: (dialect: CsvDialect, place: Place) => Measure,
-): CsvDialect | null {
-  if (source.quote !== undefined || base.quote !== '"' || plain.quoted > 0) return null;
-  if (!sample.bytes.includes("'")) return null;
+): Generator<[CsvDialect, IsBetter]> {
+  if (source.quote !== undefined || base.quote !== '"' || !sample.bytes.includes("'")) return;
+  const isNamed = place.cells.some((cell) => /^\s*'.+'\s*$/s.test(cell));
   for (const mark of source.escape === undefined ? ["'", '\\'] : [source.escape]) {
     const dialect = { ...base, quote: "'", escape: mark };
-    const found = measure(dialect, place);
-    const isProper = mark !== '\\' || found.oddEscapes === 0;
-    if (isProper && hasQuotedNames(place) && found.good > plain.good) return dialect;
-    if (mends(found, plain, 0) && sample.isQuoted(dialect, place)) return dialect;
+    yield [
+      dialect,
+      (found, plain) => {
+        if (plain.quoted > 0 || (mark === '\\' && found.oddEscapes > 0)) return false;
+        if (isNamed && found.good > plain.good) return true;
+        return mends(found, plain, 1) || (mends(found, plain, 0) && sample.isQuoted(dialect, place));
+      },
+    ];
   }
-  return null;
 }
 
-function hasQuotedNames({ cells }: Place): boolean {
-  return cells.some((cell) => /^\s*'.+'\s*$/s.test(cell));
+/** Yields the dialect with backslashes that escape. None may stand before what needs none: it may be part of a value. */
+function* backslashes(
+  { bytes }: CsvSample,
+  base: CsvDialect,
+  _: Place,
+  source: SourceOptions,
+): Generator<[CsvDialect, IsBetter]> {
+  const isOpen = source.escape === undefined && base.escape !== '\\' && base.quote !== '';
+  if (!isOpen || !bytes.includes(`\\${base.quote}`)) return;
+  yield [{ ...base, escape: '\\' }, (found, plain) => found.oddEscapes === 0 && mends(found, plain, 1)];
 }
 
 /** Returns the dialect with the blanks that stand beside every delimiter, or with the delimiter repeated if it is everywhere. */
-function widenDelimiter(
+function withBlanks(
   sample: CsvSample,
   base: CsvDialect,
   place: Place,
-  measure: (dialect: CsvDialect, place: Place) => Measure,
+  measure: (dialect: CsvDialect, cells?: readonly string[]) => Measure,
 ): CsvDialect {
   const { delimiter } = base;
   if (delimiter.length !== 1 || delimiter === ' ') return base;
-  const plain = measure(base, place);
+  const plain = measure(base);
   for (const wider of [delimiter.repeat(2), `${delimiter} `, ` ${delimiter} `]) {
     if (!sample.bytes.includes(wider)) continue;
     const dialect = { ...base, delimiter: wider };
     const header = sample.recordAt(dialect, place.start);
-    if (!sample.isHeader(header)) continue;
     // Nothing of the shorter delimiter is left in the header, and no further blank.
     const isWhole = header.every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
-    if (!isWhole || header.length < 2) continue;
-    const found = measure(dialect, { ...place, cells: header });
+    if (!isWhole || header.length < 2 || !sample.isHeader(header)) continue;
+    const found = measure(dialect, header);
     if (found.good > 0 && found.good >= plain.good && found.bad.size <= plain.bad.size) return dialect;
   }
   return base;
@@ -108,58 +99,10 @@ export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean
   return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
 }
 
-function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): Variant[] {
-  const { bytes } = sample;
-  const isOpen = source.quote === undefined;
-  const found: Variant[] = [];
-  if (isOpen && base.quote === '"' && bytes.includes("'")) {
-    const mark = source.escape ?? "'";
-    // A file that has `"` round its cells has no other quotes.
-    const least = (plain: Measure) => (plain.quoted === 0 ? 1 : Number.POSITIVE_INFINITY);
-    found.push({ dialect: { ...base, quote: "'", escape: mark }, least });
-  }
-  if (
-    source.escape === undefined &&
-    base.escape !== '\\' &&
-    base.quote !== '' &&
-    bytes.includes(`\\${base.quote}`)
-  )
-    found.push({ dialect: { ...base, escape: '\\' }, least: properEscapes });
-  if (source.comment === undefined && base.comment === '' && bytes.includes('#')) {
-    const least = ({ goodHashes, badHashes }: Measure) =>
-      goodHashes === 0 && badHashes >= leastComments ? leastComments : Number.POSITIVE_INFINITY;
-    found.push({ dialect: { ...base, comment: '#' }, least });
-  }
-  if (isOpen && base.quote === '"' && !hasOpeningQuote(bytes, base.delimiter)) {
-    const least = (plain: Measure) => {
-      const share = leastStrayShare * (plain.good + plain.bad.size);
-      return plain.quoted === 0 ? Math.max(leastStrayQuotes, share) : Number.POSITIVE_INFINITY;
-    };
-    found.push({ dialect: { ...base, quote: '', escape: '' }, least });
-  }
-  return found;
-}
-
-/** Tells whether a quote stands where a cell may start: then quotes mean something, however wrongly they are placed. */
-function hasOpeningQuote(bytes: Buffer, delimiter: string): boolean {
-  const last = delimiter === 'blanks' ? ' ' : delimiter.slice(-1);
-  const before = new Set([...Buffer.from(last), LF, CR]);
-  for (let at = bytes.indexOf('"'); at >= 0; at = bytes.indexOf('"', at + 1)) {
-    if (at === 0 || before.has(bytes[at - 1] ?? LF)) return true;
-  }
-  return false;
-}
-
-/** Requires that no backslash stands before what needs none: it may be part of a value, which would lose it. */
-function properEscapes(_: Measure, { oddEscapes }: Measure): number {
-  return oddEscapes === 0 ? 1 : Number.POSITIVE_INFINITY;
-}
-
 /** Tells whether so many records are mended and none is harmed. */
-function mends(variant: Measure, plain: Measure, least: number): boolean {
-  for (const start of variant.bad) if (!plain.bad.has(start)) return false;
-  const mended = plain.bad.size - variant.bad.size;
-  return mended >= least && variant.good >= plain.good;
+function mends(found: Measure, plain: Measure, least: number): boolean {
+  for (const start of found.bad) if (!plain.bad.has(start)) return false;
+  return plain.bad.size - found.bad.size >= least && found.good >= plain.good;
 }
 
 /** The usual delimiters, in order of preference for a header in which several are equally frequent. */

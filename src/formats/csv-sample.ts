@@ -42,9 +42,6 @@ export interface Measure {
   readonly bad: ReadonlySet<number>;
   /** Quoted cells of good records. */
   readonly quoted: number;
-  /** Good and bad records that begin with `#`. */
-  readonly goodHashes: number;
-  readonly badHashes: number;
   /** Escapes of what needs none. */
   readonly oddEscapes: number;
 }
@@ -239,21 +236,16 @@ export class CsvSample {
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
     const bad = new Set<number>();
-    let [good, quoted, goodHashes, badHashes, oddEscapes] = [0, 0, 0, 0, 0];
+    let [good, quoted, oddEscapes] = [0, 0, 0];
     for (const at of records.from(start)) {
-      const isHash = this.bytes[at] === HASH;
       if (!records.isBad) oddEscapes += records.cells.oddEscapes(this.bytes, records.marks);
       if (records.fits(width, isPadded)) {
         good++;
         for (let cell = 0; cell < records.count; cell++) if (records.cells.isQuoted(cell)) quoted++;
-        if (isHash) goodHashes++;
-      } else {
-        bad.add(at);
-        if (isHash) badHashes++;
-      }
+      } else bad.add(at);
       if (good + bad.size === maxMeasuredRecords) break;
     }
-    return { good, bad, quoted, goodHashes, badHashes, oddEscapes };
+    return { good, bad, quoted, oddEscapes };
   }
 
   /** Tells whether at least two cells behind the header are quoted, and all others are empty. */

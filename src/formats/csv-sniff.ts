@@ -315,40 +315,28 @@ class Sniffer {
   }
 
   #bestCut(): Cut {
-    return bestCut(this.#cuts()) ?? this.#uncut();
-  }
-
-  #cuts(): Cut[] {
-    return findCuts(this.#sample, this.#dialects(tellingDelimiters));
-  }
-
-  #uncut(): Cut {
+    const best = bestCut(findCuts(this.#sample, this.#dialects(tellingDelimiters)));
     const dialect = this.#plain();
-    return { dialect, score: this.#sample.score(dialect), points: 0 };
+    return best ?? { dialect, score: this.#sample.score(dialect), points: 0 };
   }
 
-  /** Returns the most likely header of a file that names no id column, for the refusal to name its columns. */
+  /**
+   * Returns the most likely header of a file that names no id column, for the refusal and the inspection to name its columns: the
+   * first record if most others fit it, else the first of the best cut that may hold names.
+   */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
+    const isTable =
+      first !== null && first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
     // A first record that is malformed is refused as the header.
-    if (first === null || first.cells.length === 0) {
-      return this.#sniffed(plain, { start: 0, lines: 0, rows: this.#rows }, []);
+    const [best] =
+      isTable || first?.cells.length === 0 ? [] : findCuts(this.#sample, this.#dialects(tellingDelimiters));
+    const index = best === undefined ? -1 : findNames(best.score.records, best.score.width);
+    if (best !== undefined && index >= 0 && index + 1 < best.score.records.length) {
+      const place = this.#sample.findRecord(best.dialect, index + 1, 1);
+      if (place !== null) return this.#withHeader({ dialect: best.dialect, place });
     }
-    const isTable = first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
-    return isTable
-      ? this.#sniffed(plain, first, [])
-      : (this.#likelyHeader() ?? this.#sniffed(plain, first, []));
-  }
-
-  /** Returns the first record of the best cut that may hold names: all different, and none that looks like data. */
-  #likelyHeader(): Sniffed | null {
-    const [best] = this.#cuts();
-    if (best === undefined) return null;
-    const { records, width } = best.score;
-    const index = findNames(records, width);
-    if (index < 0 || index + 1 === records.length) return null;
-    const place = this.#sample.findRecord(best.dialect, index + 1, 1);
-    return place === null ? null : this.#withHeader({ dialect: best.dialect, place });
+    return this.#sniffed(plain, first ?? { start: 0, lines: 0, rows: this.#rows }, []);
   }
 
   #doubtfulHeader({ lines }: Place): Error {

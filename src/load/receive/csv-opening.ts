@@ -5,7 +5,6 @@ import {
   type CsvReading,
   headerTooLong,
   readCsvHeader,
-  skipBlankLines,
   skipLines,
 } from '../../formats/csv-header.ts';
 import { type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
@@ -73,7 +72,7 @@ export class CsvOpening {
   }
 
   #readBlank(bytes: Buffer, final: boolean): { end: number; isDone: boolean } {
-    const blank = skipBlankLines(bytes, final);
+    const blank = skipLines(bytes, null, final);
     this.#blankBytes += blank.end;
     this.#line += blank.lines;
     const pending = blank.isOpen ? bytes.length - blank.end : 0;

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import {
-  type CsvReading,
-  readCsvHeader,
-  skipBlankLines,
-  skipLines,
-} from '../../../src/formats/csv-header.ts';
+import { type CsvReading, readCsvHeader, skipLines } from '../../../src/formats/csv-header.ts';
 
 const plain: CsvReading = {
   dialect: { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] },
@@ -103,22 +98,22 @@ describe('csv header', () => {
     expect(read('user_id,name', true)?.header?.columns).toEqual(['user_id', 'name']);
   });
 
-  it('passes over lines with nothing in them', () => {
-    const blank = (text: string, final = false) => skipBlankLines(Buffer.from(text), final);
-    expect(blank(' \t\r\n\r \n  user_id\n')).toEqual({ end: 7, lines: 3, isOpen: false });
-    expect(blank('\n \r')).toEqual({ end: 1, lines: 1, isOpen: true });
-    expect(blank('\n \r', true)).toEqual({ end: 3, lines: 2, isOpen: true });
-    expect(blank('\n  ')).toEqual({ end: 1, lines: 1, isOpen: true });
-  });
-
-  it('passes over as many lines as it is asked to', () => {
-    const skip = (text: string, count: number, final = false) => skipLines(Buffer.from(text), count, final);
-    expect(skip('a\r\n"b\nc', 2)).toEqual({ end: 6, lines: 2, isOpen: false });
-    expect(skip('a\r', 1)).toEqual({ end: 0, lines: 0, isOpen: true });
-    expect(skip('a\r', 1, true)).toEqual({ end: 2, lines: 1, isOpen: false });
-    expect(skip('a\nb', 2, true)).toEqual({ end: 3, lines: 1, isOpen: true });
-    expect(skip('a\n', 0)).toEqual({ end: 0, lines: 0, isOpen: false });
-  });
+  it.each([
+    [' \t\r\n\r \n  user_id\n', null, false, { end: 7, lines: 3, isOpen: false }],
+    ['\n \r', null, false, { end: 1, lines: 1, isOpen: true }],
+    ['\n \r', null, true, { end: 3, lines: 2, isOpen: true }],
+    ['\n  ', null, false, { end: 1, lines: 1, isOpen: true }],
+    ['a\r\n"b\nc', 2, false, { end: 6, lines: 2, isOpen: false }],
+    ['a\r', 1, false, { end: 0, lines: 0, isOpen: true }],
+    ['a\r', 1, true, { end: 2, lines: 1, isOpen: false }],
+    ['a\nb', 2, true, { end: 3, lines: 1, isOpen: true }],
+    ['a\n', 0, false, { end: 0, lines: 0, isOpen: false }],
+  ])(
+    'passes over lines with nothing in them, or as many as it is asked to: %j, %j',
+    (text, count, final, passed) => {
+      expect(skipLines(Buffer.from(text), count, final)).toEqual(passed);
+    },
+  );
 
   it('with strict_header names every repeated and every missing name', () => {
     expect(refusal('a,b,a,,b,a,\n', strict)).toEqual([
