@@ -11,7 +11,6 @@ export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
 
 export interface NewApiKey {
   readonly label: string;
-  /** All scopes by default. */
   readonly scopes?: readonly Scope[];
   readonly expiresAt?: Date | null;
 }
@@ -48,7 +47,6 @@ export async function createApiKey(
   return { ...issued, key: text };
 }
 
-/** Lists the keys, newest first, including those that are expired or revoked. */
 export function listApiKeys(db: Database, environmentId: number) {
   return db
     .selectFrom('api_keys')
@@ -156,7 +154,6 @@ function randomCharacters(count: number): string {
   return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
 }
 
-/** A condition on a row of `api_keys`. */
 export const isLiveText = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
 const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
 
@@ -255,7 +252,6 @@ export function findSession(db: Database, cookie: string) {
 
 export const sessionPrefix = 'session:';
 
-/** Selects, from an array of ids, those of sessions that are open and whose key is valid. */
 export const openSessionsText = (ids: string): string => `
   select '${sessionPrefix}' || s.session_id as key_id
   from console_sessions s

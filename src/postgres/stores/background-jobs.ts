@@ -24,7 +24,6 @@ export interface JobFilter {
   /** Accepted before. */
   readonly until?: Date | undefined;
   readonly filename?: string | undefined;
-  /** Hex, of a load's file as received. */
   readonly sha256?: string | undefined;
   readonly key?: string | undefined;
   readonly requestId?: string | undefined;
@@ -89,7 +88,6 @@ export async function pageJobIds(
 
 export type JobAction = 'cancel' | 'retry';
 
-/** Finds up to `limit` matching jobs to which the action can be applied, oldest first. */
 export async function findActionable(
   db: Database,
   environmentId: number,
@@ -122,10 +120,8 @@ export async function hasQueueRoom(db: Database, environmentId: number, most: nu
 export interface JobHistory {
   readonly requestId: string | null;
   readonly origin: Origin | null;
-  /** Names and values; of long lists the first MAX_SHOWN_PARAMETERS items. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly isCut: boolean;
-  /** The phases that were reached, oldest first. */
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
 
@@ -134,7 +130,6 @@ interface HistoryRow extends Omit<JobHistory, 'origin' | 'isCut' | 'phases'> {
   readonly originName: string | null;
   readonly status: string;
   readonly endedAt: Date | null;
-  /** The phases with their times, `null` where they were not reached. */
   readonly times: readonly { readonly phase: string; readonly at: string | null }[];
 }
 
@@ -275,7 +270,6 @@ export async function keepTrace(
     .execute();
 }
 
-/** Returns `null` if the job came without a trace. */
 export async function readTrace(db: Database, jobId: string): Promise<SpanIdentity | null> {
   const row = await db
     .selectFrom('job_traces')

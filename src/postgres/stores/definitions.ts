@@ -20,7 +20,6 @@ import {
 } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
 
-/** The store of one kind of items. */
 export interface DefinitionsOf<Item, StoredItem = Item> {
   /** Reads the items, sorted by id, or by key where there is none. */
   read(db: Database, environmentId: number): Promise<StoredItem[]>;
@@ -56,7 +55,6 @@ export function readDefinitions(db: Database, environmentId: number): Promise<St
 /** The class half of a two-key advisory lock. */
 const applyLock = 0x43415441;
 
-/** Reads the definitions and keeps others from changing them until the transaction ends. */
 export async function lockDefinitions(db: Database, environmentId: number): Promise<StoredDefinitions> {
   await sql`select pg_advisory_xact_lock(${applyLock}, ${environmentId})`.execute(db);
   return readAll(db, environmentId);
@@ -93,13 +91,10 @@ interface ItemsTable {
   /** The items are sorted by this column, and read with it as `id`; by key if there is none. */
   readonly id?: string;
   readonly columns: readonly string[];
-  /** The kind of the items, if the table holds several. */
   readonly kind?: Kind;
-  /** The table has `updated_at`. */
   readonly isDated?: boolean;
 }
 
-/** Reads and writes items whose members are the columns of a table. */
 function itemsTable<Item extends { readonly key: string }, StoredItem>({
   table,
   id,

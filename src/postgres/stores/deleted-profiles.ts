@@ -16,7 +16,6 @@ export interface DeletionPreview {
   readonly unknown: number;
   /** Events that would be removed; of companies, from which they would be taken. MAX_PREVIEWED_ROWS at most. */
   readonly events: number;
-  /** Users who would be taken out of the companies, at most MAX_PREVIEWED_ROWS. */
   readonly users: number;
   /** No number has met its bound. */
   readonly isComplete: boolean;
@@ -79,7 +78,6 @@ export async function previewDeletion(
   };
 }
 
-/** The numbers of ids that are done, by outcome. */
 interface IdsDone {
   readonly deleted: number;
   readonly notFound: number;
@@ -201,7 +199,6 @@ export async function releaseUsers(
   return rows[0]?.released ?? 0;
 }
 
-/** Takes the companies from up to `limit` of the events that name them; returns from how many. */
 export function releaseEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
   return inEventTables(db, limit, (table, rest) => releaseEventsOf(db, batch, rest, table));
 }

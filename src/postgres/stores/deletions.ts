@@ -48,12 +48,10 @@ export async function insertDeletion(
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** A deletion that has just been started, and the task to notify the queue of. */
 export interface StartedDeletion extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
-/** Starts a queued deletion with its task. Returns `null` if it is no longer queued. */
 export async function startDeletion(db: Database, deletionId: number): Promise<StartedDeletion | null> {
   const deletion = await db
     .updateTable('deletions')
@@ -66,7 +64,6 @@ export async function startDeletion(db: Database, deletionId: number): Promise<S
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-/** Begins an attempt. Returns `null` if the deletion has ended. */
 export async function beginDeletion(db: Database, claim: TaskClaim): Promise<DeletionWork | null> {
   const row = await db
     .updateTable('deletions')
@@ -77,7 +74,6 @@ export async function beginDeletion(db: Database, claim: TaskClaim): Promise<Del
   return row ?? null;
 }
 
-/** The numbers that one transaction of a deletion removed. */
 export interface DeletionStep {
   readonly deleted?: number;
   readonly notFound?: number;
@@ -145,7 +141,6 @@ export async function completeDeletion(db: Database, claim: TaskClaim): Promise<
   return rows.length > 0;
 }
 
-/** Fails a deletion. Returns `null` if it has ended already. */
 export async function failDeletion(
   db: Database,
   deletionId: number,
@@ -166,7 +161,6 @@ export async function failDeletion(
   return row ?? null;
 }
 
-/** Deletes deletions that ended `days` ago, with their ids. Returns the number. */
 export async function forgetDeletions(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('deletions')
@@ -175,7 +169,6 @@ export async function forgetDeletions(db: Database, days: number): Promise<numbe
   return Number(numDeletedRows);
 }
 
-/** A deletion as its row in the ledger. */
 export type Deletion = Awaited<ReturnType<typeof readDeletions>>[number];
 
 /** Reads the environment's deletions of these ids, in no order; the place in the lane only if there is one id. */
@@ -212,7 +205,6 @@ const lastError = sql<string | null>`(
   select t.last_error from tasks t where t.kind = 'deletion' and t.subject_id = deletions.deletion_id
 )`.as('lastError');
 
-/** Reads up to `limit` ids after the position `after`, in the order of the request. */
 export async function readOutcomes(
   db: Database,
   deletionId: number,
@@ -257,7 +249,6 @@ export interface KeptFile {
   readonly ref: FileRef;
 }
 
-/** Finds up to `limit` stored files of earlier loads. */
 export function findKeptFiles(db: Database, deletionId: number, limit: number): Promise<KeptFile[]> {
   return db
     .selectFrom('loads')
@@ -295,7 +286,6 @@ export async function restartExports(db: Database, environmentId: number): Promi
   return rows[0]?.moment ?? new Date();
 }
 
-/** Finds up to `limit` completed exports of the environment whose files show a state of `moment` or before. */
 export async function findKeptExports(
   db: Database,
   environmentId: number,

@@ -73,13 +73,11 @@ export interface DeliveryAttempt {
     readonly jobId: string | null;
     readonly body: string;
   };
-  /** Sign a webhook: the current secret and, while receivers change over, the previous one. */
   readonly secrets: readonly string[];
   /** The reason why nothing is sent there any more; `null` if there is none. */
   readonly closed: string | null;
 }
 
-/** Counts an attempt. Returns `null` if the delivery is not pending any more. */
 export async function beginAttempt(db: Database, deliveryId: number): Promise<DeliveryAttempt | null> {
   const row = await db
     .updateTable('notification_deliveries as d')
@@ -117,9 +115,7 @@ async function readReceiver(
 }
 
 export interface AttemptReport {
-  /** The HTTP status of the answer; `null` if there was none. */
   readonly status: number | null;
-  /** A single line; `null` if the attempt succeeded. */
   readonly error: string | null;
   readonly tookMs: number;
 }
@@ -193,7 +189,6 @@ export async function killLostDeliveries(db: Database): Promise<number> {
 
 const mostReplayed = 10_000;
 
-/** Selects what is sent again: one delivery, or those given up since a time. */
 export type Replay = { readonly publicId: string } | { readonly failedSince: Date };
 
 /**
@@ -249,7 +244,6 @@ export interface DeliveryFilter {
   readonly limit: number;
 }
 
-/** Lists deliveries, newest first. */
 export function listDeliveries(db: Database, environmentId: number, filter: DeliveryFilter) {
   return db
     .selectFrom('notification_deliveries as d')
@@ -296,7 +290,6 @@ function matching(environmentId: number, filter: DeliveryFilter) {
   return sql<boolean>`${sql.join(conditions, sql` and `)}`;
 }
 
-/** Lists the attempts at a delivery, latest first. */
 export function readAttempts(db: Database, publicId: string, limit: number) {
   return db
     .selectFrom('notification_attempts')

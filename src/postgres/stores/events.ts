@@ -17,7 +17,6 @@ export interface EventRow {
   readonly userId: string;
   /** null: the company the user belongs to; '': none. */
   readonly companyId: string | null;
-  /** Instant as Postgres reads it; null: now. */
   readonly insertedAt: string | null;
   readonly metadata: string;
 }
@@ -86,7 +85,6 @@ function monthOf(instant: number): number {
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
-/** Counts the rows of an export, given as a JSON array, that are stored the same. */
 export async function countStoredEvents(
   db: Database,
   environmentId: number,
@@ -110,7 +108,6 @@ export async function countStoredEvents(
 }
 
 export interface EventPosition {
-  /** Instant with its microseconds. */
   readonly at: string;
   readonly id: string;
 }
@@ -135,7 +132,6 @@ export interface UserEventsQuery {
 
 const userEvents = readQuery('read-user-events');
 
-/** Reads events of a user, newest first. `more` tells whether others match. */
 export async function readUserEvents(
   { pool }: Pick<Reader, 'pool'>,
   environmentId: number,
@@ -183,12 +179,10 @@ export async function findArchivedUntil(db: Database, environmentId: number): Pr
 export interface LatestEventsQuery {
   readonly userId: string | null;
   readonly eventName: string | null;
-  /** The greatest age of an event; `null` for any. */
   readonly withinMs: number | null;
   readonly limit: number;
 }
 
-/** Reads the latest events of an environment that have happened by now, the oldest of them first. */
 export async function readLatestEvents(
   db: Database,
   environmentId: number,
@@ -226,9 +220,7 @@ export interface Activity {
   readonly isComplete: boolean;
   readonly firstAt: string | null;
   readonly lastAt: string | null;
-  /** Days on which something happened, the oldest first. */
   readonly days: readonly { readonly day: string; readonly events: number }[];
-  /** The most frequent first. */
   readonly names: readonly {
     readonly event_name: string;
     readonly events: number;

@@ -8,7 +8,6 @@ import { readFigure, readFigures } from '../pool.ts';
 export interface Unfinished {
   readonly queued: number;
   readonly processing: number;
-  /** The seconds since the longest waiting was accepted; 0 if none waits. */
   readonly oldestSeconds: number;
 }
 
@@ -28,7 +27,6 @@ export interface Backlog {
   readonly liveWorkers: number;
 }
 
-/** Selects unfinished work as an `Unfinished`. */
 const unfinished = (queued: string, processing: string, since: string) => `json_build_object(
     'queued', count(*) filter (where ${queued}),
     'processing', count(*) filter (where ${processing}),
@@ -133,7 +131,6 @@ export interface ScheduleFigures {
   readonly failing: boolean;
 }
 
-/** Runs of the last 24 hours, of all schedules, by how they ended. */
 export type RecentRuns = Readonly<
   Record<'completed' | 'completed_with_rejects' | 'unchanged' | 'skipped' | 'failed', number>
 >;
@@ -287,7 +284,6 @@ const needsStatement = `
   where $1::int is null or e.environment_id = $1
   order by e.name`;
 
-/** Reads the needs of one environment, or of all (`null`), sorted by name. */
 export async function readNeeds(pool: pg.Pool, environmentId: number | null): Promise<EnvironmentNeeds[]> {
   type Row = NeedCounts & {
     readonly environment: string;

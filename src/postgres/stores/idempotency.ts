@@ -11,7 +11,6 @@ export type IdempotencyClaim =
   | {
       readonly outcome: 'known';
       readonly jobId: string | null;
-      /** The answer given to `keepAnswer`; `null` if there was none. */
       readonly answer: unknown;
       /** `now()` of the transaction that did what was asked for. */
       readonly claimedAt: Date;

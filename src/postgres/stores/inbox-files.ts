@@ -56,7 +56,6 @@ export async function insertInboxFile(db: Database, file: NewInboxFile, taken: T
   if (rows.length === 0) throw new ConflictError('another process has taken the file');
 }
 
-/** Tells a file from all others in the folder of its environment. */
 export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): string {
   return [folder, name, inode, size, modifiedNs].join('/');
 }

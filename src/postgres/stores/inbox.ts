@@ -11,7 +11,6 @@ const connectionTimeoutMillis = 10_000;
 
 interface LockServer {
   readonly url: string;
-  /** Ends a connection that went silent, and the lock with its session. */
   readonly monitor: ConnectionMonitor;
 }
 
@@ -26,7 +25,6 @@ export class InboxLock {
   #client: pg.Client | null = null;
   #held = false;
 
-  /** Calls `onLost` when a lock that was held is gone. */
   constructor(server: LockServer, inboxId: string, onLost: () => void) {
     this.#server = server;
     this.#inboxId = inboxId;
@@ -118,7 +116,6 @@ export interface RecentInboxFile {
   readonly concludedAt: Date;
 }
 
-/** Lists concluded files, newest first. */
 export async function recentInboxFiles(
   db: Database,
   inboxId: string,
@@ -155,7 +152,6 @@ export async function recentInboxFiles(
   }));
 }
 
-/** Lists an environment's files that are not concluded, in order of arrival. */
 export async function openInboxFilesOf(
   db: Database,
   inboxId: string,
@@ -171,7 +167,6 @@ export async function openInboxFilesOf(
   return rows.map(toInboxFile);
 }
 
-/** Finds a file that was concluded as failed; `null` if the environment has no such file. */
 export async function findFailedInboxFile(
   db: Database,
   inboxId: string,

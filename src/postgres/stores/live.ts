@@ -12,12 +12,10 @@ import { isLiveText, openSessionsText } from './api-keys.ts';
 
 export interface LiveQuestion {
   readonly environments: readonly number[];
-  /** Jobs that are watched for themselves, or that had not ended at the last look. */
   readonly jobs: readonly string[];
   /** Loads of which the chunks are watched; of `allChunks` every one, of the others those that may have changed. */
   readonly chunks: readonly string[];
   readonly allChunks: readonly string[];
-  /** Keys and sessions that streams were opened with. */
   readonly keys: readonly string[];
 }
 
@@ -31,7 +29,6 @@ export interface LiveJob {
   /** Records of a load, expected rows of an export, ids of a deletion. */
   readonly totalRows: number;
   readonly completedRows: number;
-  /** Counts by outcome; `null` for an export. */
   readonly counts: Readonly<Record<string, number>> | null;
   readonly acceptedAt: string;
   /** The time at which the current work, or the last, began. */
@@ -59,7 +56,6 @@ export interface LiveChunk {
   readonly doneAt: string | null;
   readonly rows: number;
   readonly bytes: number;
-  /** `null` until it is done. */
   readonly rejected: number | null;
   readonly lastError: string | null;
 }

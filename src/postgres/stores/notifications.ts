@@ -1,6 +1,6 @@
 import { type Selection, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
-import type { Channel, EventType, JobKind, Outcome } from '../../domain/notification.ts';
+import type { EventType, JobKind, Outcome } from '../../domain/notification.ts';
 import { camel, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
@@ -8,18 +8,7 @@ import { killDeliveries, type Recipient } from './deliveries.ts';
 /* Subscriptions, and the events that they are notified of. `deliveries.ts` has the deliveries. */
 
 /** A receiver of notifications about an environment's jobs, without its secrets. */
-export interface Subscription {
-  readonly subscriptionId: string;
-  readonly channel: Channel;
-  readonly target: string;
-  readonly outcomes: readonly Outcome[];
-  readonly kinds: readonly JobKind[];
-  readonly createdAt: Date;
-  /** The reason why nothing is sent there any more; `null` if it is enabled. */
-  readonly disabled: { readonly at: Date; readonly reason: string } | null;
-  /** The previous secret signs webhooks too until then; `null`: there is none. */
-  readonly previousSecretUntil: Date | null;
-}
+export type Subscription = ReturnType<typeof toSubscription>;
 
 export type NewSubscription = Pick<Subscription, 'channel' | 'target' | 'outcomes' | 'kinds'>;
 
@@ -46,7 +35,6 @@ export async function insertSubscription(
   return toSubscription(row);
 }
 
-/** Lists the subscriptions, oldest first, including those that are disabled. */
 export async function listSubscriptions(db: Database, environmentId: number): Promise<Subscription[]> {
   const rows = await db
     .selectFrom('notification_subscriptions')
@@ -72,7 +60,6 @@ export async function findSubscription(
   return row === undefined ? null : toSubscription(row);
 }
 
-/** Removes a subscription with its secrets; its deliveries stay listed. Returns false if there is none. */
 export async function markSubscriptionRemoved(
   db: Database,
   environmentId: number,
@@ -148,7 +135,7 @@ const columns = [
 
 type SubscriptionRow = Selection<Tables, 'notification_subscriptions', (typeof columns)[number]>;
 
-function toSubscription({ disabledAt, disabledReason, ...row }: SubscriptionRow): Subscription {
+function toSubscription({ disabledAt, disabledReason, ...row }: SubscriptionRow) {
   return { ...row, disabled: disabledAt && { at: disabledAt, reason: disabledReason ?? '' } };
 }
 
@@ -170,7 +157,6 @@ export async function findSubscribed(
     .execute();
 }
 
-/** Returns what an event says about its environment, and the time of the transaction. */
 export async function readSender(
   db: Database,
   environmentId: number,
@@ -191,7 +177,6 @@ export interface NewEvent {
   readonly body: string;
 }
 
-/** Call it in the transaction that the event is about. */
 export async function insertEvent(
   db: Database,
   { eventId, environmentId, type, jobId, body }: NewEvent,
@@ -237,7 +222,6 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
   return Number(numDeletedRows);
 }
 
-/** Returns the JSON that is sent; `null` if the environment has no such event. */
 export async function readEventBody(
   db: Database,
   environmentId: number,

@@ -26,9 +26,7 @@ export interface RunningExport {
 
 export interface Failure {
   readonly environment: string;
-  /** `null`: a schedule's run that failed before there was a job. */
   readonly jobId: string | null;
-  /** `null` for all others. */
   readonly schedule: string | null;
   readonly type: string;
   readonly endedAt: Date;
@@ -126,11 +124,8 @@ export interface LaneItem {
 export interface EnvironmentOverview {
   readonly queued: number;
   readonly processing: number;
-  /** Jobs that failed in the last 24 hours. */
   readonly failedLately: number;
-  /** The records of loads that are not accounted for: see `unaccounted`. */
   readonly unaccounted: number;
-  /** Loads and deletions in the order in which they take effect, the first of them. */
   readonly lane: readonly LaneItem[];
 }
 
@@ -193,21 +188,17 @@ export interface FailingTask {
   readonly kind: string;
   /** `null`: it belongs to no job. */
   readonly jobId: string | null;
-  /** The number of a chunk; 0 of any other kind. */
   readonly part: number;
   readonly failures: number;
   readonly losses: number;
   readonly lastError: string | null;
-  /** `null`: it is under way. */
   readonly nextTryAt: Date | null;
 }
 
 export interface WorkOverview {
   readonly waiting: number;
   readonly running: number;
-  /** Tasks that are tried again later. */
   readonly postponed: number;
-  /** The first SHOWN_FAILING_TASKS, in the order in which they are tried. */
   readonly failing: readonly FailingTask[];
 }
 
@@ -265,7 +256,6 @@ export interface MinuteRate extends Readonly<Record<Counted, number>> {
   readonly minute: Date;
 }
 
-/** Reads the rates of the last hour, oldest first, including minutes in which nothing came. */
 export async function readRates(db: Database, environmentId: number): Promise<MinuteRate[]> {
   const { rows } = await sql<MinuteRate>`
     select

@@ -116,7 +116,6 @@ function datedProfileText(row: DatedProfileRow): string {
   return withTime(profileText(row), row);
 }
 
-/** The row's text with its time as one more member. */
 function withTime(text: string, { at }: DatedProfileRow): string {
   return at === null ? text : `{"t":"${at}",${text.slice(1)}`;
 }
@@ -125,7 +124,6 @@ function isRemoving({ removes }: ProfileRow): boolean {
   return removes;
 }
 
-/** The comparison of an export's rows with what is stored after a load of them. */
 export interface LoadedBack {
   readonly rows: number;
   readonly same: number;
@@ -192,7 +190,6 @@ const columns = {
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
 
-/** An instant with its microseconds, in UTC. */
 export function instantText(column: RawBuilder<unknown>): RawBuilder<string> {
   return sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
@@ -231,11 +228,8 @@ export async function readProfile(
 }
 
 export interface KeyRange {
-  /** `null`: from the first. */
   readonly after: string | null;
-  /** Included; `null`: to the last. */
   readonly upTo: string | null;
-  /** The prefix of all ids; `null`: none. */
   readonly prefix?: string | null;
 }
 
@@ -250,7 +244,6 @@ export interface ReadProfile {
   readonly json: string;
 }
 
-/** Reads profiles in the order of their ids. `more` tells whether others in the range match. */
 export async function readProfiles(
   db: Database,
   entity: Entity,
@@ -312,7 +305,6 @@ function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRa
   return sql.join(conditions, sql` `);
 }
 
-/** A condition that the metadata contains one of these JSON objects, which an index could answer. */
 export function holdsOneOf(objects: readonly string[]): RawBuilder<SqlBool> {
   const metadata = sql.ref(`${profileAlias}.metadata`);
   return sql<SqlBool>`(${sql.join(

@@ -104,7 +104,6 @@ export async function addAutoProperties(db: Database, environmentId: number): Pr
   await db.insertInto('properties').values(rows).execute();
 }
 
-/** Lists every property that users, companies or events of the environment have had, by key. */
 export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
   return db
     .selectFrom('properties')

@@ -8,14 +8,11 @@ import { readFigure } from '../pool.ts';
 /** Spells RETN. */
 const pruningLock = 0x5245544e;
 
-/** A month of `sluice.events`. */
 export interface Month {
-  /** The first day, `2026-03-01`. */
   readonly month: string;
   readonly table: string;
 }
 
-/** The event names of an environment in a month: those past their retention, and the number of others. */
 export interface HeldNames {
   readonly environmentId: number;
   readonly past: readonly string[];
@@ -126,7 +123,6 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
   });
 }
 
-/** Records how a pruning of events ended; `null` stands for success. */
 export async function recordEventPruning(db: Database, error: string | null): Promise<void> {
   await sql`
     insert into event_prunings as known (ended_at, error, failing_since)
@@ -146,9 +142,7 @@ export interface EventRetention {
   readonly eventsArchived: number;
   readonly archiveFiles: number;
   readonly archiveBytes: number;
-  /** The end of the latest pruning; `null` if there was none. */
   readonly prunedAt: Date | null;
-  /** The reason why the latest pruning did not complete; `null` if it did. */
   readonly error: string | null;
   readonly failingSince: Date | null;
 }
@@ -190,7 +184,6 @@ export async function setLockTimeout(db: Database, ms: number): Promise<void> {
 export interface Archive {
   readonly archiveId: number;
   readonly folder: FileFolder;
-  /** `2026-03-01` */
   readonly month: string;
   readonly ref: FileRef;
   readonly bytes: number;
@@ -200,7 +193,6 @@ export interface Archive {
   readonly lastMicros: number;
 }
 
-/** A file that has been written, and read again. */
 export interface WrittenArchive {
   readonly folder: FileFolder;
   readonly ref: string;
@@ -214,9 +206,7 @@ export interface WrittenArchive {
 
 export interface ArchivePlace {
   readonly environmentId: number;
-  /** `2026-03-01` */
   readonly month: string;
-  /** `null`: it is made of another archive. */
   readonly retirementId: number | null;
 }
 

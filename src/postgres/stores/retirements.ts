@@ -80,7 +80,6 @@ export async function openRetirement(pool: pg.Pool, month: string): Promise<Reti
   });
 }
 
-/** Moves up to a batch of an environment's events out of a month; returns how many. */
 export async function moveEvents(
   pool: pg.Pool,
   { table }: Month,
@@ -113,7 +112,6 @@ export async function moveEvents(
   });
 }
 
-/** Deletes up to a batch of an environment's events of a month, with the ids that callers gave them; returns how many. */
 export async function deleteEvents(
   db: Database,
   { table }: Month,
@@ -192,7 +190,6 @@ export async function listEnvironments(db: Database, { table }: Retirement): Pro
   return rows.map(({ id }) => id);
 }
 
-/** Removes the ids that callers gave to the events of a table, a batch at a time; returns how many events it has. */
 export async function forgetIds(db: Database, { table }: Retirement): Promise<number> {
   let events = 0;
   for (let after: Key | null = null; ; ) {
@@ -277,7 +274,6 @@ export function removeDoomed(table: RawBuilder<unknown>, environmentId: number):
     ${forgetIdsOf('removed')}`;
 }
 
-/** Forgets the ids that callers gave to the events of a query. */
 function forgetIdsOf(query: string): RawBuilder<unknown> {
   return sql`forgotten as (
       delete from event_ids k
@@ -289,7 +285,6 @@ function forgetIdsOf(query: string): RawBuilder<unknown> {
     )`;
 }
 
-/** The event `e` is that of `pastEvents`, called `d`. */
 const isSameEvent = sql`e.user_id = d.user_id and e.inserted_at = d.inserted_at and e.event_id = d.event_id`;
 
 function pastEvents(table: string, environmentId: number, names: readonly string[]) {

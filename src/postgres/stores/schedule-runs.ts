@@ -19,11 +19,9 @@ export interface NewRun {
   readonly missed: number;
   readonly definition: object;
   readonly notify: Notify | null;
-  /** `null`: the run is to be done. */
   readonly skip: { readonly code: string; readonly reason: string } | null;
 }
 
-/** Tells whether a run of the schedule has not ended. */
 export async function hasOpenRun(db: Database, environmentId: number, name: string): Promise<boolean> {
   const row = await db
     .selectFrom('schedule_runs')
@@ -35,7 +33,6 @@ export async function hasOpenRun(db: Database, environmentId: number, name: stri
   return row !== undefined;
 }
 
-/** Inserts the run of a due time; returns `null` if there is one. */
 export async function insertRun(
   db: Database,
   environmentId: number,
@@ -132,7 +129,6 @@ export interface RunWork {
   readonly environmentId: number;
   readonly name: string;
   readonly dueAt: Date;
-  /** A `RunDefinition`. */
   readonly definition: unknown;
 }
 
@@ -179,7 +175,6 @@ export async function queueRuns(db: Database): Promise<DueTask[]> {
   return rows;
 }
 
-/** Counts an attempt; returns `null` if the run is not queued any more. */
 export async function beginRun(db: Database, runId: number): Promise<RunWork | null> {
   const row = await db
     .updateTable('schedule_runs')
@@ -219,7 +214,6 @@ export interface RunEnd {
   readonly reason: string | null;
 }
 
-/** Ends a run that is in the state `from`; returns false if it is in another. */
 export async function endRun(
   db: Database,
   runId: number,
@@ -255,7 +249,6 @@ export interface RunFilter {
   readonly dueAt?: Date;
 }
 
-/** Reads runs, latest due time first. */
 export async function readRuns(db: Database, filter: RunFilter, limit: number): Promise<ScheduleRun[]> {
   let query = selectRuns(db);
   const { runId, environmentId, name, dueAt } = filter;

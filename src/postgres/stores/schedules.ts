@@ -7,11 +7,9 @@ import { isOwn } from './tasks.ts';
 
 export interface Considered {
   readonly until: Date;
-  /** The time since which it is paused; `null` if it is not. */
   readonly pausedAt: Date | null;
 }
 
-/** Reads the progress of every schedule, by `scheduleKey`. */
 export async function readConsidered(db: Database): Promise<Map<string, Considered>> {
   const rows = await db
     .selectFrom('schedules')
@@ -25,7 +23,6 @@ export async function readConsidered(db: Database): Promise<Map<string, Consider
   );
 }
 
-/** Reads since when each paused schedule of the environment is paused, by name. */
 export async function readPauses(db: Database, environmentId: number): Promise<ReadonlyMap<string, Date>> {
   const rows = await db
     .selectFrom('schedules')
@@ -143,7 +140,6 @@ interface ScheduleName {
 const asText = (time: string) =>
   sql<string | null>`to_char(${sql.ref(time)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** Returns where the next range of the schedule begins; `null` if nothing has been exported. */
 export async function readExportedUntil(
   db: Database,
   { environmentId, name }: ScheduleName,
@@ -258,7 +254,6 @@ export async function findUnfinishedLoad(
   return rows[0] ?? null;
 }
 
-/** Returns the task's message about what its run waits for; `null` if there is none. */
 export async function readWait(db: Database, taskId: number): Promise<string | null> {
   const row = await db
     .selectFrom('tasks')

@@ -1,4 +1,3 @@
-/** Segments as lookups and exports use them. */
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
@@ -6,7 +5,6 @@ import { profileAlias } from './profiles.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
 
-/** A page of segments, sorted by id. At most one of `after` and `before` is set. */
 export interface SegmentPageQuery {
   readonly limit: number;
   readonly after: number | null;
@@ -16,7 +14,6 @@ export interface SegmentPageQuery {
 export interface SegmentPage {
   readonly segments: readonly ListedSegment[];
   readonly total: number;
-  /** There are segments before the first of these, or after the last. */
   readonly hasBefore: boolean;
   readonly hasAfter: boolean;
 }
@@ -64,7 +61,6 @@ async function readPage(
 
 export interface DefinedSegment {
   readonly id: number;
-  /** JSON that `readSegment` reads. */
   readonly definition: unknown;
 }
 
@@ -80,7 +76,6 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 
-/** Returns a segment with all that the operator wrote of it; `null` if there is none. */
 export async function findSegmentItem(
   db: Database,
   environmentId: number,
@@ -96,13 +91,11 @@ export async function findSegmentItem(
   return row === undefined ? null : { ...row, definition: row.definition as object };
 }
 
-/** A segment's id and the condition that `profileAlias` belongs to it. */
 export interface SegmentTest {
   readonly id: number;
   readonly isIn: Expression<SqlBool>;
 }
 
-/** Returns the ids of the segments that a user is in, in their order. */
 export async function findSegmentsAmong(
   db: Database,
   environmentId: number,
@@ -119,7 +112,6 @@ export async function findSegmentsAmong(
   return rows.map(({ id }) => id);
 }
 
-/** The users of a segment: their number, and the first `sample` ids. */
 export interface SegmentMembers {
   readonly users: number;
   readonly sample: readonly string[];

@@ -72,12 +72,10 @@ export async function condemnAbandoned(db: Database, olderThanMs: number, limit:
   return rows.map(({ file_ref }) => file_ref);
 }
 
-/** Once the file is gone. */
 export async function forgetReceived(db: Database, ref: FileRef): Promise<void> {
   await db.deleteFrom('received_files').where('file_ref', '=', ref).execute();
 }
 
-/** Received files that have outlived their retention, up to `limit`. */
 export function findExpiredFiles(
   db: Database,
   fileDays: number,
@@ -121,7 +119,6 @@ export async function deleteLoads(db: Database, jobDays: number): Promise<number
   return Number(numDeletedRows);
 }
 
-/** Idempotency keys hold for 24 hours. */
 export async function forgetOldKeys(db: Database): Promise<void> {
   await db
     .deleteFrom('idempotency_keys')
@@ -155,15 +152,12 @@ function selectFiles(db: Database) {
     .select(hex('sha256', 'sha256'));
 }
 
-/** A file of any environment's export: the link to it is what allows reading it. */
 export interface FoundFile {
   readonly environmentId: number;
   readonly filesExpired: boolean;
-  /** `null` if the export has no such file. */
   readonly file: (ExportFile & { readonly ref: FileRef }) | null;
 }
 
-/** Returns `null` if there is no such export. */
 export async function findExportFile(
   db: Database,
   jobId: string,

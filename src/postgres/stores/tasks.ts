@@ -20,7 +20,6 @@ const isDue = sql<boolean>`(
   and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
 )`;
 
-/** The columns of a task in a statement on `tasks t`. */
 const taskColumns = sql`
   t.task_id as "taskId",
   t.kind,
@@ -37,7 +36,6 @@ export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>
   return sql<boolean>`(task_id = ${taskId} and attempt = ${attempt} and lease_until is not null)`;
 }
 
-/** Makes a task unless there is one; null if there is. */
 export async function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<DueTask | null> {
   const { rows } = await sql<DueTask>`
     insert into tasks as t (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
@@ -216,9 +214,7 @@ export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: numb
 
 export interface Setback {
   readonly message: string | null;
-  /** The time until it is due again. */
   readonly pauseMs: number;
-  /** The error counts against the attempts of its kind. */
   readonly counts: boolean;
 }
 

@@ -3,24 +3,9 @@ import type { FileRef } from '../../files/file-store.ts';
 import { camel, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
 
-export interface Upload {
-  readonly uploadId: string;
-  readonly filename: string | null;
-  readonly contentType: string | null;
-  /** The request said `Content-Encoding: gzip`. */
-  readonly isGzip: boolean;
-  /** Bytes as sent. */
-  readonly fileSize: number;
-  readonly receivedBytes: number;
-  /** Hex, of the bytes as sent; `null` until all have come and were read. */
-  readonly sha256: string | null;
-  /** The job whose stored file it is; `null`: it was sent. */
-  readonly fileOf: string | null;
-  readonly createdAt: Date;
-  readonly expiresAt: Date;
-}
+/** A file sent to be inspected, or as much of it as has come. `sha256`, in hex, is of the bytes as sent; null until they were read. */
+export type Upload = Awaited<ReturnType<typeof listUploads>>[number];
 
-/** A file with the bytes [start, end) of an upload. */
 export interface UploadPart {
   readonly start: number;
   readonly end: number;
@@ -138,7 +123,6 @@ export async function countOpenUploads(db: Database, environmentId: number): Pro
   return Number(open);
 }
 
-/** Returns `null` if the environment has no such upload, or it has expired. */
 export async function findUpload(
   db: Database,
   environmentId: number,
@@ -154,8 +138,7 @@ export async function findUpload(
   return row ?? null;
 }
 
-/** Lists the environment's uploads that have not expired, latest first. */
-export function listUploads(db: Database, environmentId: number, limit: number): Promise<Upload[]> {
+export function listUploads(db: Database, environmentId: number, limit: number) {
   return db
     .selectFrom('uploads')
     .select(uploadColumns)
@@ -168,7 +151,6 @@ export function listUploads(db: Database, environmentId: number, limit: number):
     .execute();
 }
 
-/** Lists the parts in the order of their bytes. */
 export function listParts(db: Database, uploadId: string): Promise<UploadPart[]> {
   return db
     .selectFrom('upload_parts')
@@ -178,7 +160,6 @@ export function listParts(db: Database, uploadId: string): Promise<UploadPart[]>
     .execute();
 }
 
-/** Returns the stored file of a load; `null` if it is gone. */
 export async function findStoredFile(db: Database, jobId: string): Promise<FileRef | null> {
   const row = await db.selectFrom('loads').select('file_ref').where('job_id', '=', jobId).executeTakeFirst();
   return row?.file_ref ?? null;
@@ -223,7 +204,6 @@ export async function recordHash(db: Database, uploadId: string, sha256: string)
   await db.updateTable('uploads').set({ sha256 }).where('upload_id', '=', uploadId).execute();
 }
 
-/** Closes an upload for removal. Returns false if the environment has no such upload. */
 export async function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
   const row = await db
     .updateTable('uploads')
@@ -235,7 +215,6 @@ export async function condemnUpload(db: Database, environmentId: number, uploadI
   return row !== undefined;
 }
 
-/** Closes up to `limit` expired uploads for removal. */
 export function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
   return condemn(
     db,
@@ -243,7 +222,6 @@ export function condemnExpiredUploads(db: Database, limit: number): Promise<stri
   );
 }
 
-/** Closes up to `limit` uploads that were created in the deletion's environment before it. */
 export function condemnEarlierUploads(db: Database, deletionId: number, limit: number): Promise<string[]> {
   return condemn(
     db,

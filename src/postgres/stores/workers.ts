@@ -8,7 +8,6 @@ import { readFigures } from '../pool.ts';
 
 /* Signs of life of the worker processes. */
 
-/** Says that a worker lives; `workerId` is its own from start to end. */
 export async function showWorker(db: Database, workerId: string): Promise<void> {
   await db
     .insertInto('workers')
@@ -64,7 +63,6 @@ export async function forgetOldWorkers(db: Database): Promise<void> {
  * vacuumed away. Only in this database: another on the same server may have a task of the same number.
  */
 
-/** Returns the name of an attempt's session, in its transactions. */
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {
   return `${sessionPrefix({ kind, taskId })}${attempt}`;
 }
@@ -73,7 +71,6 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
   return `sluice ${kind} ${taskId}:`;
 }
 
-/** Names the session after the attempt, until the transaction ends. */
 export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
   await sql`select set_config('application_name', ${taskSessionName(claim)}, true)`.execute(db);
 }
