@@ -5,7 +5,6 @@ import { readStatus } from '../../src/background-jobs/jobs.ts';
 import { prune, schedulePruning } from '../../src/background-jobs/prune.ts';
 import { recordOf } from '../../src/cli/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
-import { findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { acceptFile, runTaskOf, startManually, withoutQueue } from '../support/load-file.ts';
@@ -175,22 +174,5 @@ describe('pruning', () => {
     expect(await prune(system)).toEqual({ ...nothing, archived: 0, temporary: 0 });
     const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
     expect(rows).toEqual([{ count: 2 }]);
-  });
-
-  test('is done once a day, however many workers ask for it', async () => {
-    const { system } = t;
-    const due = () => findNextTasks(system.db, ['prune'], [], 1);
-    await system.db.deleteFrom('tasks').where('kind', '=', 'prune').execute();
-    await Promise.all([1, 2, 3].map(() => schedulePruning(withoutQueue(system))));
-    expect(await due()).toHaveLength(1);
-    await Promise.all([1, 2, 3].map(() => runTaskOf(system, pruneJob, 0)));
-    await schedulePruning(withoutQueue(system));
-    expect(await due()).toHaveLength(0);
-    const { rows } = await sql`
-      select attempt, round(extract(epoch from not_before - now()) / 3600)::int as hours
-      from tasks where kind = 'prune'`.execute(system.db);
-    expect(rows).toEqual([{ attempt: expect.any(Number), hours: 24 }]);
-    await sql`update tasks set not_before = now() where kind = 'prune'`.execute(system.db);
-    expect(await due()).toHaveLength(1);
   });
 });

@@ -93,26 +93,6 @@ describe('a search that no index helps', () => {
   });
 });
 
-// proves: bounded-search
-test('reading takes no connection from those who bring data in', async () => {
-  const { reader } = t.system;
-  const size = reader.pool.options.max;
-  const held = await Promise.all(Array.from({ length: size }, () => reader.pool.connect()));
-  try {
-    const reading = server.fetch('/v1/users/u000001');
-    const identified = await server.fetch('/v1/identify', {
-      method: 'POST',
-      body: '{"user_id":"new"}',
-      headers: { 'content-type': 'application/json' },
-    });
-    expect(identified.status).toBe(202);
-    for (const client of held.splice(0)) client.release();
-    expect((await reading).status).toBe(200);
-  } finally {
-    for (const client of held) client.release();
-  }
-});
-
 describe('archived_until', () => {
   const until = (environmentId: number) => findArchivedUntil(t.system.db, environmentId);
   const archive = (environmentId: number, state: 'stored' | 'replaced') =>

@@ -3,8 +3,6 @@ import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { prepareDatabase } from '../../../src/provide-database.ts';
-import { acceptDeletion } from '../../support/deletions.ts';
-import { acceptExport } from '../../support/exports.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { readSamples } from '../../support/metrics.ts';
@@ -143,37 +141,6 @@ describe('the ledger', () => {
     // Nothing that tells tenants, keys or jobs apart.
     const { name, appToken } = system.environment;
     for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
-  });
-
-  test('shows the exports and deletions that run and wait', async () => {
-    const { system } = await start();
-    const { system: base, environment } = system;
-    const running = await acceptExport(base, environment.environmentId);
-    await acceptExport(base, environment.environmentId);
-    await acceptDeletion(base, environment.environmentId, 'users', ['a']);
-    await acceptDeletion(base, environment.environmentId, 'users', ['b']);
-    await base.pool.query(
-      `update exports set status = 'processing', rows_written = 70, bytes_written = 900 where export_id = $1`,
-      [running.exportId],
-    );
-    await base.pool.query(`update exports set requested_at = now() - interval '1 h' where status = 'queued'`);
-    await base.pool.query(
-      `update deletions set accepted_at = now() - interval '1 h' where status = 'queued'`,
-    );
-    const { samples } = await scrape(await another(system));
-    const shown = Object.fromEntries(
-      [...samples].filter(([name]) => /^sluice_.*(export|deletion)/.test(name)),
-    );
-    expect(shown).toEqual({
-      'sluice_exports{status="queued"}': 1,
-      'sluice_exports{status="processing"}': 1,
-      sluice_running_export_rows: 70,
-      sluice_running_export_bytes: 900,
-      sluice_oldest_queued_export_seconds: expect.closeTo(3_600, -2),
-      'sluice_deletions{status="queued"}': 1,
-      'sluice_deletions{status="processing"}': 1,
-      sluice_oldest_queued_deletion_seconds: expect.closeTo(3_600, -2),
-    });
   });
 
   test('shows the runs of schedules, and how each schedule fares, by its name alone', async () => {
