@@ -91,8 +91,7 @@ test('status, prune and doctor print what they found', async () => {
     exports: { queued: 0, processing: 0 },
   });
   expect(await sluice('status')).toMatch(/^loads +queued: .*\nNo worker is alive/s);
-  expect(JSON.parse(await sluice('prune', '--dry-run', '--json'))).toEqual({
-    dry_run: true,
+  expect(JSON.parse(await sluice('prune', '--json'))).toEqual({
     received_files: 0,
     files_of_exports: 0,
     loads: 0,
@@ -103,8 +102,8 @@ test('status, prune and doctor print what they found', async () => {
     schedule_runs: 0,
     events: 0,
     months_of_events: 0,
-    archived_events: null,
-    unfinished_files: null,
+    archived_events: 0,
+    unfinished_files: expect.any(Number),
     problem: null,
   });
   expect(await sluice('prune')).toMatch(/^Removed:\nreceived files +0\n/);
