@@ -4,7 +4,7 @@ import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
 import { exportQueueName, queueName, type TaskKindName, taskQueues } from '../src/domain/task.ts';
 import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
-import { consume } from '../src/queue/consume.ts';
+import { consume } from '../src/queue/notify.ts';
 import { startInbox } from '../src/sources/inbox/watch-inbox.ts';
 import type { ScheduleSettings } from '../src/sources/schedules/context.ts';
 import type { SchedulesFile } from '../src/sources/schedules/schedules-file.ts';

@@ -1,4 +1,4 @@
-import type { Service } from '../../src/cli/service/start-service.ts';
+import type { Service } from '../../src/cli/service/service.ts';
 import type { Cli } from '../../src/cli/settings.ts';
 
 export interface DemoFlags {

@@ -19,7 +19,7 @@ import { withoutSecrets } from '../setting.ts';
 import { defineCommand, flag, optional, required } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { createProgress, type Progress } from './follow.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { provideForCommand, requireData } from './session.ts';
 import { readSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';

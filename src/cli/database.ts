@@ -1,12 +1,15 @@
-/** `sluice migrate`, `sluice psql` and `sluice db url`: the database itself. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
+import { type Pruned, prune as pruneAll } from '../background-jobs/prune.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { defineCommand, several } from './define-command.ts';
-import { CommandFailed } from './errors.ts';
+import { CommandFailed, exitCodes } from './errors.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';
 import { type ProcessEnv, readSettings } from './settings.ts';
+import { printRecord } from './terminal.ts';
+
+/** `sluice migrate`, `sluice psql` and `sluice db url`: the database itself. */
 
 export const migrate = defineCommand({
   name: 'migrate',
@@ -108,4 +111,44 @@ async function runPsql(
         '(postgresql-client, libpq), or give another program what `sluice db url` prints.',
     );
   }
+}
+
+export const prune = defineCommand({
+  name: 'prune',
+  summary: 'remove what has outlived its retention, now',
+  description:
+    'Removes what the workers remove once a day: received files after FILE_RETENTION_DAYS, files of exports after\n' +
+    'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
+    'or what the definitions say, and what killed processes left in the storage. A server may run meanwhile.',
+  json: 'print the counts as JSON',
+  details: 'Exit code: 1 if events past their retention could not be archived or removed.',
+  examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune'],
+  inSession: async (call) => {
+    const { system, json, terminal } = call;
+    const counts = await pruneAll(system);
+    if (!json) terminal.print('Removed:');
+    printRecord(call, recordOf(counts));
+    if (counts.problem === null) return;
+    terminal.inform(`Events that outlived their retention could not be removed: ${counts.problem}`);
+    process.exitCode = exitCodes.failed;
+  },
+});
+
+/** The names of the API. */
+function recordOf(counts: Pruned): object {
+  return {
+    received_files: counts.files,
+    files_of_exports: counts.exports,
+    loads: counts.jobs,
+    exports: counts.records,
+    deletions: counts.deletions,
+    inbox_files: counts.inboxFiles,
+    notifications: counts.notifications,
+    schedule_runs: counts.runs,
+    events: counts.events,
+    months_of_events: counts.months,
+    archived_events: counts.archived,
+    unfinished_files: counts.temporary,
+    problem: counts.problem,
+  };
 }

@@ -10,7 +10,7 @@ import { defineCommand, flag, type Invocation, several, text } from './define-co
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
 import { readBytes } from './operator-file.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { printable, printRecords } from './terminal.ts';
 import { withWorkers } from './workers.ts';

@@ -21,7 +21,7 @@ import { choice, defineCommand, flag, type Invocation, repeated, required, text 
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { writeSetup } from './export-folder.ts';
 import { createProgress, followExport } from './follow.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { printable, printRecords } from './terminal.ts';
 import { withWorkers } from './workers.ts';

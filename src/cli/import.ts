@@ -13,7 +13,7 @@ import {
   printImported,
   renderImported,
 } from './import-file.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { withSmallLoads } from './small-loads.ts';
 import {

@@ -30,7 +30,7 @@ import {
 import { exitCodes } from './errors.ts';
 import { createProgress, followJob, followLoad } from './follow.ts';
 import { mend, rejects } from './rejects.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { printable, printList, printRecord, printRecords, printTable, type Terminal } from './terminal.ts';
 import { withWorkers } from './workers.ts';

@@ -31,7 +31,7 @@ import {
 } from './define-command.ts';
 import { readDefinition, requireSegment } from './definitions.ts';
 import { CommandFailed, UsageError } from './errors.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { formatTime, printable, printRecord, printRecords, type Terminal } from './terminal.ts';
 

@@ -90,13 +90,12 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./database.ts')).migrate,
   doctor: async () => (await import('./doctor.ts')).doctor,
   status: async () => (await import('./status.ts')).status,
-  prune: async () => (await import('./prune.ts')).prune,
+  prune: async () => (await import('./database.ts')).prune,
   backup: async () => (await import('./backup.ts')).backup,
   restore: async () => (await import('./backup.ts')).restore,
   db: async () => (await import('./database.ts')).db,
   psql: async () => (await import('./database.ts')).psql,
   config: async () => (await import('./config.ts')).config,
-  completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('../../examples/demo/demo.ts')).demo,
 };
 
@@ -129,7 +128,6 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
 function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
   const all = Object.entries(commands);
   const named = all.filter(([name]) => words.includes(name));
-  const tellsOfAll = words.includes('help') || words.includes('completion');
-  const wanted = tellsOfAll || named.length === 0 ? all : named;
+  const wanted = words.includes('help') || named.length === 0 ? all : named;
   return wanted.map(([, load]) => load);
 }

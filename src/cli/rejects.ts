@@ -20,7 +20,7 @@ import { readRejectsSource } from '../postgres/stores/rejects.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { createProgress, followLoad } from './follow.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
 import { withWorkers } from './workers.ts';

@@ -23,7 +23,7 @@ import {
 } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { readOperatorFile, readValidFile } from './operator-file.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';
 import { formatTime, printList, printRecord, printRecords, type Terminal } from './terminal.ts';

@@ -3,19 +3,24 @@
 import { plural } from '../domain/wording.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
-import { warnOfTraces } from '../telemetry/open-tracing.ts';
+import { warnOfTraces } from '../telemetry/tracing.ts';
 import { defineCommand, listenOptions } from './define-command.ts';
-import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
+import {
+  awaitDatabase,
+  checkAddress,
+  retryWhileAway,
+  warnOfRedis,
+  warnOfStorage,
+} from './service/preflight.ts';
+import { listenForStop } from './service/processes.ts';
 import {
   announceConsole,
   announceKey,
   ensureFirstKey,
   openHttpService,
   openServingSystem,
-} from './service/http-service.ts';
-import { checkAddress, warnOfRedis, warnOfStorage } from './service/preflight.ts';
-import { startService } from './service/start-service.ts';
-import { listenForStop } from './service/stop-signals.ts';
+  startService,
+} from './service/service.ts';
 import { announceNewData } from './session.ts';
 import { readSettings } from './settings.ts';
 

@@ -5,8 +5,7 @@ import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { settings } from '../settings.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { openActiveSpans, openTracing } from '../telemetry/open-tracing.ts';
-import type { Tracing } from '../telemetry/tracing.ts';
+import { openActiveSpans, type Tracing } from '../telemetry/tracing.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Environment variables, as a process has them. */
@@ -88,7 +87,9 @@ export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own
       logConsole(log);
       return log;
     },
-    openTracing: (role, log) => openTracing(spans, role, log),
+    // Loaded only if traces are asked for.
+    openTracing: async (role, log) =>
+      spans && (await import('../telemetry/open-telemetry.ts')).startTracing(spans, role, log),
     commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
   };
 }

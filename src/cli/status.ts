@@ -12,7 +12,7 @@ import { isMissingTable } from '../postgres/sqlstate.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand, flag } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
-import { listenForStop } from './service/stop-signals.ts';
+import { listenForStop } from './service/processes.ts';
 import { findDatabase } from './session.ts';
 import { readSettings } from './settings.ts';
 import { printRecord, type Terminal } from './terminal.ts';

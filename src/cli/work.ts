@@ -11,13 +11,17 @@ import { shutDown } from '../shutdown.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
 import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
-import { warnOfTraces } from '../telemetry/open-tracing.ts';
+import { warnOfTraces } from '../telemetry/tracing.ts';
 import { type AddCommand, defineCommand, hidden, type Invocation, text } from './define-command.ts';
-import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
-import { warnOfRedis, warnOfStorage } from './service/preflight.ts';
-import { listenForStop, type StopRequest } from './service/stop-signals.ts';
-import { startWatchdog } from './service/watchdog.ts';
-import { followParent, isForked, runInProcess } from './service/worker-process.ts';
+import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './service/preflight.ts';
+import {
+  followParent,
+  isForked,
+  listenForStop,
+  runInProcess,
+  type StopRequest,
+  startWatchdog,
+} from './service/processes.ts';
 import { readSettings, type Settings } from './settings.ts';
 
 /** The parts of a worker process; fault tests replace some. */

@@ -2,8 +2,8 @@
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { CommandFailed } from './errors.ts';
 import { checkRedis } from './service/preflight.ts';
-import type { StopRequest } from './service/stop-signals.ts';
-import { type Supervisor, superviseWorkers, workerEnvironment } from './service/supervisor.ts';
+import type { StopRequest } from './service/processes.ts';
+import { type Supervisor, superviseWorkers, workerEnvironment } from './service/processes.ts';
 import type { Session } from './session.ts';
 
 const checkMs = 3_000;

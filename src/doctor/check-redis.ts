@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { askRedis } from '../queue/redis.ts';
 import { type Finding, failed, ok, warning } from './check.ts';
-import { isAtLeast } from './check-configuration.ts';
+import { isAtLeast } from './check-machine.ts';
 
 /** BullMQ recommends this version or newer; it refuses what is older than 5. */
 const least = '6.2.0';

@@ -15,9 +15,16 @@ import { findDatabaseUrl } from '../provide-database.ts';
 import { explainRedis } from '../queue/redis.ts';
 import type { Variables } from '../sources/schedules/source.ts';
 import { type Check, type Finding, failed, ok, runChecks, sentenceOf, warning } from './check.ts';
-import { checkNode, checkPublicUrl, checkSchedules, checkSmtp } from './check-configuration.ts';
-import { checkDisk, checkStorage, judgeFolder } from './check-disk.ts';
-import { checkPort } from './check-port.ts';
+import {
+  checkDisk,
+  checkNode,
+  checkPort,
+  checkPublicUrl,
+  checkSchedules,
+  checkSmtp,
+  checkStorage,
+  judgeFolder,
+} from './check-machine.ts';
 import { checkPostgres } from './check-postgres.ts';
 import { checkRedis } from './check-redis.ts';
 

@@ -6,13 +6,21 @@ import {
   READ_BYTES,
   S3_ATTEMPTS,
   S3_PART_BYTES,
+  S3_PARTS_IN_FLIGHT,
   S3_REMOVALS_AT_A_TIME,
   S3_UPLOAD_LIFE_MS,
 } from '../domain/limits.ts';
-import { checkFolder, checkRef, createRef, type FileRef, type FileStore } from './file-store.ts';
+import {
+  checkFolder,
+  checkRef,
+  createRef,
+  type FileRef,
+  type FileStore,
+  type FileWriter,
+  MissingFileError,
+} from './file-store.ts';
 import type { OpenObject, S3Bucket } from './s3-bucket.ts';
 import type { S3Location } from './s3-location.ts';
-import { S3Writer } from './s3-writer.ts';
 
 interface S3Store extends FileStore {
   /**
@@ -158,4 +166,170 @@ function brokenOff(cause: unknown): Error {
   return new TransientError(`S3 storage, reading a file: the answer broke off again and again: ${reason}`, {
     cause,
   });
+}
+
+/** A file that is about to be written. */
+interface NewObject {
+  readonly ref: FileRef;
+  readonly key: string;
+  readonly partBytes: number;
+}
+
+/**
+ * Sends a file in parts while it is written, S3_PARTS_IN_FLIGHT at a time and one being filled, whose buffers are used
+ * again. Nothing is visible before `commit`. A file that fits into one part goes by a single request, in `commit`.
+ */
+export class S3Writer implements FileWriter {
+  readonly ref: FileRef;
+  readonly #bucket: S3Bucket;
+  readonly #file: NewObject;
+  readonly #stop = new AbortController();
+  readonly #free: PartBuffer[] = [];
+  readonly #inFlight = new Set<Promise<void>>();
+  /** By part, from 0. */
+  readonly #tags: string[] = [];
+  #filling: PartBuffer;
+  #upload: Promise<string> | null = null;
+  #parts = 0;
+  #bytes = 0;
+  #error: unknown = null;
+  /** The request that makes it visible was made: whatever came of it. */
+  #published = false;
+  #state: 'open' | 'committed' | 'discarded' = 'open';
+
+  constructor(bucket: S3Bucket, file: NewObject) {
+    this.ref = file.ref;
+    this.#bucket = bucket;
+    this.#file = file;
+    this.#filling = new PartBuffer(file.partBytes);
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#check();
+    this.#bytes += bytes.length;
+    for (let rest = bytes; rest.length > 0; ) {
+      rest = this.#filling.add(rest);
+      if (this.#filling.isFull) await this.#sendPart();
+    }
+  }
+
+  async commit(): Promise<FileRef> {
+    this.#check();
+    if (this.#parts === 0) await this.#putWhole();
+    else await this.#complete();
+    this.#state = 'committed';
+    return this.#file.ref;
+  }
+
+  async discard(): Promise<void> {
+    if (this.#state !== 'open') return;
+    this.#state = 'discarded';
+    this.#stop.abort();
+    await Promise.all(this.#inFlight);
+    const { key } = this.#file;
+    const uploadId = await this.#upload?.catch(() => null);
+    if (typeof uploadId === 'string') await this.#bucket.abortUpload(key, uploadId);
+    if (this.#published) await this.#bucket.remove(key);
+  }
+
+  async #putWhole(): Promise<void> {
+    this.#published = true;
+    await this.#bucket.put(this.#file.key, this.#filling.bytes);
+  }
+
+  async #complete(): Promise<void> {
+    if (this.#filling.length > 0) await this.#sendPart();
+    await Promise.all(this.#inFlight);
+    this.#check();
+    const { key } = this.#file;
+    const uploadId = await this.#beginUpload();
+    this.#published = true;
+    try {
+      await this.#bucket.completeUpload(key, uploadId, this.#tags);
+    } catch (error) {
+      // The answer to an earlier attempt may have been lost: then the upload is gone because it is complete.
+      if (!(error instanceof MissingFileError) || (await this.#bucket.size(key)) !== this.#bytes) throw error;
+    }
+  }
+
+  /** Resolves when it is on its way. A failure shows at the next call. */
+  async #sendPart(): Promise<void> {
+    while (this.#inFlight.size >= S3_PARTS_IN_FLIGHT) await Promise.race(this.#inFlight);
+    this.#check();
+    const part = this.#filling;
+    this.#filling = this.#free.pop() ?? new PartBuffer(this.#file.partBytes);
+    const sending = this.#send(this.#parts++, part)
+      .catch((error: unknown) => {
+        this.#error ??= error;
+      })
+      .finally(() => {
+        part.clear();
+        this.#free.push(part);
+        this.#inFlight.delete(sending);
+      });
+    this.#inFlight.add(sending);
+  }
+
+  async #send(index: number, part: PartBuffer): Promise<void> {
+    const uploadId = await this.#beginUpload();
+    const { key } = this.#file;
+    this.#tags[index] = await this.#bucket.putPart(key, uploadId, index + 1, part.bytes, this.#stop.signal);
+  }
+
+  #beginUpload(): Promise<string> {
+    this.#upload ??= this.#bucket.beginUpload(this.#file.key);
+    return this.#upload;
+  }
+
+  #check(): void {
+    if (this.#state !== 'open') throw new Error(`the file is already ${this.#state}`);
+    if (this.#error !== null) throw this.#error;
+  }
+}
+
+const firstBytes = 64 * 1024;
+
+/** Collects the bytes of one part. Begins small and doubles, since most files are. */
+class PartBuffer {
+  #buffer = Buffer.allocUnsafeSlow(0);
+  #length = 0;
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get isFull(): boolean {
+    return this.#length === this.#limit;
+  }
+
+  /** The contents; valid until the next `clear`. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** Copies as much as there is room for; returns the rest. */
+  add(bytes: Uint8Array): Uint8Array {
+    const taken = Math.min(bytes.length, this.#limit - this.#length);
+    this.#makeRoom(this.#length + taken);
+    this.#buffer.set(bytes.subarray(0, taken), this.#length);
+    this.#length += taken;
+    return bytes.subarray(taken);
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  #makeRoom(needed: number): void {
+    if (needed <= this.#buffer.length) return;
+    const size = Math.min(this.#limit, Math.max(firstBytes, this.#buffer.length * 2, needed));
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.bytes.copy(larger);
+    this.#buffer = larger;
+  }
 }

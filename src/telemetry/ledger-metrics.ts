@@ -17,192 +17,151 @@ const freshMs = 5_000;
 /** Reading all loads, and many runs of schedules, may take a hundredth of a connection's time. */
 const restPerWork = 100;
 
-/** A gauge: its name, help and labels, and its value for each set of labels. */
-interface Metric<T> {
-  readonly name: string;
-  readonly help: string;
-  readonly labels?: readonly string[];
-  readonly read: (found: T) => number | readonly Sample[];
-}
-
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
 
-const byLabel = (label: string, values: Readonly<Record<string, number>>): Sample[] =>
-  Object.entries(values).map(([name, value]) => [{ [label]: name }, value]);
+/** Gauges by name: what each tells, how it is read, and its labels. A record has a value for each value of the one label. */
+type Metrics<T> = Readonly<
+  Record<
+    string,
+    readonly [
+      help: string,
+      read: (found: T) => number | Readonly<Record<string, number>> | readonly Sample[],
+      ...labels: string[],
+    ]
+  >
+>;
 
-const byStatus = ({ queued, processing }: Unfinished): Sample[] => byLabel('status', { queued, processing });
+const byStatus = ({ queued, processing }: Unfinished) => ({ queued, processing });
 
-const ofBacklog: readonly Metric<Backlog>[] = [
-  {
-    name: 'sluice_queue_chunks',
-    help: 'Chunks of unfinished loads by state: pending, running.',
-    labels: ['state'],
-    read: ({ pendingChunks, runningChunks }) =>
-      byLabel('state', { pending: pendingChunks, running: runningChunks }),
-  },
-  {
-    name: 'sluice_loads',
-    help: 'Unfinished loads by status: queued, processing.',
-    labels: ['status'],
-    read: ({ loads }) => byStatus(loads),
-  },
-  {
-    name: 'sluice_oldest_waiting_seconds',
-    help: 'Seconds since the longest waiting load was accepted; 0 if none waits.',
-    read: ({ loads }) => loads.oldestSeconds,
-  },
-  {
-    name: 'sluice_notifications_pending',
-    help: 'Notifications still to be delivered.',
-    read: ({ pendingNotifications }) => pendingNotifications,
-  },
-  {
-    name: 'sluice_notifications_dead',
-    help: 'Kept notifications that were given up; a replay takes them off.',
-    read: ({ deadNotifications }) => deadNotifications,
-  },
-  {
-    name: 'sluice_workers',
-    help: 'Worker processes seen within the last 15 seconds.',
-    read: ({ liveWorkers }) => liveWorkers,
-  },
-  {
-    name: 'sluice_exports',
-    help: 'Unfinished exports by status: queued, processing.',
-    labels: ['status'],
-    read: ({ exports }) => byStatus(exports),
-  },
-  {
-    name: 'sluice_running_export_rows',
-    help: 'Rows written so far by running exports.',
-    read: ({ exportRows }) => exportRows,
-  },
-  {
-    name: 'sluice_running_export_bytes',
-    help: 'Bytes written so far by running exports.',
-    read: ({ exportBytes }) => exportBytes,
-  },
-  {
-    name: 'sluice_oldest_queued_export_seconds',
-    help: 'Seconds since the longest waiting export was requested; 0 if none waits.',
-    read: ({ exports }) => exports.oldestSeconds,
-  },
-  {
-    name: 'sluice_deletions',
-    help: 'Unfinished deletions by status: queued, processing.',
-    labels: ['status'],
-    read: ({ deletions }) => byStatus(deletions),
-  },
-  {
-    name: 'sluice_oldest_queued_deletion_seconds',
-    help: 'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
-    read: ({ deletions }) => deletions.oldestSeconds,
-  },
-  {
-    name: 'sluice_schedule_runs',
-    help: 'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
-    labels: ['status'],
-    read: ({ runs, waitingRuns }) =>
-      byLabel('status', { queued: runs.queued, running: runs.processing, waiting: waitingRuns }),
-  },
-  {
-    name: 'sluice_oldest_queued_schedule_run_seconds',
-    help: 'Seconds since the longest queued run was made; 0 if none is queued.',
-    read: ({ runs }) => runs.oldestSeconds,
-  },
-];
+const ofBacklog: Metrics<Backlog> = {
+  sluice_queue_chunks: [
+    'Chunks of unfinished loads by state: pending, running.',
+    (of) => ({ pending: of.pendingChunks, running: of.runningChunks }),
+    'state',
+  ],
+  sluice_loads: ['Unfinished loads by status: queued, processing.', (of) => byStatus(of.loads), 'status'],
+  sluice_oldest_waiting_seconds: [
+    'Seconds since the longest waiting load was accepted; 0 if none waits.',
+    (of) => of.loads.oldestSeconds,
+  ],
+  sluice_notifications_pending: ['Notifications still to be delivered.', (of) => of.pendingNotifications],
+  sluice_notifications_dead: [
+    'Kept notifications that were given up; a replay takes them off.',
+    (of) => of.deadNotifications,
+  ],
+  sluice_workers: ['Worker processes seen within the last 15 seconds.', (of) => of.liveWorkers],
+  sluice_exports: [
+    'Unfinished exports by status: queued, processing.',
+    (of) => byStatus(of.exports),
+    'status',
+  ],
+  sluice_running_export_rows: ['Rows written so far by running exports.', (of) => of.exportRows],
+  sluice_running_export_bytes: ['Bytes written so far by running exports.', (of) => of.exportBytes],
+  sluice_oldest_queued_export_seconds: [
+    'Seconds since the longest waiting export was requested; 0 if none waits.',
+    (of) => of.exports.oldestSeconds,
+  ],
+  sluice_deletions: [
+    'Unfinished deletions by status: queued, processing.',
+    (of) => byStatus(of.deletions),
+    'status',
+  ],
+  sluice_oldest_queued_deletion_seconds: [
+    'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
+    (of) => of.deletions.oldestSeconds,
+  ],
+  sluice_schedule_runs: [
+    'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
+    (of) => ({ queued: of.runs.queued, running: of.runs.processing, waiting: of.waitingRuns }),
+    'status',
+  ],
+  sluice_oldest_queued_schedule_run_seconds: [
+    'Seconds since the longest queued run was made; 0 if none is queued.',
+    (of) => of.runs.oldestSeconds,
+  ],
+};
 
 const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
 
-const ofRows: readonly Metric<readonly LoadRows[]>[] = [
-  {
-    name: 'sluice_load_rows',
-    help: 'Rows of the loads kept in the ledger, without dry runs.',
-    labels: ['entity', 'outcome'],
-    read: (found) =>
+const ofRows: Metrics<readonly LoadRows[]> = {
+  sluice_load_rows: [
+    'Rows of the loads kept in the ledger, without dry runs.',
+    (found) =>
       found.flatMap((each) =>
         outcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
       ),
-  },
-  {
-    name: 'sluice_reconcile_differences',
-    help: 'Completed loads whose counts do not balance. Must be 0.',
-    read: (found) => found.reduce((sum, each) => sum + each.differences, 0),
-  },
-];
+    'entity',
+    'outcome',
+  ],
+  sluice_reconcile_differences: [
+    'Completed loads whose counts do not balance. Must be 0.',
+    (found) => found.reduce((sum, each) => sum + each.differences, 0),
+  ],
+};
 
 /** Names of schedules are the only labels without a fixed list; a file has at most 500. */
-const ofSchedules: readonly Metric<SchedulesOverview>[] = [
-  {
-    name: 'sluice_schedule_runs_last_day',
-    help: 'Runs of schedules that ended within 24 hours, by how they ended.',
-    labels: ['status'],
-    read: ({ recent }) => byLabel('status', { ...recent }),
-  },
-  {
-    name: 'sluice_schedule_seconds_since_success',
-    help: 'Seconds since a run of the schedule last ended without failing; if none ever did, since its first was due.',
-    labels: ['schedule'],
-    read: ({ schedules }) =>
+const ofSchedules: Metrics<SchedulesOverview> = {
+  sluice_schedule_runs_last_day: [
+    'Runs of schedules that ended within 24 hours, by how they ended.',
+    ({ recent }) => ({ ...recent }),
+    'status',
+  ],
+  sluice_schedule_seconds_since_success: [
+    'Seconds since a run of the schedule last ended without failing; if none ever did, since its first was due.',
+    ({ schedules }) =>
       schedules.map(({ name, secondsSinceSuccess }) => [{ schedule: name }, secondsSinceSuccess]),
-  },
-  {
-    name: 'sluice_schedule_failing',
-    help: '1 if the latest run of a schedule failed, without those that were skipped.',
-    labels: ['schedule'],
-    read: ({ schedules }) => schedules.map(({ name, failing }) => [{ schedule: name }, failing ? 1 : 0]),
-  },
-];
+    'schedule',
+  ],
+  sluice_schedule_failing: [
+    '1 if the latest run of a schedule failed, without those that were skipped.',
+    ({ schedules }) => schedules.map(({ name, failing }) => [{ schedule: name }, failing ? 1 : 0]),
+    'schedule',
+  ],
+};
 
-const ofRetention: readonly Metric<EventRetention>[] = [
-  {
-    name: 'sluice_events_removed',
-    help: 'Events that were removed when their retention was over.',
-    read: ({ eventsRemoved }) => eventsRemoved,
-  },
-  {
-    name: 'sluice_event_archive_rows',
-    help: 'Events in archives.',
-    read: ({ eventsArchived }) => eventsArchived,
-  },
-  {
-    name: 'sluice_event_archive_bytes',
-    help: 'Bytes of the archives of events.',
-    read: ({ archiveBytes }) => archiveBytes,
-  },
-  {
-    name: 'sluice_event_pruning_failing',
-    help: '1 if the latest pruning of events did not complete.',
-    read: ({ error }) => (error === null ? 0 : 1),
-  },
-];
+const ofRetention: Metrics<EventRetention> = {
+  sluice_events_removed: [
+    'Events that were removed when their retention was over.',
+    (of) => of.eventsRemoved,
+  ],
+  sluice_event_archive_rows: ['Events in archives.', (of) => of.eventsArchived],
+  sluice_event_archive_bytes: ['Bytes of the archives of events.', (of) => of.archiveBytes],
+  sluice_event_pruning_failing: [
+    '1 if the latest pruning of events did not complete.',
+    (of) => (of.error === null ? 0 : 1),
+  ],
+};
+
+const ofDatabase: Metrics<boolean> = {
+  sluice_database_up: [
+    '1 if the database answered the latest question of this page.',
+    (isUp) => (isUp ? 1 : 0),
+  ],
+};
 
 /** Registers gauges and returns how to set them; `null` takes their values off the page. */
-function register<T>(registry: Registry, metrics: readonly Metric<T>[]): (found: T | null) => void {
-  const gauges = metrics.map(({ name, help, labels = [], read }) => {
-    const gauge = new Gauge({ name, help, labelNames: [...labels], registers: [registry] });
-    return { gauge, read, hasLabels: labels.length > 0 };
+function register<T>(registry: Registry, metrics: Metrics<T>): (found: T | null) => void {
+  const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
+    const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });
+    return { gauge, read, labels };
   });
   return (found) => {
-    for (const { gauge, read, hasLabels } of gauges) {
-      if (hasLabels) gauge.reset();
+    for (const { gauge, read, labels } of gauges) {
+      if (labels.length > 0) gauge.reset();
       else gauge.remove();
       const samples = found === null ? [] : read(found);
       if (typeof samples === 'number') gauge.set(samples);
-      else for (const [labels, value] of samples) gauge.set(labels, value);
+      else if (isList(samples)) for (const [values, value] of samples) gauge.set(values, value);
+      else for (const [name, value] of Object.entries(samples)) gauge.set({ [labels[0] ?? '']: name }, value);
     }
   };
 }
 
+const isList = (samples: object): samples is readonly Sample[] => Array.isArray(samples);
+
 /** Creates gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
 export function createLedgerMetrics(registry: Registry, reader: LedgerReader): { refresh(): Promise<void> } {
-  const showUp = register<boolean>(registry, [
-    {
-      name: 'sluice_database_up',
-      help: '1 if the database answered the latest question of this page.',
-      read: (isUp) => (isUp ? 1 : 0),
-    },
-  ]);
+  const showUp = register(registry, ofDatabase);
   const showBacklog = register(registry, ofBacklog);
   const showRows = register(registry, ofRows);
   const showSchedules = register(registry, ofSchedules);

@@ -9,7 +9,7 @@ import { prune } from '../../src/background-jobs/prune.ts';
 import { readConfig } from '../../src/config.ts';
 import { openSystem } from '../../src/context.ts';
 import { ABANDONED_FILE_MS } from '../../src/domain/limits.ts';
-import { consume } from '../../src/queue/consume.ts';
+import { consume } from '../../src/queue/notify.ts';
 import { runNextTask, Turns, withoutStop } from '../../src/tasks/run-task.ts';
 import { ended, expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';

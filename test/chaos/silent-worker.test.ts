@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
-import { superviseWorkers } from '../../src/cli/service/supervisor.ts';
+import { superviseWorkers } from '../../src/cli/service/processes.ts';
 import {
   MAX_CHUNK_LOSSES,
   MAX_DELETION_LOSSES,

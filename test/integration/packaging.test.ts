@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { settings } from '../../src/settings.ts';
-import { wantsTraces } from '../../src/telemetry/open-tracing.ts';
+import { wantsTraces } from '../../src/telemetry/tracing.ts';
 import {
   type ComposeFile,
   exampleVariables,

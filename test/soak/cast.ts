@@ -5,18 +5,15 @@ import { createDrops } from './actors/drops.ts';
 import { createExports } from './actors/exports.ts';
 import { createIdentify } from './actors/identify.ts';
 import { createLoads } from './actors/loads.ts';
-import { createNotifications } from './actors/notifications.ts';
-import { createSchedules } from './actors/schedules.ts';
 import { createTrack } from './actors/track.ts';
 
 /**
- * Who takes part. Environments: 0 has retries, which a deletion would refuse, and all kinds of ends that are told of; 2 has
- * the deletions. No name begins with another one. The first is subscribed before anything can end.
+ * Who takes part. Environments: 0 has retries, which a deletion would refuse; 2 has the deletions. No name begins with another
+ * one.
  */
 export function createCast(stage: Stage): readonly Actor[] {
   const tracking = createTrack(stage, { name: 'track-a', tenant: 0 });
   return [
-    createNotifications(stage, { name: 'notifications', tenant: 0 }),
     createLoads(stage, {
       name: 'uploads-a',
       tenant: 0,
@@ -41,6 +38,5 @@ export function createCast(stage: Stage): readonly Actor[] {
     createCancels(stage, { name: 'cancels', tenant: 0 }),
     createDeletions(stage, { name: 'deletions', tenant: 2 }),
     createDrops(stage, { name: 'drops', tenant: 1 }),
-    createSchedules(stage, { name: 'schedules', tenant: 0 }),
   ];
 }

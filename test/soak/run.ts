@@ -181,8 +181,6 @@ const open = `
   union all
   select 'deletion ' || job_id || ' is ' || status from sluice.deletions where status in ('queued', 'processing')
   union all
-  select 'run of ' || schedule_name || ' is ' || status from sluice.schedule_runs where ended_at is null
-  union all
   select 'files of export ' || job_id || ' are there' from sluice.exports
   where status in ('failed', 'cancelled') and files_expired_at is null`;
 

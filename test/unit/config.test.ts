@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { workerEnvironment } from '../../src/cli/service/supervisor.ts';
+import { workerEnvironment } from '../../src/cli/service/processes.ts';
 import { readConfig } from '../../src/config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'));

@@ -1,12 +1,17 @@
-/** Checks before the start of a service: its address, Redis, the storage. */
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import { findAddressFault } from '../../doctor/check-port.ts';
+import { findAddressFault } from '../../doctor/check-machine.ts';
+import { Interrupted } from '../../domain/errors.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
 import { askRedis, explainRedis } from '../../queue/redis.ts';
 import { describeRedis, readRedisUrl } from '../../redis-url.ts';
 import { CommandFailed } from '../errors.ts';
+
+/** Checks before the start of a service: its address, Redis, the storage. */
 
 type Address = Pick<Config, 'host' | 'port'>;
 
@@ -66,5 +71,99 @@ export async function warnOfStorage({ storage }: Config, files: FileStore, log: 
     await files.check();
   } catch (error) {
     log.warn(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The time for which a process waits for its database. */
+const timeoutMs = 60_000;
+const pollMs = 250;
+const connectTimeoutMs = 5_000;
+
+export interface AwaitOptions {
+  readonly signal: AbortSignal;
+  /** Called once if it is not there at once, with a sentence that says so. */
+  readonly onWait: (sentence: string) => void;
+}
+
+/**
+ * Waits until the database answers; returns its URL. The database is DATABASE_URL, or the embedded server that
+ * another process runs on the data directory.
+ */
+export async function awaitDatabase(
+  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  { signal, onWait }: AwaitOptions,
+): Promise<string> {
+  const deadline = performance.now() + timeoutMs;
+  let reported = false;
+  for (;;) {
+    const answer =
+      config.databaseUrl === null ? await findEmbedded(config) : await connect(config.databaseUrl);
+    if (answer.url !== null) return answer.url;
+    if (signal.aborted) throw stopped();
+    if (performance.now() > deadline)
+      throw new CommandFailed(`${answer.sentence} Gave up after ${timeoutMs / 1000} s.`);
+    if (!reported) onWait(answer.sentence);
+    reported = true;
+    await delay(pollMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+const stopped = (): Interrupted => new Interrupted('stopped while waiting for the database');
+
+type Answer = { readonly url: string } | { readonly url: null; readonly sentence: string };
+
+async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Answer> {
+  const url = await findDatabaseUrl(config);
+  if (url !== undefined) return { url };
+  const sentence = `No database runs on ${config.dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`;
+  return { url: null, sentence };
+}
+
+async function connect(url: string): Promise<Answer> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: connectTimeoutMs,
+  });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('select 1');
+    return { url };
+  } catch (error) {
+    // Waiting does not mend a wrong password, user or name, nor a certificate that is not to be trusted.
+    if (explainConnection(error)?.passes === false) throw error;
+    const { hostname, port } = new URL(url);
+    // A server or pooler that answers gives the reason why it takes no connection.
+    const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
+    return {
+      url: null,
+      sentence: `The database at ${hostname}:${port || '5432'} does not answer${said}. Is it running?`,
+    };
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
+ * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
+ */
+export async function retryWhileAway<T>(
+  { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
+  work: () => Promise<T>,
+): Promise<T> {
+  let deadline: number | null = null;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      deadline ??= performance.now() + timeoutMs;
+      if (!isTransient(error)) throw error;
+      if (signal.aborted) throw stopped();
+      if (performance.now() > deadline) throw error;
+      log.warn({ err: error }, 'the database went away during the start; trying again');
+      await delay(pollMs, undefined, { signal }).catch(() => undefined);
+    }
   }
 }

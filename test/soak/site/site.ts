@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { pino } from 'pino';
@@ -39,12 +39,6 @@ export interface Site {
   /** Addresses of the servers. */
   readonly urls: readonly string[];
   readonly inboxDir: string;
-  readonly schedules: {
-    /** At first there are none. */
-    readonly file: string;
-    /** Files may be loaded from here. */
-    readonly dropDir: string;
-  };
   readonly sql: Sql;
   close(): Promise<void>;
 }
@@ -62,10 +56,6 @@ export async function openSite(folder: string, options: Options, journal: Journa
   pool.on('error', () => undefined);
   const tenants = await createTenants(pool);
   const inboxDir = join(folder, 'inbox');
-  const schedules = { file: join(folder, 'schedules.json'), dropDir: join(folder, 'scheduled') };
-  const deliveryDir = join(folder, 'delivered');
-  for (const each of [schedules.dropDir, deliveryDir]) mkdirSync(each);
-  writeFileSync(schedules.file, '{ "schedules": [] }');
   const variables: Record<string, string> = {
     DATABASE_URL: postgres.url,
     DATA_DIR: join(folder, 'data'),
@@ -76,13 +66,6 @@ export async function openSite(folder: string, options: Options, journal: Journa
     INBOX_DIR: inboxDir,
     INBOX_SCAN_MS: '500',
     INBOX_STABLE_MS: '1000',
-    SCHEDULES_FILE: schedules.file,
-    SCHEDULES_LOCAL_ROOTS: schedules.dropDir,
-    SCHEDULES_EXPORT_ROOTS: deliveryDir,
-    // Web servers and webhooks of the soak's own are on this machine.
-    SCHEDULES_ALLOW_PRIVATE: 'true',
-    NOTIFY_ALLOW_PRIVATE: 'true',
-    NOTIFY_ALLOW_HTTP: 'true',
   };
   const urls: string[] = [];
   const members: Member[] = [];
@@ -114,7 +97,6 @@ export async function openSite(folder: string, options: Options, journal: Journa
     members,
     urls,
     inboxDir,
-    schedules,
     sql: async <Row extends object>(text: string, values: readonly unknown[] = []) =>
       (await pool.query<Row>(text, [...values])).rows,
     async close() {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { workerEnvironment } from '../../../src/cli/service/supervisor.ts';
+import { workerEnvironment } from '../../../src/cli/service/processes.ts';
 import { readConfig } from '../../../src/config.ts';
 
 const read = (url: string, more: Record<string, string> = {}) =>

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
 import { readTraceparent, writeTraceparent } from '../../../src/domain/trace.ts';
 import { summaryOf } from '../../../src/telemetry/open-telemetry.ts';
-import {
-  openActiveSpans,
-  unsupportedTraceSettings,
-  wantsTraces,
-} from '../../../src/telemetry/open-tracing.ts';
+import { openActiveSpans, unsupportedTraceSettings, wantsTraces } from '../../../src/telemetry/tracing.ts';
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
 
