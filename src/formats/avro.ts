@@ -2,12 +2,12 @@ import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
 import { DamagedFile, type InputError, inputError } from '../domain/errors.ts';
-import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES } from '../domain/limits.ts';
+import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { yielding } from '../yielding.ts';
-import { AvroBytes } from './avro-bytes.ts';
-import { type AvroRows, compileAvroSchema } from './avro-schema.ts';
+import { AvroBytes, type AvroRows, compileAvroSchema } from './avro-schema.ts';
 import { openZstd } from './decompress.ts';
 import { LineBatch } from './typed-rows.ts';
+import { type ReadRange, type WholeFile, windowed } from './whole-file.ts';
 
 /*
  * Avro object container files as NDJSON, a block at a time. The schema in the file says what it holds; it is interpreted,
@@ -24,13 +24,10 @@ type Codec = (typeof codecs)[number];
  * @throws InputError `unsupported_format` for what is damaged, ends early or uses what is not understood here; what the
  *   source throws.
  */
-export async function* avroToNdjson(
-  source: AsyncIterable<Buffer>,
-  notes: string[] = [],
-): AsyncGenerator<Buffer> {
-  const input = new Input(source);
+export async function* avroToNdjson(file: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
+  const input = new Input(file);
   const { rows, codec, marker } = await readHeader(input);
-  while (await input.has(1)) {
+  while (!input.isAtEnd) {
     const count = await input.count('rows of a block', Number.MAX_SAFE_INTEGER);
     const length = await input.count('bytes of a block', MAX_AVRO_BLOCK_BYTES);
     const packed = await input.take(length);
@@ -125,46 +122,26 @@ function* blockLines(block: Buffer, count: number, rows: AvroRows): Generator<Bu
   if (rest !== null) yield rest;
 }
 
-/** Input hands out the bytes of the source on demand. */
+/** Reads the parts of a file one after the other. */
 class Input {
-  readonly #source: AsyncIterator<Buffer>;
-  #held: Buffer = Buffer.alloc(0);
+  readonly #bytes: number;
+  readonly #read: ReadRange;
+  #at = 0;
 
-  constructor(source: AsyncIterable<Buffer>) {
-    this.#source = source[Symbol.asyncIterator]();
+  constructor({ bytes, read }: WholeFile) {
+    this.#bytes = bytes;
+    this.#read = windowed(bytes, read, READ_BYTES);
   }
 
-  /** Tells whether that many bytes are left. */
-  async has(bytes: number): Promise<boolean> {
-    if (this.#held.length >= bytes) return true;
-    const pieces = [this.#held];
-    let length = this.#held.length;
-    while (length < bytes) {
-      const next = await this.#source.next();
-      if (next.done === true) break;
-      pieces.push(next.value);
-      length += next.value.length;
-    }
-    this.#held = Buffer.concat(pieces, length);
-    return length >= bytes;
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes;
   }
 
   async take(bytes: number): Promise<Buffer> {
-    if (!(await this.has(bytes))) throw damaged('it ends early');
-    const taken = this.#held.subarray(0, bytes);
-    this.#held = this.#held.subarray(bytes);
-    return taken;
-  }
-
-  async long(): Promise<number> {
-    let [value, factor] = [0, 1];
-    for (let read = 0; read < 8; read++) {
-      const byte = (await this.take(1))[0] ?? 0;
-      value += (byte & 0x7f) * factor;
-      factor *= 0x80;
-      if (byte < 0x80) return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
-    }
-    throw damaged('a length is too large');
+    const start = this.#at;
+    if (start + bytes > this.#bytes) throw damaged('it ends early');
+    this.#at += bytes;
+    return this.#read(start, this.#at);
   }
 
   async count(what: string, atMost: number): Promise<number> {
@@ -172,7 +149,18 @@ class Input {
     if (count < 0 || count > atMost) throw damaged(`${count} ${what}`);
     return count;
   }
+
+  async long(): Promise<number> {
+    const { start, length } = { start: this.#at, length: Math.min(LONG_BYTES, this.#bytes - this.#at) };
+    const bytes = new AvroBytes(await this.#read(start, start + length));
+    const value = guarded(() => bytes.small());
+    this.#at += length - bytes.left;
+    return value;
+  }
 }
+
+/** The most bytes of a number. */
+const LONG_BYTES = 10;
 
 /** Blames the bytes for whatever goes wrong while they are read. */
 function guarded<T>(read: () => T): T {

@@ -8,34 +8,24 @@ import { openZstd } from './decompress.ts';
 export type UnpackPage = (packed: Uint8Array, bytes: number) => Uint8Array;
 
 /** The decoders. None of them writes more than `bytes`, whatever the page contains. */
-const codecs: ReadonlyMap<string, () => UnpackPage | Promise<UnpackPage>> = new Map<
-  string,
-  () => UnpackPage | Promise<UnpackPage>
->([
-  ['UNCOMPRESSED', () => (packed) => packed],
-  ['SNAPPY', () => unpackSnappy],
-  [
-    'GZIP',
-    () => (packed, bytes) => new Uint8Array(gunzipSync(packed, { maxOutputLength: Math.max(1, bytes) })),
-  ],
+const codecs: ReadonlyMap<string, UnpackPage> = new Map<string, UnpackPage>([
+  ['UNCOMPRESSED', (packed) => packed],
+  ['SNAPPY', unpackSnappy],
+  ['GZIP', (packed, bytes) => new Uint8Array(gunzipSync(packed, { maxOutputLength: Math.max(1, bytes) }))],
   [
     'BROTLI',
-    () => (packed, bytes) =>
-      new Uint8Array(brotliDecompressSync(packed, { maxOutputLength: Math.max(1, bytes) })),
+    (packed, bytes) => new Uint8Array(brotliDecompressSync(packed, { maxOutputLength: Math.max(1, bytes) })),
   ],
-  ['ZSTD', openZstd],
-  ['LZ4_RAW', () => unpackLz4],
-  ['LZ4', () => (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes)],
+  ['LZ4_RAW', unpackLz4],
 ]);
 
 export async function openCodec(name: string): Promise<UnpackPage> {
-  const codec = codecs.get(name);
-  if (codec === undefined) {
+  const unpack = name === 'ZSTD' ? await openZstd() : codecs.get(name);
+  if (unpack === undefined) {
     throw new DamagedFile(
       `it is packed with ${name}; write it with ZSTD, Snappy, LZ4_RAW, gzip, Brotli or none`,
     );
   }
-  const unpack = await codec();
   return (packed, bytes) => {
     checkPageBytes(bytes);
     if (bytes === 0) return new Uint8Array(0);
@@ -54,23 +44,6 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   snappyUncompress(packed, plain);
   return plain;
-}
-
-/** Unpacks Hadoop's LZ4: blocks, each preceded by two lengths. Returns `null` if the page is a block without them. */
-function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
-  const plain = new Uint8Array(bytes);
-  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
-  let [from, to] = [0, 0];
-  while (from < packed.length) {
-    if (from + 8 > packed.length) return null;
-    const [long, short] = [view.getUint32(from), view.getUint32(from + 4)];
-    from += 8;
-    if (from + short > packed.length || to + long > bytes) return null;
-    plain.set(unpackLz4(packed.subarray(from, from + short), long), to);
-    from += short;
-    to += long;
-  }
-  return plain.subarray(0, to);
 }
 
 /** Unpacks a block of LZ4. The decoders on npm leave zeros for values if a block ends early. */

@@ -1,6 +1,5 @@
 import type { ColumnMetaData, SchemaElement, SchemaTree } from 'hyparquet';
 import { parseFloat16 } from 'hyparquet/src/convert.js';
-import { wkbToGeojson } from 'hyparquet/src/wkb.js';
 import { DamagedFile } from '../domain/errors.ts';
 import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
 import { MAX_PARSED_DEPTH } from '../domain/limits.ts';
@@ -132,9 +131,6 @@ function texts(kind: string | undefined, isMetadata: boolean): (bytes: Uint8Arra
       return declaredJson;
     case 'BSON':
       throw new DamagedFile('columns of BSON are not read');
-    case 'GEOMETRY':
-    case 'GEOGRAPHY':
-      return geoJson;
     default:
       return (bytes) => (isMetadata ? metadataOrBytes(bytes) : bytesJson(bytes));
   }
@@ -144,11 +140,6 @@ function texts(kind: string | undefined, isMetadata: boolean): (bytes: Uint8Arra
 function metadataOrBytes(bytes: Uint8Array): JsonText {
   const json = bytesJson(bytes);
   return json.startsWith('"{') ? metadataJson(bytes) : json;
-}
-
-function geoJson(bytes: Uint8Array): JsonText {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return JSON.stringify(wkbToGeojson({ view, offset: 0 }));
 }
 
 function fixed(

@@ -667,13 +667,6 @@ describe('however the file is encoded and its lines end', () => {
     ]);
   });
 
-  test('NDJSON with a byte order mark', async () => {
-    const { users } = await loadFile('\ufeff{"user_id":"u1","a":"ü"}\n{"user_id":"u2"}', {
-      filename: 'u.ndjson',
-    });
-    expect(Object.keys(users)).toEqual(['u1', 'u2']);
-  });
-
   test('LF, CRLF and CR mixed, blank lines, no end of the last line: rows and lines are counted right', async () => {
     const content = 'user_id,a\r\nu1,1\ru2,2\n\n\r\nbad\r\n\ru3,"x\r\ny"\rbad again';
     for (const chunkBytes of [1, 5, 12, MiB]) {

@@ -101,13 +101,13 @@ const typed = {
 const parquet: FormatWriter = {
   ...typed,
   createSink: groupInto('parquet', ParquetFile),
-  readBack: readParquet,
+  readBack: readWhole(parquetToNdjson),
 };
 
 const avro: FormatWriter = {
   ...typed,
   createSink: groupInto('avro', AvroFile),
-  readBack: (path) => avroToNdjson(openFile(path)),
+  readBack: readWhole(avroToNdjson),
 };
 
 export const formatWriters: Readonly<Record<ExportFormat, FormatWriter>> = { ndjson, csv, parquet, avro };
@@ -129,18 +129,20 @@ function readPlain(path: string): AsyncIterable<Buffer> {
   return path.endsWith('.gz') ? gunzip(openFile(path), () => undefined) : openFile(path);
 }
 
-async function* readParquet(path: string): AsyncGenerator<Buffer> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    yield* parquetToNdjson({
-      bytes: size,
-      read: async (start, end) => {
-        const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
-        return buffer.subarray(0, bytesRead);
-      },
-    });
-  } finally {
-    await file.close();
-  }
+function readWhole(toNdjson: typeof parquetToNdjson): FormatWriter['readBack'] {
+  return async function* (path) {
+    const file = await open(path);
+    try {
+      const { size } = await file.stat();
+      yield* toNdjson({
+        bytes: size,
+        read: async (start, end) => {
+          const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
+          return buffer.subarray(0, bytesRead);
+        },
+      });
+    } finally {
+      await file.close();
+    }
+  };
 }

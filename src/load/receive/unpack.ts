@@ -4,7 +4,6 @@ import {
   INFLATE_RATIO_GRACE_BYTES,
   MAX_GZIP_LAYERS,
   MAX_INFLATE_RATIO,
-  READ_BYTES,
   SNIFF_BYTES,
 } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
@@ -198,7 +197,7 @@ export async function* convertFile(
   const notes: string[] = [];
   switch (format) {
     case 'avro':
-      for await (const text of avroToNdjson(inOrder(bytes, read), notes)) yield { text };
+      for await (const text of avroToNdjson({ bytes, read }, notes)) yield { text };
       break;
     case 'parquet':
       for await (const text of parquetToNdjson({ bytes, read }, notes)) yield { text };
@@ -215,10 +214,6 @@ export async function* convertFile(
       return format satisfies never;
   }
   yield { notes };
-}
-
-async function* inOrder(bytes: number, read: ReadRange): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes; at += READ_BYTES) yield await read(at, Math.min(bytes, at + READ_BYTES));
 }
 
 /** The bytes that a sender has sent so far. */

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobDetail as Detail } from '../../../src/api/load.ts';
-import { avroOf, parquetOf } from '../../support/columnar-file.ts';
+import { parquetOf } from '../../support/columnar-file.ts';
 import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
 import { mountSmallDisk } from '../../support/tmpfs.ts';
@@ -62,18 +62,6 @@ describe('a file in a form', () => {
       links: `${server.address}/v1/background_jobs/${body.job_id}`,
     });
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', counts: { read: 2 } });
-  });
-
-  test.each([
-    ['NDJSON', ndjson, 'people.ndjson'],
-    ['a JSON array', '[{"user_id":"u1"},{"user_id":"u2"}]', 'people.json'],
-    ['gzip', gzipSync(csv), 'users.csv.gz'],
-    ['CSV under any name', csv, 'users'],
-  ])('may be %s', async (_, content, filename) => {
-    const { status, body } = await post(form(content, { filename }));
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ total_rows: '2', filename, file_size: String(content.length) });
-    expect((await detail(body.job_id)).counts).toMatchObject({ read: 2, rejected: 0 });
   });
 
   test('takes options that stand before it, and options that stand behind it', async () => {
@@ -154,11 +142,6 @@ describe('a file in a form', () => {
     }
   });
 
-  test('may be named by the option filename', async () => {
-    const { body } = await post(form(someCsv(), { after: { filename: 'mine.csv' } }));
-    expect(body.filename).toBe('mine.csv');
-  });
-
   // proves: inflate-bound
   test('may come in a form that is gzip as a whole', async () => {
     const text = [
@@ -200,16 +183,6 @@ describe('a file in a form', () => {
     expect(await t.storedFiles()).toEqual(before);
   });
 
-  test('with a map of more columns than a file may have is 400', async () => {
-    const body = new FormData();
-    const pairs = (from: number) =>
-      Array.from({ length: 3_400 }, (_, n) => `h${from + n}=p${from + n}`).join(',');
-    for (const from of [0, 10_000, 20_000]) body.append('map', pairs(from));
-    body.append('file', new Blob([csv]), 'users.csv');
-    const { status, body: answer } = await post(body);
-    expect([status, answer.errors]).toMatchObject([400, [{ message: 'map may name 10000 columns' }]]);
-  });
-
   test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
     const before = await t.storedFiles();
     const part =
@@ -241,14 +214,6 @@ describe('a file in a form', () => {
     const { status, body } = await post(data);
     expect(status).toBe(400);
     expect(body.errors).toMatchObject([{ error_code: code, message: expect.stringMatching(message) }]);
-  });
-
-  test('in a part of another name is refused, naming it', async () => {
-    const data = new FormData();
-    data.append('upload', new Blob([csv]), 'users.csv');
-    const { status, body } = await post(data);
-    expect([status, body.errors[0]?.error_code]).toEqual([400, 'missing_field']);
-    expect(body.errors[0]?.details).toContain('upload');
   });
 
   test('twice is refused, and neither is kept', async () => {
@@ -283,13 +248,6 @@ describe('a file in a form', () => {
     expect(await t.storedFiles()).toEqual(before);
     const said = { before: { encoding: 'utf-8' }, after: { encoding: 'utf-8' } };
     expect((await post(form(someCsv(), said))).status).toBe(200);
-  });
-
-  test('followed by a format it was not read as is refused, and not kept', async () => {
-    const before = await t.storedFiles();
-    const { status, body } = await post(form(someCsv(), { after: { format: 'ndjson' } }));
-    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
-    expect(await t.storedFiles()).toEqual(before);
   });
 
   test.each([
@@ -330,18 +288,19 @@ describe('a file as the body', () => {
     ['application/octet-stream', csv],
     ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', workbook],
     ['application/octet-stream', gzipSync(workbook)],
+    [
+      'application/vnd.apache.parquet',
+      parquetOf([
+        { user_id: 'u1', n: 1 },
+        { user_id: 'u2', n: null },
+      ]),
+    ],
     ['application/zip', zipFile([{ name: 'users.csv', data: csv }])],
     ['application/x-zip-compressed', zipFile([{ name: 'users.xlsx', data: workbook }])],
   ])('of type %s is taken', async (type, content) => {
     const { status, body } = await post(content, '/v1/imports', { 'content-type': type });
     expect([status, body.total_rows]).toEqual([200, '2']);
     expect((await detail(body.job_id)).counts).toMatchObject({ read: 2, rejected: 0 });
-  });
-
-  test('may be compressed on the way', async () => {
-    const packed = gzipSync(csv);
-    const { status, body } = await postCsv(packed, '/v1/imports', { 'content-encoding': 'gzip' });
-    expect([status, body.total_rows, body.file_size]).toEqual([200, '2', String(packed.length)]);
   });
 
   test('is named by Content-Disposition, by the option filename, or `upload`', async () => {
@@ -365,29 +324,6 @@ describe('a file as the body', () => {
     );
     expect(status).toBe(200);
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', dry_run: true });
-  });
-
-  test('takes a map with commas between pairs, and within headers', async () => {
-    const { status, body } = await postCsv(
-      '"Name, full",Id\nAda,1\n',
-      `/v1/imports?map=${encodeURIComponent('Name, full=name,Id=user_id')}`,
-    );
-    expect(status).toBe(200);
-    await detail(body.job_id);
-    const user = await t.system.db
-      .selectFrom('users')
-      .select('metadata')
-      .where('user_id', '=', '1')
-      .where('environment_id', '=', t.environment.environmentId)
-      .executeTakeFirst();
-    expect(user?.metadata).toMatchObject({ name: 'Ada' });
-  });
-
-  test('takes a map as a JSON object, which names any header as it is written', async () => {
-    const map = encodeURIComponent('{"x=1,y":"user_id"," z ":"name"}');
-    const { status, body } = await postCsv('"x=1,y", z \nj1,Ada\n', `/v1/imports?map=${map}&dry_run=true`);
-    expect(status).toBe(200);
-    expect(await detail(body.job_id)).toMatchObject({ status: 'completed', counts: { inserted: 1 } });
   });
 
   test('is read as its options say, columns named by their number, and the job says so', async () => {
@@ -494,22 +430,6 @@ describe('a file as the body', () => {
     expect(body.errors[0]?.details).toBe(query.split('=', 1)[0]);
   });
 
-  test('with an option that is wrong is told what it must be', async () => {
-    const { body } = await postCsv(csv, '/v1/imports?header=first&ragged=drop');
-    expect(body.errors).toMatchObject([
-      {
-        error_code: 'invalid_field',
-        message: 'header must be none, or a number from 1 to 10000',
-        details: 'header',
-      },
-      { error_code: 'invalid_field', message: 'ragged must be refuse or pad', details: 'ragged' },
-    ]);
-  });
-
-  test('with the same option twice and the same value is taken', async () => {
-    expect((await postCsv(someCsv(), '/v1/imports?entity=users&entity=users')).status).toBe(200);
-  });
-
   test('with several things wrong is told all of them', async () => {
     const { body } = await postCsv(csv, '/v1/imports?entity=x&format=y&colour=z');
     expect(body.errors.map((each) => each.details).sort()).toEqual(['colour', 'entity', 'format']);
@@ -526,27 +446,6 @@ describe('a file as the body', () => {
   });
 });
 
-test('Parquet and Avro files are taken as the body and in a form, and the job says what they were', async () => {
-  const users = [
-    { user_id: `columnar-${++serial}`, n: 1 },
-    { user_id: `columnar-${++serial}`, n: null },
-  ];
-  for (const [format, file] of [
-    ['parquet', parquetOf(users)],
-    ['avro', await avroOf(users)],
-  ] as const) {
-    const headers = { 'content-type': 'application/octet-stream' };
-    const uploads = [await post(file, '/v1/imports', headers), await post(form(file, { filename: 'users' }))];
-    for (const { status, body } of uploads) {
-      expect(status).toBe(200);
-      expect(await detail(body.job_id)).toMatchObject({
-        counts: { read: 2, rejected: 0 },
-        read_as: { format, encoding: null, csv: null },
-      });
-    }
-  }
-});
-
 describe('a JSON document', () => {
   const users = [{ user_id: 'd1' }, { user_id: 'd2' }];
   const headers = { 'content-type': 'application/json' };
@@ -559,24 +458,6 @@ describe('a JSON document', () => {
       counts: { read: 2, rejected: 0 },
       read_as: { format: 'json', encoding: 'utf-8', csv: null, notes: ['Records are under result.users.'] },
     });
-  });
-
-  test('without it is refused with what it holds, and not kept', async () => {
-    const files = await t.storedFiles();
-    const { status, body } = await post(document, '/v1/imports', headers);
-    expect(status).toBe(400);
-    expect(body.errors[0]).toMatchObject({
-      error_code: 'unrecognised_columns',
-      message: expect.stringContaining('such as records=result.users'),
-      details: 'arrays of objects seen: result.users, result.teams',
-    });
-    expect(await t.storedFiles()).toEqual(files);
-  });
-
-  test('may be a sequence of records over several lines', async () => {
-    const text = users.map((user) => JSON.stringify(user, null, 2)).join('\n');
-    const { body } = await post(text, '/v1/imports', headers);
-    expect(await detail(body.job_id)).toMatchObject({ counts: { read: 2, rejected: 0 } });
   });
 });
 
@@ -649,22 +530,6 @@ describe('Idempotency-Key', () => {
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
     expect(both[0]?.body).toEqual(both[1]?.body);
     expect((await t.storedFiles()).length).toBe(before.length + 1);
-  });
-
-  test('counts the preset among what was asked for', async () => {
-    const content = '{"user_id":"u1","event":"Paid","distinct_id":"u1"}\n';
-    expect((await withKey('k5', content)).status).toBe(200);
-    expect((await withKey('k5', content, '/v1/imports?preset=mixpanel')).status).toBe(409);
-  });
-
-  test('goes together with if_duplicate=skip', async () => {
-    const content = someCsv();
-    const first = await postCsv(content);
-    await detail(first.body.job_id);
-    for (let again = 0; again < 2; again++) {
-      const answer = await withKey('k4', content, '/v1/imports?if_duplicate=skip');
-      expect(answer).toMatchObject({ status: 200, body: { job_id: first.body.job_id } });
-    }
   });
 
   test('belongs to its environment', async () => {

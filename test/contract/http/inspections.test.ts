@@ -209,12 +209,6 @@ describe('a file that is inspected', () => {
       ['invalid_field'],
     ]);
   });
-
-  test('leaves a small JSON body that names no upload to be loaded as ever', async () => {
-    const { status, body } = await load('', JSON.stringify([{ user_id: `j${++serial}` }]), json);
-    expect(status).toBe(200);
-    expect((await detail(body.job_id)).counts).toMatchObject({ inserted: 1 });
-  });
 });
 
 interface TakenAgain {

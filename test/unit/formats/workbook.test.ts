@@ -4,14 +4,10 @@ import { InputError } from '../../../src/domain/errors.ts';
 import { openWorkbook } from '../../../src/formats/workbook.ts';
 import { ZipArchive } from '../../../src/formats/zip.ts';
 import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/workbook-file.ts';
-import { collect } from './in-pieces.ts';
+import { collect, wholeFile } from './in-pieces.ts';
 
 async function read(bytes: Buffer, wanted?: string) {
-  const file = {
-    bytes: bytes.length,
-    read: async (start: number, end: number) => bytes.subarray(start, end),
-  };
-  const archive = await ZipArchive.open(file);
+  const archive = await ZipArchive.open(wholeFile(bytes));
   const notes: string[] = [];
   const { csv, ...opened } = await openWorkbook({ archive, guard: () => undefined }, wanted, notes);
   return { ...opened, text: (await collect(csv)).toString(), notes };
@@ -152,15 +148,8 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     );
     expect(await cell('<c t="str"><v>_xD83D__xDE00_</v></c>')).toBe('😀');
     const bytes = ofRows('<row r="1"><c t="inlineStr"><is><t>a_xD83D_b</t></is></c></row>');
-    const file = {
-      bytes: bytes.length,
-      read: async (start: number, end: number) => bytes.subarray(start, end),
-    };
-    const { csv } = await openWorkbook(
-      { archive: await ZipArchive.open(file), guard: () => undefined },
-      undefined,
-      [],
-    );
+    const archive = await ZipArchive.open(wholeFile(bytes));
+    const { csv } = await openWorkbook({ archive, guard: () => undefined }, undefined, []);
     expect(await collect(csv)).toEqual(Buffer.from('a\xed\xa0\xbdb\n', 'latin1'));
   });
 
