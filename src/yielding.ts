@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SCAN_BYTES } from './domain/limits.ts';
 
-/** Items are handed out for this many milliseconds without a break. */
 const turnMs = 20;
 
 /** The items in turn, for work that may take long over each; between them all else gets to run: leases, signals, callers. */
@@ -15,7 +14,6 @@ export async function* yielding<T>(items: Iterable<T>): AsyncGenerator<T, void> 
   }
 }
 
-/** Runs all steps of a piece of work, yielding in the same way. */
 export async function breathing(steps: Iterable<void>): Promise<void> {
   for await (const _ of yielding(steps));
 }

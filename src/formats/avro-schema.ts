@@ -43,7 +43,6 @@ export class AvroBytes {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
-  /** A length, or how many of something follow. */
   varint(): number {
     let [value, factor] = [0, 1];
     for (let read = 0; read < 5; read++) {
@@ -69,7 +68,6 @@ export class AvroBytes {
     return this.#large();
   }
 
-  /** A length, an index, a count: what must be small. */
   small(): number {
     const value = this.long();
     if (typeof value === 'bigint') throw new DamagedFile('a length is too large');
@@ -90,14 +88,11 @@ export class AvroBytes {
   }
 }
 
-/** Reads the rows of a file. */
 export interface AvroRows {
-  /** Returns the next row as a line of NDJSON. */
   read(bytes: AvroBytes): string;
   notes(): string[];
 }
 
-/** Reads a value as JSON. */
 type ReadValue = (bytes: AvroBytes, level: number) => JsonText;
 
 interface Schema {
@@ -147,14 +142,12 @@ function shortNameOf(schema: Schema): string {
 
 class Compiler {
   readonly #rows: TypedRows;
-  /** The named types found so far. */
   readonly #named = new Map<string, ReadValue>();
 
   constructor(rows: TypedRows) {
     this.#rows = rows;
   }
 
-  /** Returns how each column of a row is read. */
   row(schema: Schema): readonly ReadValue[] {
     return this.#fields(schema, 0, true);
   }

@@ -96,7 +96,6 @@ async function unpack(packed: Buffer, codec: Codec): Promise<Buffer> {
   }
 }
 
-/** Unpacks a block of Snappy, which begins with its length and ends with a checksum. */
 function unpackSnappy(packed: Buffer): Buffer {
   const length = new AvroBytes(packed).varint();
   if (length > MAX_AVRO_BLOCK_BYTES) throw new DamagedFile('a block is too large');
@@ -122,7 +121,6 @@ function* blockLines(block: Buffer, count: number, rows: AvroRows): Generator<Bu
   if (rest !== null) yield rest;
 }
 
-/** Reads the parts of a file one after the other. */
 class Input {
   readonly #bytes: number;
   readonly #read: ReadRange;
@@ -159,7 +157,6 @@ class Input {
   }
 }
 
-/** The most bytes of a number. */
 const LONG_BYTES = 10;
 
 /** Blames the bytes for whatever goes wrong while they are read. */

@@ -41,7 +41,6 @@ const binaries: readonly Binary[] = [
   { name: 'an ORC file', start: 'ORC', binary: true },
 ];
 
-/** Known by how they start, and by nothing else. */
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'avro', 'xlsx']);
 
 /** Returns true if a file that starts so, or is said to be of such a format, is no text. */
@@ -108,7 +107,6 @@ function isLocked(head: string): boolean {
   return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');
 }
 
-/** Returns true if a file of data may have this name. */
 export function hasDataName(name: string): boolean {
   return /\.(?:csv|tsv|tab|txt|ndjson|jsonl|json|parquet|avro|xlsx|xlsm|zip)(?:\.gz)?$/i.test(name);
 }
@@ -129,7 +127,6 @@ function hintedFormat(hints: FormatHints): SourceFormat | null {
   return type === 'application/json' ? 'json' : null;
 }
 
-/** `mediaType` without parameters, in small letters. */
 export function isNdjsonType(mediaType: string): boolean {
   return /^(application|text)\/(x-)?(ndjson|jsonl|jsonlines)$/.test(mediaType);
 }

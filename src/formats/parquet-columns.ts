@@ -20,7 +20,6 @@ import {
   uuidJson,
 } from './typed-rows.ts';
 
-/** A value as a page holds it. */
 export type StoredValue = boolean | number | bigint | Uint8Array;
 export type ToJson = (value: StoredValue) => JsonText;
 
@@ -112,7 +111,6 @@ function wholeNumbers(
     typeof value === 'bigint' ? String(BigInt.asUintN(64, value)) : String(Number(value) >>> 0);
 }
 
-/** The Julian day of 1 January 1970. */
 const EPOCH_DAY = 2_440_588n;
 const DAY_NANOS = 86_400_000_000_000n;
 

@@ -4,7 +4,6 @@ import type { ParquetLeaf } from './parquet-columns.ts';
 import type { ParquetPage, ParquetPages } from './parquet-pages.ts';
 import type { JsonText } from './typed-rows.ts';
 
-/** Counts the memory that the pages of a row group take. */
 export class HeldPages {
   #bytes = 0;
 
@@ -62,7 +61,6 @@ export class LeafCursor {
     }
   }
 
-  /** Returns the next row's value of a column that is a single leaf. */
   nextValue(): JsonText {
     while (this.#left === 0) {
       if (!this.#turnPage()) throw tooFew();
@@ -113,7 +111,6 @@ export class LeafCursor {
     this.#isAtEntry = true;
   }
 
-  /** Goes on to the next page that has been read; returns false if there is none. */
   #turnPage(): boolean {
     if (this.#page !== null) this.#held.add(-this.#page.heldBytes);
     this.#page = this.#waiting.shift() ?? null;

@@ -4,8 +4,7 @@ import { DamagedFile } from '../domain/errors.ts';
 import { MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
 import { checkPageBytes, openCodec, type UnpackPage } from './parquet-codecs.ts';
 import type { ParquetLeaf } from './parquet-columns.ts';
-import { bitWidth, Runs } from './parquet-runs.ts';
-import { Dictionary, type NextValue, openValues } from './parquet-values.ts';
+import { Dictionary, type NextValue, openValues, Runs } from './parquet-values.ts';
 import { type ReadRange, windowed } from './whole-file.ts';
 
 /*
@@ -16,7 +15,6 @@ import { type ReadRange, windowed } from './whole-file.ts';
 /** A page has `entries`, each with levels that say which list it goes on and whether it has a value. */
 export interface ParquetPage {
   readonly entries: number;
-  /** The number of rows that begin in it. */
   readonly rows: number;
   readonly heldBytes: number;
   /** The levels; null if all are the same. */
@@ -28,7 +26,6 @@ export interface ParquetPage {
 /** A header has statistics, which may hold two values of the column. */
 export const PAGE_HEADER_BYTES = 8 * 1024;
 const MAX_PAGE_HEADER_BYTES = 4 * 1024 * 1024;
-/** The memory that a page takes beside its bytes. */
 const PAGE_OBJECT_BYTES = 1024;
 
 /** The bytes that are read ahead for a column, and their position. */
@@ -66,7 +63,6 @@ export class ParquetPages {
     return this.#dictionary?.heldBytes ?? 0;
   }
 
-  /** Returns the next page that has entries; null after the last. */
   async next(): Promise<ParquetPage | null> {
     while (this.#at < this.#end) {
       const { header, headerBytes } = await this.#readHeader();
@@ -96,7 +92,6 @@ export class ParquetPages {
       try {
         return { header: parquetHeader(reader), headerBytes: reader.offset };
       } catch (error) {
-        // It may go on.
         if (end === this.#end || size > MAX_PAGE_HEADER_BYTES) throw error;
       }
     }
@@ -197,4 +192,8 @@ function countRows(repetition: Runs | null, entries: number): number {
   let rows = 0;
   for (let entry = 0; entry < entries; entry++) if (repetition?.next() === 0) rows++;
   return rows;
+}
+
+function bitWidth(level: number): number {
+  return 32 - Math.clz32(level);
 }

@@ -11,22 +11,18 @@ import type { JsonText, TypedRows } from './typed-rows.ts';
  * tree, from the current entries of its leaves. Pages are held until the last row that begins in them is complete.
  */
 
-/** A column of the table in one row group. */
 export interface ParquetColumn {
-  /** The number of rows that can be read now. */
   readonly rows: number;
   /** Reads pages until a row is complete; there is none after the last. */
   fill(): Promise<void>;
   read(): JsonText;
 }
 
-/** A column of the table, as the schema describes it. */
 export interface ColumnShape {
   readonly leaves: readonly (ParquetLeaf & { readonly path: string })[];
   open(cursors: readonly LeafCursor[]): () => JsonText;
 }
 
-/** Opens a column of which `chunks` are the leaves. */
 export function openColumn(
   { leaves, open }: ColumnShape,
   chunks: RowGroup['columns'],

@@ -39,7 +39,6 @@ export async function* parquetToNdjson(source: WholeFile, notes: string[] = []):
 }
 
 const MAGIC = 'PAR1';
-/** Length of the footer, and the magic again. */
 const TAIL_BYTES = 8;
 
 async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
@@ -90,10 +89,8 @@ async function* groupLines(
   if (rest !== null) yield rest;
 }
 
-/** Values that are read without a break. */
 const TURN_VALUES = 32 * 1024;
 
-/** Yields null where there may be a break. */
 function* readyLines(
   rows: TypedRows,
   columns: readonly ParquetColumn[],

@@ -33,7 +33,6 @@ export interface RecordScanner {
    * and goes on: `skip` from that position. At `lowest`, before `start`, a record starts.
    */
   findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
-  /** Forgets all remembered positions. */
   reset(): void;
 
   /** About the record returned last: it contains a '"' byte somewhere (CSV only). */
@@ -51,7 +50,6 @@ export interface RecordScanner {
   readonly keepFrom: number;
 }
 
-/** The reject codes that a scanner can find. */
 export type ScanProblem = 'invalid_quote' | 'unclosed_quote' | 'record_too_large';
 
 export const LF = 10;

@@ -4,7 +4,6 @@ import { csvCell } from './csv-text.ts';
 import type { XmlHandler } from './xml-reader.ts';
 
 const BLOCK_BYTES = 1024 * 1024;
-/** The overhead of a string. */
 const STRING_BYTES = 8;
 
 /** The strings that cells of a workbook share: bytes in large blocks, since a million objects would take several times as much. */
@@ -36,7 +35,6 @@ export class SharedText {
     this.#places.set([this.#blocks.length - 1, this.#used], 2 * this.#count++);
   }
 
-  /** Returns null for one that is not there. */
   get(index: number): Buffer | null {
     if (index >= this.#count) return null;
     const block = this.#places[2 * index] as number;

@@ -14,7 +14,6 @@ export interface CellContext {
   readonly isUncalculated: boolean;
 }
 
-/** Cells that hold something and are read as empty: how many, and the first. */
 interface Count {
   count: number;
   first: string;
@@ -193,7 +192,6 @@ function countEmpty(of: Count, cell: Cell): null {
   return null;
 }
 
-/** From 1, of `AB12`; beyond every column if there is none. */
 function columnOf(reference: string): number {
   let column = 0;
   for (let at = 0; at < 4; at++) {
@@ -204,7 +202,6 @@ function columnOf(reference: string): number {
   return column === 0 ? Number.POSITIVE_INFINITY : column;
 }
 
-/** Returns the number of letters in a column's name. */
 function lettersOf(column: number): number {
   return column <= 26 ? 1 : column <= 27 * 26 ? 2 : 3;
 }

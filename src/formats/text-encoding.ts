@@ -44,7 +44,6 @@ const HIGHEST_LETTERS = 0x08;
  * with delimiters and line ends has.
  */
 export function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
-  // Nearly every file has none.
   if (!head.includes(0)) return null;
   const units = head.length >> 1;
   if (units < 2) return null;

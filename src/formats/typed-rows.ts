@@ -62,7 +62,6 @@ export class TypedRows {
     return 'null';
   }
 
-  /** Returns the notes for the job about the rows that were written. */
   notes(): string[] {
     if (this.#omitted === 0) return [];
     const what = this.#omitted === 1 ? '1 value was' : `${this.#omitted} values were`;
@@ -82,7 +81,6 @@ export class TypedRows {
 
 const SHOWN_NAME_CHARS = 100;
 
-/** Gathers lines into buffers worth working on. */
 export class LineBatch {
   #lines: string[] = [];
   #chars = 0;
@@ -94,7 +92,6 @@ export class LineBatch {
     return this.#chars < READ_BYTES ? null : this.take();
   }
 
-  /** Returns the remaining lines; `null` if there are none. */
   take(): Buffer | null {
     if (this.#lines.length === 0) return null;
     const text = encodeUtf8(this.#lines.join(''), noCharacter);

@@ -11,7 +11,6 @@ export function encodeUtf8(text: string, fault: RegExp): Buffer {
   return Buffer.concat(pieces.slice(0, -1));
 }
 
-/** Characters are at most so long. */
 const LONGEST = 4;
 
 /** Length of the longest beginning that is UTF-8. By halving as long as that is worth it: linear. */

@@ -1,4 +1,3 @@
-/** Exactly the bytes [start, end). */
 export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
 /** A file that is there from its first byte to its last, for formats that say at their end what they hold. */

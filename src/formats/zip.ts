@@ -11,7 +11,6 @@ import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts
  * a name that an archive says.
  */
 
-/** A file in an archive. */
 export interface ZipMember {
   readonly name: string;
   /** Bytes once unpacked, as the directory says. */
@@ -25,7 +24,6 @@ export function isZip(head: Buffer): boolean {
 }
 
 export class ZipArchive {
-  /** In the order of the directory; folders are none. */
   readonly members: readonly ZipMember[];
   readonly #zip: yauzl.ZipFile;
   readonly #entries: ReadonlyMap<ZipMember, yauzl.Entry>;
@@ -131,7 +129,6 @@ async function* guarded(pieces: AsyncIterable<Buffer>, guard: InflateGuard): Asy
   }
 }
 
-/** Reads the directory in small pieces. */
 class WindowedReader extends yauzl.RandomAccessReader {
   readonly #source: WholeFile;
 
@@ -160,7 +157,6 @@ class WindowedReader extends yauzl.RandomAccessReader {
 
 const SHOWN_NAME_CHARS = 200;
 
-/** A name out of a file, for a person. */
 export function shownName(name: string): string {
   return name.length > SHOWN_NAME_CHARS ? `${name.slice(0, SHOWN_NAME_CHARS)}…` : name;
 }

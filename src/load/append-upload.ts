@@ -117,7 +117,6 @@ class Arrival {
     this.#signal = signal;
   }
 
-  /** Returns null at the end. */
   async next(): Promise<Uint8Array | null> {
     if (this.isOver) return null;
     try {

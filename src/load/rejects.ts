@@ -230,8 +230,9 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
   }
 }
 
-function ofAnyFormat({ code }: Reject): string | null {
-  if (code === 'invalid_utf8')
+function ofAnyFormat({ code, raw }: Reject): string | null {
+  // In a file of another encoding, 0xFF stands for what is no character.
+  if (code === 'invalid_utf8' && !raw.includes(0xff))
     return 'the file is not in UTF-8; say what it is in, for example encoding=windows-1252';
   if (code === 'unknown_event_type') {
     return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;

@@ -26,11 +26,8 @@ import {
 
 /** The shapes of the tasks, by name. */
 export interface LoadTasks {
-  /** Converts a file that is not text. */
   readonly convert: Task<Conversion, Stretch, Buffer, Converted>;
-  /** Detects the dialect of a CSV. */
   readonly sniff: Task<CsvBeginning, never, never, Sniffed>;
-  /** Inspects the beginning of a received file. */
   readonly look: Task<LookInput, Stretch, Buffer, Rendered>;
   /** Tries mends for the causes of a load; its question asks for the refused records of the next cause. */
   readonly causes: Task<CausesInput, number, readonly Reject[], ExplainedCause>;
@@ -125,13 +122,11 @@ export function runLoadTask<Name extends keyof LoadTasks>(
   return sandboxes === null ? handler(work.input, work.ask) : sandboxes.run<LoadTasks[Name]>(task, work);
 }
 
-/** Converts files of an environment in sandboxes. */
 export function convertIn(sandboxes: Sandboxes | null, owner: number): Convert {
   return (input, ask, signal) =>
     runLoadTask('convert', { sandboxes, owner, isLong: true, input, ask, signal });
 }
 
-/** Sniffs files of an environment in sandboxes. */
 export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
   return (input: CsvBeginning, signal: AbortSignal): Promise<Sniffed> => {
     const ask = async (question: never) => question;
@@ -139,7 +134,6 @@ export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
   };
 }
 
-/** Returns the item of a task that yields only one. */
 async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
   const all: Item[] = [];
   for await (const item of items) all.push(item);
@@ -148,7 +142,6 @@ async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
   return item;
 }
 
-/** Inspects files of an environment in sandboxes. */
 export function lookIn(sandboxes: Sandboxes | null, owner: number): Look<RenderedInspection> {
   return async (store, received, options, signal) => {
     const ask = ([start, end]: Stretch) => store.readRange(received.ref, start, end);

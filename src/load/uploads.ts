@@ -30,7 +30,6 @@ import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';
 
-/** The sender's description of the file. */
 export interface UploadDescription {
   readonly filename: string | null;
   readonly contentType: string | null;

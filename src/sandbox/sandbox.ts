@@ -27,7 +27,6 @@ export type TaskHandler<Shape extends TaskShape> = (
 
 /** The owner of a task, and whether it may take minutes. */
 export interface Turn {
-  /** An environment. */
   readonly owner: number;
   readonly isLong: boolean;
   readonly signal: AbortSignal;
@@ -49,7 +48,6 @@ export type FromSandbox =
   | { readonly kind: 'failed'; readonly message: string; readonly stack: string | undefined };
 
 export interface SandboxLimits {
-  /** The size of its JavaScript heap, in MiB. */
   readonly heapMib: number;
   /** The time that a task may work on one item, in milliseconds, not counting its waits for answers. */
   readonly itemMs: number;
@@ -65,9 +63,7 @@ interface Waiting {
  * variables, and yields to everything else on the machine; too much memory or time ends it, and the task alone fails.
  */
 export class Sandbox {
-  /** Set once the process can no longer be used. */
   ended: Error | null = null;
-  /** True while no task is under way. */
   isFree = true;
   readonly #child: ChildProcess;
   readonly #limits: SandboxLimits;
@@ -117,7 +113,6 @@ export class Sandbox {
     });
   }
 
-  /** Ends the process and the task in it. */
   kill(error: Error): void {
     this.#end(error);
     this.#child.kill('SIGKILL');

@@ -58,9 +58,7 @@ export class Sandboxes {
   readonly #options: SandboxesOptions;
   readonly #all = new Set<Sandbox>();
   readonly #idle: Idle[] = [];
-  /** The tasks that have their turn. */
   readonly #running = new Set<Turn>();
-  /** The waiting tasks, oldest first. */
   readonly #queued: Queued[] = [];
   #isClosed = false;
 
@@ -106,7 +104,6 @@ export class Sandboxes {
     }
   }
 
-  /** Ends all sandboxes and their tasks. */
   close(): void {
     this.#isClosed = true;
     for (const { timer } of this.#idle.splice(0)) clearTimeout(timer);

@@ -28,7 +28,6 @@ export const ndjsonBody = withExamples(
   { users: { summary: 'Users', value: ndjsonText } },
 );
 
-/** Tools offer a file for a body that is binary. */
 const binary = (description: string) => ({ schema: Type.String({ format: 'binary', description }) });
 
 export const packedBody = binary('CSV, NDJSON or a JSON array, compressed with gzip.');

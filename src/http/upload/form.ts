@@ -107,7 +107,6 @@ function readField(part: Multipart & MultipartValue): GivenOption {
 
 interface Form {
   readonly parts: AsyncIterator<Multipart>;
-  /** The bytes sent so far, if the form came as gzip. */
   readonly sent: Sent | undefined;
 }
 

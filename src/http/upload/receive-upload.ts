@@ -188,7 +188,6 @@ function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
   return isJson ? 'application/json' : mediaType;
 }
 
-/** Room for boundaries, part headers and fields around the file of a form. */
 const formOverheadBytes = 1024 * 1024;
 
 function readUploadHeaders(

@@ -13,7 +13,6 @@ import type { FileValues } from './values.ts';
 
 type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
 
-/** The way in which the file is read. */
 export interface Chosen {
   readonly map: ColumnMap;
   readonly preset: Preset | null;
@@ -166,10 +165,8 @@ const companyNames: readonly string[] = [
 /** Names of the id in a file of companies. */
 const ownCompanyNames = [...companyNames, 'companyno', 'company', 'id', 'domain', 'name'];
 
-/** A column that may be an id. */
 interface Proposal {
   readonly map: ColumnMap;
-  /** By column of theirs: why. */
   readonly reasons: ReadonlyMap<string, string>;
 }
 

@@ -18,12 +18,9 @@ interface Values {
   summaryOf(name: string): ValuesSummary;
 }
 
-/** The values in the file, by their names there. */
 type OwnValues = Pick<Values, 'summaryOf'>;
 
-/** Why a column becomes what it becomes. */
 interface Why {
-  /** The caller's map. */
   readonly given: ColumnMap;
   readonly mapSays: string;
   /** Reasons by column that a map is proposed for. */

@@ -55,9 +55,7 @@ export interface Inspection extends Looked {
   readonly readAs: ReadAs;
   /** The beginning of the text, as it was decoded: SNIFF_BYTES of it. */
   readonly head: string;
-  /** All of the file was looked at. */
   readonly isWhole: boolean;
-  /** Records that were looked at. */
   readonly records: number;
   /** The entity; null if no record or column tells. */
   readonly entity: LoadEntity | null;
@@ -71,7 +69,6 @@ export interface Inspection extends Looked {
     readonly byCode: Readonly<Record<string, number>>;
     readonly samples: readonly Reject[];
   };
-  /** The first records as they would be stored. */
   readonly rows: readonly InspectedRow[];
 }
 
@@ -116,7 +113,6 @@ export type Look<Found> = (
   signal: AbortSignal,
 ) => Promise<Found>;
 
-/** Inspects it in this process. */
 export async function look(
   store: LookedStore,
   received: ReceivedFile,
@@ -206,7 +202,6 @@ async function readSample(
   return sample;
 }
 
-/** The first records of a file that has no columns. */
 async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<JsonObject[]> {
   const [chunk] = chunks;
   if (chunk === undefined) return [];
@@ -217,7 +212,6 @@ async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): 
   return lines.map(parseObject).filter((record) => record !== null);
 }
 
-/** Returns a source as for a load, without an environment. */
 function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): LoadSource {
   return {
     loadId: 0,
@@ -254,7 +248,6 @@ class Sample {
     this.#most = most;
   }
 
-  /** The first `count` records of a chunk. */
   add(rows: Rows, firstRow: number, count: number): void {
     const taken = Math.min(count, this.#most - this.records);
     for (const { record, ...stored } of storedRecords(rows, taken)) {

@@ -25,7 +25,6 @@ export function recordsWithin(columns: number, least: number): number {
 export class NamedValues {
   readonly #values = new Map<string, ColumnValues>();
 
-  /** In the order in which they were first seen. */
   get names(): readonly string[] {
     return [...this.#values.keys()];
   }
@@ -46,7 +45,6 @@ export class NamedValues {
 
 /** The values of a file as they stand in it, before any mapping. */
 export class FileValues extends NamedValues {
-  /** Records that were looked at. */
   records = 0;
 }
 
@@ -106,7 +104,6 @@ function addObjects(values: FileValues, bytes: Buffer, isEnded: boolean, count: 
   }
 }
 
-/** Returns `null` for anything but a JSON object. */
 export function parseObject(line: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(line);
@@ -119,17 +116,13 @@ export function parseObject(line: string): JsonObject | null {
 /** `mixed`: values of several types. */
 type ValueType = DataType | 'array' | 'object' | 'mixed';
 
-/** A summary of one column's values among the records that would be stored. */
 export interface ValuesSummary {
   /** The type; null without a value. */
   readonly type: ValueType | null;
   /** Records that have a value. */
   readonly filled: number;
-  /** Values that differ. */
   readonly distinct: number;
-  /** The first of them. */
   readonly samples: readonly unknown[];
-  /** The most frequent values, in descending order. */
   readonly frequent: readonly CountedValue[];
 }
 
@@ -138,7 +131,6 @@ interface CountedValue {
   readonly count: number;
 }
 
-/** The values of one column, record after record. */
 class ColumnValues {
   readonly #counts = new Map<string, number>();
   readonly #samples: unknown[] = [];
@@ -177,7 +169,6 @@ function typeOf(value: unknown): ValueType | null {
   return typeof value === 'object' && value !== null ? 'object' : dataTypeOf(value);
 }
 
-/** A record as it would be stored. */
 export interface StoredRecord {
   /** Its number within the chunk, from 0. */
   readonly record: number;
@@ -277,7 +268,6 @@ function splitLines(text: Buffer): Buffer[] {
   return lines;
 }
 
-/** Returns the rows of the first `count` records. */
 function rowsBelow(
   count: number,
   buffer: { readonly rows: number; recordOf(row: number): number },

@@ -16,7 +16,6 @@ export interface ChunkBounds {
   readonly maxRecords: number;
 }
 
-/** A state of the cutter. */
 export interface CutterMark {
   readonly chunks: number;
   readonly rows: number;
@@ -33,7 +32,6 @@ export interface CutterMark {
  */
 export class ChunkCutter {
   readonly chunks: ChunkRange[] = [];
-  /** Records so far. */
   rows = 0;
   readonly #maxBytes: number;
   readonly #maxRecords: number;
@@ -53,7 +51,6 @@ export class ChunkCutter {
     this.#skipFooter = skipFooter;
   }
 
-  /** Returns a state for `restore`. */
   mark(): CutterMark {
     return {
       chunks: this.chunks.length,
@@ -134,7 +131,6 @@ export class ChunkCutter {
     });
   }
 
-  /** Ends the open chunk, if any. */
   close(): void {
     if (this.#start < 0) return;
     this.chunks.push({

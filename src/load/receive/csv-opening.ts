@@ -25,7 +25,6 @@ export function sniffBeginning({ bytes, isWhole, hints }: CsvBeginning): Sniffed
 /** The lines before the first record of a CSV: those that are skipped, and the header. */
 export class CsvOpening {
   header: CsvHeader | null = null;
-  /** Line on which the header starts; null if there is none. */
   headerLine: number | null = null;
   readonly notes: string[] = [];
 
@@ -83,7 +82,6 @@ export class CsvOpening {
     return { end: blank.end, isDone: !blank.isOpen };
   }
 
-  /** Continues with the dialect that was found. */
   learn(found: Sniffed): void {
     this.sample = null;
     this.#learned = found;

@@ -34,7 +34,6 @@ export interface Decoded {
   readonly encoding: string | null;
   /** Length of the byte order mark that `bytes` starts with. */
   readonly bomBytes: number;
-  /** Notes for a person on how the encoding was found. */
   readonly notes: readonly string[];
   /** The layout of JSON; null for other formats. */
   readonly layout: JsonLayout | null;

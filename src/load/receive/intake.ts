@@ -3,9 +3,7 @@ import { inputError } from '../../domain/errors.ts';
 import { READ_BYTES, UPLOAD_RATE_WINDOW_MS } from '../../domain/limits.ts';
 
 export interface ReceiveLimits {
-  /** Bytes as sent; more is 413. */
   readonly maxUploadBytes: number;
-  /** Bytes once unpacked; more is 413. */
   readonly maxInflatedBytes: number;
   /** Slower than this, over UPLOAD_RATE_WINDOW_MS of waiting for the sender, is 408. 0: any rate will do. */
   readonly minBytesPerSecond: number;
@@ -13,7 +11,6 @@ export interface ReceiveLimits {
   readonly stallMs: number;
 }
 
-/** Milliseconds, from any origin. */
 export interface ReceiveClock {
   now(): number;
 }
@@ -162,7 +159,6 @@ export interface Peeked {
   readonly all: AsyncIterable<Buffer>;
 }
 
-/** Looks at the first bytes without taking them. */
 export async function peek(source: AsyncIterable<Buffer>, minBytes: number): Promise<Peeked> {
   const iterator = source[Symbol.asyncIterator]();
   const taken: Buffer[] = [];

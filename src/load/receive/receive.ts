@@ -48,10 +48,8 @@ export interface ReceivedFile {
   readonly format: StoredFormat;
   /** The header of a CSV; null for other formats. */
   readonly header: CsvHeader | null;
-  /** Like `Decoded.object`. */
   readonly object: Decoded['object'];
   readonly readAs: ReadAs;
-  /** Bytes as sent. */
   readonly receivedBytes: number;
   /** Bytes as stored: unpacked, in UTF-8, arrays, Parquet and Avro as NDJSON. */
   readonly storedBytes: number;
@@ -59,7 +57,6 @@ export interface ReceivedFile {
   readonly sha256: string;
   /** Data records in the file; of a beginning, the last may be cut. */
   readonly totalRows: number;
-  /** All of the file was taken in. */
   readonly isWhole: boolean;
   /** In file order; only blank lines, the header, and what is passed over before and after, lie outside them. */
   readonly chunks: readonly ChunkRange[];
@@ -199,7 +196,6 @@ interface Indexing {
   readonly sniff: (sample: CsvBeginning) => Sniffed | Promise<Sniffed>;
 }
 
-/** Bytes written, and whether that is all. While one buffer is being written the next is read and scanned. */
 async function copyAndIndex(
   text: AsyncIterable<Buffer>,
   writer: FileWriter,
@@ -265,7 +261,6 @@ export function receiveLocal(
   return receive(source, store, { ...hints, chunkBytes }, localLimits(config), signal);
 }
 
-/** The limits of what this machine has. */
 export function localLimits({
   maxUploadBytes,
   maxInflatedBytes,

@@ -28,11 +28,9 @@ export class RecordIndex {
   readonly #maxRecordBytes: number;
   /** The scanner; null until the header of a CSV has been read. */
   #scanner: RecordScanner | null;
-  /** Line on which the next record starts. */
   #line = 1;
   /** The start of the over-long record whose end is searched for; -1 if there is none. */
   #oversizedStart = -1;
-  /** Line on which it starts. */
   #oversizedLine = 0;
   /** Set while a quoted cell may turn out to be longer than a record may be. */
   #doubt: Doubt | null = null;
@@ -75,12 +73,10 @@ export class RecordIndex {
     return this.#opening.header;
   }
 
-  /** Line on which the header starts; null if there is none. */
   get headerLine(): number | null {
     return this.#opening.headerLine;
   }
 
-  /** Notes for a person on how the file was read. */
   get notes(): readonly string[] {
     return this.#opening.notes;
   }
@@ -122,14 +118,12 @@ export class RecordIndex {
     while (this.#step(this.#scanner, final)) yield;
   }
 
-  /** Scans on; returns true if there is more to do. */
   #step(scanner: RecordScanner, final: boolean): boolean {
     if (this.#doubt !== null) this.#lookForClose(scanner, this.#doubt, final);
     if (this.#oversizedStart >= 0) return this.#skipOversized(scanner, final);
     return this.#scan(scanner, final);
   }
 
-  /** Returns null while the header is incomplete. */
   #readHeader(final: boolean): RecordScanner | null {
     const { end, lines } = this.#opening.read(this.#window.bytes, final);
     this.#window.consume(end);
@@ -190,7 +184,6 @@ export class RecordIndex {
     this.#window.consume(close);
   }
 
-  /** Returns true if the end was found. */
   #skipOversized(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     const end = scanner.skip(bytes, 0, bytes.length, final);
@@ -217,7 +210,6 @@ class Window {
   /** Valid until the next `append`. */
   bytes = Buffer.alloc(0);
   #memory = Buffer.alloc(0);
-  /** The start of `bytes` in the memory. */
   #start = 0;
 
   append(added: Buffer): void {
@@ -236,7 +228,6 @@ class Window {
     this.bytes = this.#memory.subarray(this.#start, this.#start + length);
   }
 
-  /** Drops the first `count` bytes. */
   consume(count: number): void {
     this.position += count;
     this.#start += count;

@@ -111,7 +111,6 @@ async function readDocument(
   return { plain, hints, archived: { member, sheet, sheets, notes } };
 }
 
-/** Files that programs add to archives. */
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
 /** The one file of data: the only one, or the only one with a name that such files have. */
@@ -150,7 +149,6 @@ function tooDeep(): Error {
 export interface Conversion {
   readonly format: 'avro' | 'parquet' | 'xlsx';
   readonly bytes: number;
-  /** The sheet to read, for a workbook. */
   readonly sheet: string | undefined;
   /** The bytes that were sent for it, and the size that it may unpack to. */
   readonly sentBytes: number;
@@ -216,7 +214,6 @@ export async function* convertFile(
   yield { notes };
 }
 
-/** The bytes that a sender has sent so far. */
 export interface Sent {
   readonly receivedBytes: number;
 }

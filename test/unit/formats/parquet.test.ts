@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
 import { openCodec } from '../../../src/formats/parquet-codecs.ts';
 import { leafOf } from '../../../src/formats/parquet-columns.ts';
-import { Runs } from '../../../src/formats/parquet-runs.ts';
+import { Runs } from '../../../src/formats/parquet-values.ts';
 import { TypedRows } from '../../../src/formats/typed-rows.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
