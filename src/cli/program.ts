@@ -95,6 +95,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   restore: async () => (await import('./backup.ts')).restore,
   db: async () => (await import('./database.ts')).db,
   psql: async () => (await import('./database.ts')).psql,
+  completion: async () => (await import('./completion.ts')).completion,
   config: async () => (await import('./config.ts')).config,
   demo: async () => (await import('../../examples/demo/demo.ts')).demo,
 };
@@ -128,6 +129,7 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
 function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
   const all = Object.entries(commands);
   const named = all.filter(([name]) => words.includes(name));
-  const wanted = words.includes('help') || named.length === 0 ? all : named;
+  const tellsOfAll = words.includes('help') || words.includes('completion');
+  const wanted = tellsOfAll || named.length === 0 ? all : named;
   return wanted.map(([, load]) => load);
 }

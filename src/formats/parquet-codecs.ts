@@ -17,6 +17,7 @@ const codecs: ReadonlyMap<string, UnpackPage> = new Map<string, UnpackPage>([
     (packed, bytes) => new Uint8Array(brotliDecompressSync(packed, { maxOutputLength: Math.max(1, bytes) })),
   ],
   ['LZ4_RAW', unpackLz4],
+  ['LZ4', (packed, bytes) => unpackHadoopLz4(packed, bytes) ?? unpackLz4(packed, bytes)],
 ]);
 
 export async function openCodec(name: string): Promise<UnpackPage> {
@@ -44,6 +45,23 @@ function unpackSnappy(packed: Uint8Array, bytes: number): Uint8Array {
   const plain = new Uint8Array(bytes);
   snappyUncompress(packed, plain);
   return plain;
+}
+
+/** Unpacks Hadoop's LZ4: blocks, each preceded by two lengths. Returns `null` if the page is a block without them. */
+function unpackHadoopLz4(packed: Uint8Array, bytes: number): Uint8Array | null {
+  const plain = new Uint8Array(bytes);
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  let [from, to] = [0, 0];
+  while (from < packed.length) {
+    if (from + 8 > packed.length) return null;
+    const [long, short] = [view.getUint32(from), view.getUint32(from + 4)];
+    from += 8;
+    if (from + short > packed.length || to + long > bytes) return null;
+    plain.set(unpackLz4(packed.subarray(from, from + short), long), to);
+    from += short;
+    to += long;
+  }
+  return plain.subarray(0, to);
 }
 
 /** Unpacks a block of LZ4. The decoders on npm leave zeros for values if a block ends early. */

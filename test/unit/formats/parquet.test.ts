@@ -280,11 +280,17 @@ describe('a page of a Parquet file', () => {
   const half = Buffer.from('half of it, half of it, half of it');
   /** A literal of twelve bytes, and a match of 22 that lie twelve before. */
   const lz4 = Buffer.concat([Buffer.of(0xc0 | 15), half.subarray(0, 12), Buffer.of(12, 0, 3, 0)]);
+  const hadoop = Buffer.concat([Buffer.of(0, 0, 0, 34, 0, 0, 0, lz4.length), lz4]);
 
-  test('packed with LZ4 is unpacked, and only to what it says', async () => {
-    const raw = await openCodec('LZ4_RAW');
-    expect(String(Buffer.from(raw(lz4, 34)))).toBe(String(half));
-    for (const bytes of [33, 35]) expect(() => raw(lz4, bytes)).toThrow();
+  test('packed with LZ4 is unpacked, with and without the lengths of Hadoop, and only to what it says', async () => {
+    const [raw, old] = [await openCodec('LZ4_RAW'), await openCodec('LZ4')];
+    expect([raw(lz4, 34), old(lz4, 34), old(hadoop, 34)].map((plain) => String(Buffer.from(plain)))).toEqual(
+      Array(3).fill(String(half)),
+    );
+    for (const bytes of [33, 35]) {
+      expect(() => raw(lz4, bytes)).toThrow();
+      expect(() => old(hadoop, bytes)).toThrow();
+    }
     for (let cut = 1; cut < lz4.length; cut++) expect(() => raw(lz4.subarray(0, cut), 34)).toThrow();
   });
 
