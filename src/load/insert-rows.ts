@@ -1,14 +1,12 @@
-import { keepsPlan, noOutcomes } from '../domain/load.ts';
+import { noOutcomes } from '../domain/load.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
-import { insertNewUsers, newUserStamp } from '../postgres/merge/merge-batch.ts';
-import { planNewUsers, plannedUserStamp } from '../postgres/merge/plan-batch.ts';
+import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 import { companiesOf, type MergedKinds } from './merge-rows.ts';
-import type { ReadScope } from './read-chunk.ts';
 
 const NEW_ROW = 1;
 
@@ -18,18 +16,9 @@ export async function expectsNewUsers(
   source: LoadSource,
   memory: LoadMemory,
 ): Promise<boolean> {
-  if (source.entity === 'companies') return false;
-  // A plan writes none of them: that its users have been new so far says nothing of the next.
-  if (keepsPlan(source.pass)) return memory.users !== 'known' && (await hasNoUsers(db, source.environmentId));
-  if (source.dryRun) return false;
+  if (source.entity === 'companies' || source.dryRun) return false;
   if (memory.users === 'unknown' && (await hasNoUsers(db, source.environmentId))) memory.users = 'new';
   return memory.users === 'new';
-}
-
-/** Returns the scope for reading a chunk whose users are expected to be new. */
-export function scopeOfNewUsers(source: LoadSource, chunkNo: number): ReadScope {
-  if (!keepsPlan(source.pass)) return { stamp: newUserStamp({ ...source, chunkNo }) };
-  return { stamp: plannedUserStamp({ ...source, chunkNo }), hasDigests: false };
 }
 
 /** Returns true for users only, each with one record, of which none removes a property. */
@@ -60,14 +49,12 @@ export async function insertRows(
     counted: 'all',
     keepKeys: severalChunks,
   } as const;
-  const isPlan = keepsPlan(source.pass);
   const newUsers = {
-    text: isPlan ? users.finish() : users.finishInOrder(),
-    keyHashes: severalChunks || isPlan ? users.keyHashes(NEW_ROW) : null,
+    text: users.finishInOrder(),
+    keyHashes: severalChunks ? users.keyHashes(NEW_ROW) : null,
     companies: companiesOf(users),
   };
-  if (isPlan) await planNewUsers(transaction, scope, newUsers);
-  else await insertNewUsers(transaction, scope, newUsers, severalChunks && source.entity === 'auto');
+  await insertNewUsers(transaction, scope, newUsers, severalChunks && source.entity === 'auto');
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

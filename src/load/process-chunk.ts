@@ -12,6 +12,7 @@ import type { Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
+import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
 import {
   type ChunkTally,
@@ -29,7 +30,7 @@ import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
 import { tooManyRejects } from './finish-load.ts';
-import { canBeInserted, expectsNewUsers, insertRows, learn, scopeOfNewUsers } from './insert-rows.ts';
+import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
@@ -156,7 +157,7 @@ async function tryInserting(
   const learned = context.memory.of(claim.subjectId);
   if (chunk.oversized || source.place !== null || !(await expectsNewUsers(context.db, source, learned)))
     return null;
-  const rows = await reader.read(chunk, scopeOfNewUsers(source, claim.part));
+  const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
   requireFewRefused(source, () => countRejects(source, chunk, rows));
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);

@@ -1,5 +1,3 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
@@ -9,9 +7,8 @@ import { exportFormatFacts, exportFormats } from '../../src/domain/export.ts';
 import { instantOfMicros } from '../../src/domain/instant.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';
-import { compileForCopy, copyOut, setParameters } from '../../src/export/write/copy-out.ts';
+import { compileForCopy, copyOut } from '../../src/export/write/copy-out.ts';
 import { heading } from '../../src/export/write/csv.ts';
-import { selectNdjson } from '../../src/export/write/page.ts';
 import type { FileStore } from '../../src/files/file-store.ts';
 import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
@@ -22,9 +19,7 @@ import {
   contentHashes,
   type ExportContext,
   type ExportOptions,
-  everything,
   exportAll,
-  inDirectory,
   records,
   storedBytes,
   texts,
@@ -112,27 +107,6 @@ describe('what is exported', () => {
     ]);
   });
 
-  test('events are looked for in the months of the range only', async () => {
-    const environmentId = await newEnvironment(t.system);
-    for (const month of ['2026-01', '2026-02', '2026-03', '2026-04']) {
-      await sql`select ensure_events_partition(${`${month}-01`}::timestamptz)`.execute(t.system.db);
-    }
-    const filter = {
-      environmentId,
-      request: { ...everything, from: '2026-02-01T00:00:00.000000Z', to: '2026-03-01T00:00:00.000000Z' },
-      segment: null,
-      excludedSegments: [],
-    };
-    const select = compileForCopy(selectNdjson('events', filter));
-    const plan = await inTransaction(t.system.pool, async ({ client }) => {
-      await setParameters(client, select);
-      const { rows } = await client.query(`explain ${select.text}`);
-      return JSON.stringify(rows);
-    });
-    expect(plan).toContain('events_2026_02');
-    expect(plan).not.toMatch(/events_2026_0[134]/);
-  });
-
   // proves: snapshot
   test('what is written after the snapshot is in no file, what is removed is still there', async () => {
     const environmentId = await newEnvironment(t.system);
@@ -164,20 +138,6 @@ describe('what is exported', () => {
       { user_id: 'b' },
     ]);
     expect(records(files['companies.ndjson'])).toMatchObject([{ company_id: 'c' }]);
-  });
-
-  test('the snapshot tells when it was taken, how many rows to expect, and who reads', async () => {
-    const environmentId = await newEnvironment(t.system);
-    let expected = -1;
-    const { snapshotAt } = await exportAll(t.system, environmentId, {
-      onSnapshot: ({ at, rowsExpected, backendPid }) => {
-        expected = rowsExpected;
-        expect(backendPid).toBeGreaterThan(0);
-        expect(Math.abs(at.getTime() - Date.now())).toBeLessThan(10_000);
-      },
-    });
-    expect(expected).toBeGreaterThanOrEqual(0);
-    expect(snapshotAt).toBeInstanceOf(Date);
   });
 });
 
@@ -612,16 +572,6 @@ describe('files', () => {
     },
   );
 
-  test('gzip is what gunzip reads', async () => {
-    const written = await exportAll(t.system, environmentId, { compression: 'gzip', datasets: ['users'] });
-    await inDirectory(t.system, written, async (directory) => {
-      const { stdout } = await promisify(execFile)('gunzip', ['-c', `${directory}/users.ndjson.gz`], {
-        maxBuffer: 1e8,
-      });
-      expect(records(stdout)).toHaveLength(rows);
-    });
-  });
-
   // proves: manifest
   test('the manifest lists what is there, and what was asked for', async () => {
     const options = { userIds: ['u1', 'u2'], exclusions: [{ kind: 'user', pattern: 'u2*' }] } as const;
@@ -695,17 +645,6 @@ describe('files', () => {
       expect(await of({ format })).toEqual(first);
     }
   });
-
-  test('progress comes to what was written', async () => {
-    const seen: [number, number][] = [];
-    const written = await exportAll(t.system, environmentId, {
-      compression: 'gzip',
-      onProgress: (...now) => seen.push(now),
-    });
-    const data = written.files.slice(0, -1);
-    expect(seen.at(-1)).toEqual([rows, data.reduce((sum, { bytes }) => sum + bytes, 0)]);
-    expect(seen).toEqual(seen.toSorted((a, b) => a[0] - b[0] || a[1] - b[1]));
-  });
 });
 
 function readAvroUser({
@@ -737,32 +676,6 @@ function readParquetUser(row: unknown): object {
 }
 
 describe('an export loaded into an empty environment', () => {
-  // proves: loads-back
-  test('is the same again in NDJSON: its content hash is', async () => {
-    const from = await newEnvironment(t.system);
-    const content = [
-      '{"user_id":"a","company_id":"c1","metadata":{"n":12345678901234567890,"d":1.50,"o":{"b":[1,null]},"e":""}}',
-      '{"user_id":"b","metadata":{"first_seen_at":"mine","q":"\\"\\\\\\n\\u0001é😀","user_id":"own"}}',
-      '{"user_id":"c"}',
-      '{"user_id":"=1","big":1e300,"first_seen_at":"2020-01-01"}',
-      '{"company_id":"c1","metadata":{"seats":-0.5,"metadata":{"metadata":1}}}',
-      '{"company_id":"c2"}',
-    ];
-    await load(from, `${content.join('\n')}\n`);
-    const first = await exportAll(t.system, from, { compression: 'gzip', datasets: ['users', 'companies'] });
-    const into = await newEnvironment(t.system);
-    const files = await storedBytes(t.system, first);
-    await load(into, files['users.ndjson.gz'] ?? '', 'users.ndjson.gz');
-    await load(into, files['companies.ndjson.gz'] ?? '', 'companies.ndjson.gz');
-    const second = await exportAll(t.system, into, { datasets: ['users', 'companies'] });
-    expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
-    const before = records((await texts(t.system, first))['users.ndjson.gz']);
-    const after = records((await texts(t.system, second))['users.ndjson']);
-    const withoutTimes = ({ first_seen_at: _, last_seen_at: __, ...rest }: Record<string, unknown>) => rest;
-    expect(after.map(withoutTimes)).toEqual(before.map(withoutTimes));
-    expect(after[0]).not.toHaveProperty(['metadata', 'first_seen_at']);
-  });
-
   // proves: loads-back
   test.each(formatsOf(exportFormats.filter((each) => exportFormatFacts[each].isLossless)))(
     'has the same content hash again: users and companies in %s',
@@ -915,30 +828,6 @@ describe('an export that does not come to its end', () => {
     await expectNothingLeft(before);
   });
 
-  test('because it is aborted while it plans ends at once', async () => {
-    const before = await t.storedFiles();
-    const stop = new AbortController();
-    const lock = await t.system.pool.connect();
-    await lock.query('begin; lock table users in access exclusive mode');
-    try {
-      const exporting = exportAll(t.system, environmentId, { format: 'csv', signal: stop.signal });
-      const failed = expect(exporting).rejects.toThrow();
-      await waitFor('it to wait for the table', async () => {
-        const { rows } = await sql`select from pg_stat_activity
-          where datname = current_database() and application_name = 'sluice test' and wait_event_type = 'Lock'`.execute(
-          t.system.db,
-        );
-        return rows.length > 0 ? true : null;
-      });
-      stop.abort();
-      await failed;
-    } finally {
-      await lock.query('rollback');
-      lock.release();
-    }
-    await expectNothingLeft(before);
-  });
-
   test.each(['gzip', 'none'] as const)(
     'because the disk is full (%s) fails with that',
     async (compression) => {
@@ -958,14 +847,6 @@ describe('an export that does not come to its end', () => {
       },
     });
     await expect(exporting).rejects.toThrow();
-    await expectNothingLeft(before);
-  });
-
-  test('before it began does nothing', async () => {
-    const before = await t.storedFiles();
-    await expect(exportAll(t.system, environmentId, { signal: AbortSignal.abort() })).rejects.toThrow(
-      'aborted',
-    );
     await expectNothingLeft(before);
   });
 });

@@ -5,13 +5,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { pruneJob } from '../../jobs/prune.ts';
 import { pruneExports, schedulePruning } from '../../src/background-jobs/prune.ts';
-import { Fault, FinalFailure, Interrupted, TransientError } from '../../src/domain/errors.ts';
+import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
-import { beginExport } from '../../src/postgres/stores/exports.ts';
 import { claimNextTask } from '../../src/postgres/stores/tasks.ts';
 import { taskSessionName } from '../../src/postgres/stores/workers.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
@@ -91,13 +90,6 @@ async function pauseInSnapshot(work: ManualExport) {
       return reading;
     },
   };
-}
-
-/** Another worker takes the export, and does nothing yet. */
-async function claimAndBegin(work: ManualExport): Promise<void> {
-  const claim = await claimNext();
-  if (claim?.subjectId !== work.exportId) throw new Error('the export was not claimed');
-  await beginExport(t.system.db, claim);
 }
 
 const failing =
@@ -185,47 +177,6 @@ describe('a worker that is lost', () => {
     expect(await filesOf(work)).toEqual([]);
     expect((await work.look()).filesExpired).toBe(true);
   });
-
-  test('has its loss counted, even if the queue rings before anybody noticed', async () => {
-    const work = await accept();
-    await claimNext();
-    await expireLeases(t.system);
-    expect(await claimNext()).toBeNull();
-    await reconcile();
-    expect(await claimNext()).toMatchObject({ attempt: 2, subjectId: work.exportId });
-    const { losses } = await t.system.db.selectFrom('tasks').select('losses').executeTakeFirstOrThrow();
-    expect(losses).toBe(1);
-  });
-
-  test('cannot fail the export of the one that took over, whatever befalls it', async () => {
-    for (const error of [
-      new Fault('an invariant broke'),
-      new FinalFailure('unknown_segment', 'it is gone'),
-    ]) {
-      const work = await accept();
-      const gate = gatedWriter(failing(error), { deaf: true });
-      const late = run(work, gate.write);
-      await gate.arrived;
-      await expireLeases(t.system);
-      await reconcile();
-      await claimAndBegin(work);
-      gate.open();
-      await late;
-      expect(await work.look()).toMatchObject({ status: 'processing', attempts: 2, failure: null });
-    }
-  });
-
-  test('is found by another worker on its own', async () => {
-    const work = await accept();
-    await claimNext();
-    await expireLeases(t.system);
-    const worker = t.startWorker();
-    try {
-      await waitFor('the export to end', async () => (await work.look()).status === 'completed');
-    } finally {
-      await worker.stop();
-    }
-  });
 });
 
 test('an export that takes longer than it may fails with the reason, and leaves no file', async () => {
@@ -300,39 +251,6 @@ describe('a worker that is paused', () => {
     await paused.sessionEnded();
     await paused.wake();
     expect(await paused.work.look()).toMatchObject({ status: 'completed', attempts: 2 });
-  });
-
-  test('before it has committed the end of its export does not hold up its rescue', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: true });
-    const completing = run(work, gate.write);
-    await gate.arrived;
-    const lock = await t.system.pool.connect();
-    await lock.query('begin; lock table export_files in exclusive mode');
-    await lock.query('set local idle_in_transaction_session_timeout = 0');
-    try {
-      await expireLeases(t.system);
-      gate.open();
-      // It has locked the row of its task by then, which the rescue is to write.
-      await waitFor('it to write the list of its files', async () => {
-        return (await sessions("wait_event_type = 'Lock'")).length > 0;
-      });
-      // The lease may have been renewed once more before that row was locked.
-      const rescued = async () => {
-        await reconcile();
-        const row = await t.system.db.selectFrom('tasks').select('losses').executeTakeFirstOrThrow();
-        return row.losses === 1;
-      };
-      await waitFor('the rescue', rescued, { timeoutMs: 40_000 });
-    } finally {
-      await lock.query('rollback');
-      lock.release();
-    }
-    await completing;
-    await run(work);
-    const done = await work.look();
-    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
-    expect(await filesOf(work)).toHaveLength(done.files.length);
   });
 });
 
@@ -420,31 +338,6 @@ describe('an error', () => {
     await sql`delete from segments`.execute(t.system.db);
     await run(work);
     expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'unknown_segment' } });
-  });
-});
-
-describe('a worker', () => {
-  test('does one export at a time', async () => {
-    let running = 0;
-    let most = 0;
-    const write: ExportWriter = async (context, options) => {
-      most = Math.max(most, ++running);
-      try {
-        return await writeExport(context, options);
-      } finally {
-        running--;
-      }
-    };
-    const work = await Promise.all([accept(), accept(), accept()]);
-    const worker = t.startWorker(write);
-    try {
-      for (const each of work) {
-        await waitFor('an export to end', async () => (await each.look()).status === 'completed');
-      }
-    } finally {
-      await worker.stop();
-    }
-    expect(most).toBe(1);
   });
 });
 

@@ -3,15 +3,12 @@
  * is stored, as a dry run does; keys that stand in several chunks are laid over each other afterwards, in file order
  * (`replanIncoming`). What it says is what `merge-batch.ts` would do: the expressions are the same.
  */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
-import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Database, Transaction } from '../database.ts';
 import { mergedDated, ofBatch } from './dated.ts';
 import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
-import { type Batch, copyBatch, countClassified, type Merged, type NewUsers } from './merge-batch.ts';
+import { type Batch, copyBatch, countClassified, type Merged } from './merge-batch.ts';
 import { namedCompanies, unknownCompanies } from './upsert.ts';
 
 /** Counts what merging the batch would come to. A plan also keeps each row that would change, a dry run (`keepsRows` false) none. */
@@ -116,93 +113,12 @@ export const changesByName = (
   ) counted
   where appear + change + go > 0`;
 
-/** The last columns of the rows of `planNewUsers`: load, chunk, entity, that it is new. */
-export function plannedUserStamp({ loadId, chunkNo }: Pick<MergeScope, 'loadId' | 'chunkNo'>): Buffer {
-  return Buffer.from(`\t${loadId}\t${chunkNo}\tusers\tt\n`);
-}
-
-/** Plans users of whom none is there: COPY straight into the plan. Their text has `before` in place of digests. */
-export async function planNewUsers(
-  { client, db }: Transaction,
-  scope: MergeScope,
-  users: NewUsers,
-): Promise<void> {
-  const copy = copyFrom(`
-    copy planned_rows (key, after, company_after, before, load_id, chunk_no, entity, is_new)
-    from stdin`);
-  await pipeline(Readable.from([users.text], { objectMode: false }), client.query(copy));
-  const place = sql`${scope.loadId}, ${scope.chunkNo}`;
-  await sql`
-    insert into load_chunk_keys (load_id, chunk_no, entity, written)
-    values (${place}, 'users', ${users.keyHashes}::bigint[])`.execute(db);
-  await sumNewUsers(db, scope);
-  if (users.companies.length > 0) {
-    await noteNewCompanies(db, scope, users.companies);
-  }
-}
-
-/** Names of properties that are counted each by an expression of its own; where a chunk has more, each row is taken apart. */
-const maxCountedNames = 64;
-const namedRows = 100;
-
-/**
- * Sums the chunk's rows up, which are all new. Most files have the same few properties in every row: asking each row for those that
- * the first ones have takes a third of the time of taking it apart.
- */
-async function sumNewUsers(db: Database, { loadId, chunkNo }: MergeScope): Promise<void> {
-  const planned = sql`
-    from planned_rows
-    where load_id = ${loadId} and entity = 'users' and is_new and chunk_no = ${chunkNo}`;
-  const { rows: names } = await sql<{ name: string }>`
-    select distinct name
-    from (select after ${planned} limit ${namedRows}) first, jsonb_object_keys(first.after) name
-    limit ${maxCountedNames + 1}`.execute(db);
-  const properties = names.length > maxCountedNames ? null : await countNames(db, planned, names);
-  await sql`
-    insert into planned_chunks (load_id, chunk_no, entity, rows_new, properties)
-    select ${loadId}, ${chunkNo}, 'users', count(*), ${
-      properties === null
-        ? sql`(${appearing(sql`(select after ${planned})`)})`
-        : sql`${JSON.stringify(properties)}::jsonb`
-    }
-    ${planned}`.execute(db);
-}
-
-/** Counts the rows that have each of the properties, like `appearing`; `null` if some have others. */
-async function countNames(
-  db: Database,
-  planned: RawBuilder<unknown>,
-  names: readonly { readonly name: string }[],
-): Promise<Record<string, readonly number[]> | null> {
-  const counts = names.map(({ name }) => sql`, count(*) filter (where after ? ${name})`);
-  const { rows } = await sql<{ counts: number[] }>`
-    select jsonb_build_array(count(*) filter (where after - ${names.map(({ name }) => name)}::text[] <> '{}')${sql.join(counts, sql``)}) as counts
-    ${planned}`.execute(db);
-  const [others, ...found] = rows[0]?.counts ?? [];
-  if (others !== 0) return null;
-  return Object.fromEntries(names.map(({ name }, at) => [name, [found[at] ?? 0, 0, 0, 0]]));
-}
-
-/** Counts like `changesByName`, for rows that are all new. */
-const appearing = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-  select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, 0, 0, 0)), '{}')
-  from (
-    select n.name, count(*) as appear
-    from ${rows} c
-    cross join lateral jsonb_object_keys(c.after) n (name)
-    group by n.name
-  ) counted`;
-
-/** Notes the companies that users name and that are not there; `named` as for `createCompanies`. */
-export async function noteNewCompanies(
-  db: Database,
-  scope: MergeScope,
-  named?: readonly string[],
-): Promise<void> {
+/** Notes the companies that users name and that are not there. */
+export async function noteNewCompanies(db: Database, scope: MergeScope): Promise<void> {
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)
     select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(unknown.company)
-    from (${unknownCompanies(scope, namedCompanies(scope, named))}) unknown
+    from (${unknownCompanies(scope, namedCompanies(scope))}) unknown
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
 }

@@ -112,10 +112,6 @@ describe('as JSON', () => {
     expect(data.filter((each) => each.raw_base64 !== null)).toHaveLength(1);
   });
 
-  test('a job without rejects has an empty page', async () => {
-    expect((await page(await load('user_id\nok\n'))).data).toEqual([]);
-  });
-
   test.each(['cursor=x', 'cursor=!!', 'limit=0', 'limit=501', 'limit=x'])('?%s is 400', async (query) => {
     const jobId = await load('user_id,name\n,x\n');
     const { status, body } = await server.json<ErrorBody>(`/v1/background_jobs/${jobId}/rejects?${query}`);
@@ -229,13 +225,6 @@ describe('by cause', () => {
     const { data, metadata } = await causesOf(jobId);
     expect(metadata).toEqual({ total_count: 71, causes: 70, other_causes: 20, other_count: 20 });
     expect([data.length, data[0]?.count]).toEqual([50, 2]);
-  });
-
-  test('a job without rejects has none', async () => {
-    expect(await causesOf(await load('user_id\nok\n'))).toEqual({
-      data: [],
-      metadata: { total_count: 0, causes: 0, other_causes: 0, other_count: 0 },
-    });
   });
 
   test.each(['group_by=column', 'cause=x', 'cause=0000000000000-trim'])('?%s is 400', async (query) => {
@@ -374,21 +363,6 @@ describe('as CSV', () => {
     );
     expect(ends[0]).toBe('sluice_raw_base64');
   });
-
-  test('of NDJSON has the records as text', async () => {
-    const jobId = await load('{"name":"x"}\n{"user_id":"ok"}\n', 'application/x-ndjson');
-    const [header, line] = (await download(jobId, 'text/csv')).split('\n');
-    expect(header).toBe(csvReasons);
-    expect(line).toMatch(/^1,1,missing_id,.*,"{""name"":""x""}",$/);
-  });
-
-  test('has all of them, however many', async () => {
-    const jobId = await load(`user_id,name\n${',x\n'.repeat(2_345)}`);
-    const lines = (await download(jobId, 'text/csv')).trimEnd().split('\n').slice(1);
-    expect(lines.map((line) => Number(line.split(',')[2]))).toEqual(
-      Array.from({ length: 2_345 }, (_, i) => i + 1),
-    );
-  });
 });
 
 describe('as NDJSON', () => {
@@ -480,14 +454,6 @@ describe('access', () => {
     expect(await typeFor('text/html, */*;q=0.8')).toBe('application/json');
     expect(await typeFor('text/csv;q=0.5, application/x-ndjson')).toBe('application/x-ndjson');
     expect(await typeFor('text/csv, application/json;q=0.1')).toBe('text/csv');
-  });
-
-  test('HEAD answers with the headers only', async () => {
-    const jobId = await load('user_id,name\n,x\n');
-    const path = `/v1/background_jobs/${jobId}/rejects`;
-    const response = await server.fetch(path, { method: 'HEAD', headers: { accept: 'text/csv' } });
-    expect([response.status, await response.text()]).toEqual([200, '']);
-    expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${jobId}-rejects.csv"`);
   });
 });
 
