@@ -13,10 +13,9 @@ import {
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { type Load, loadStatuses, onDriftChoices } from '../domain/load.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { applyPlan } from '../load/apply-plan.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { planJson, renderLoadListItem } from '../load/render-load.ts';
-import { retryLoad } from '../load/retry-load.ts';
+import { applyPlan, retryLoad } from '../load/retry-load.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import {

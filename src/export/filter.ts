@@ -1,8 +1,13 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
-import { Fault } from '../domain/errors.ts';
+import { Fault, FinalFailure } from '../domain/errors.ts';
 import type { Exclusion, ExportRequest } from '../domain/export.ts';
 import { createGlob } from '../domain/glob.ts';
+import type { Database } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
+import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
+import { compileSegment } from '../segments/compile-segment.ts';
+import { readSegment } from '../segments/read-segment.ts';
+import type { Segment } from '../segments/segment.ts';
 
 /** True if a row of sluice.users, under the alias given, is in a segment. */
 export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
@@ -248,4 +253,45 @@ export function instant(iso: string): RawBuilder<Date> {
 /** An array as Postgres reads it. One parameter, however long the list. */
 function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
+}
+
+/** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `FinalFailure` for one that is gone. */
+export async function findSegments(
+  db: Database,
+  environmentId: number,
+  { segmentId, exclusions }: ExportRequest,
+  now = new Date(),
+): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
+  const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
+  if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
+  const rows = await readSegmentDefinitions(db, environmentId);
+  const wanted = rows.find((row) => row.id === segmentId);
+  if (segmentId !== null && wanted === undefined) throw gone(segmentId);
+  for (const pattern of patterns.filter((each) => !each.includes('*'))) {
+    if (!rows.some((row) => row.id === Number(pattern))) throw gone(pattern);
+  }
+  const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.id)));
+  const compile = (row: DefinedSegment): SegmentTest => {
+    const segment = read(row);
+    return (user) => compileSegment(segment, { environmentId, now, user });
+  };
+  return {
+    segment: wanted === undefined ? null : compile(wanted),
+    excludedSegments: excluded.map(compile),
+  };
+}
+
+function matches(pattern: string, id: number): boolean {
+  if (!pattern.includes('*')) return Number(pattern) === id;
+  return createGlob(pattern)(String(id));
+}
+
+function read(row: DefinedSegment): Segment {
+  const { segment } = readSegment(row.definition);
+  if (segment !== null) return segment;
+  throw new FinalFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
+}
+
+function gone(id: number | string): FinalFailure {
+  return new FinalFailure('unknown_segment', `segment ${id} was removed before the export began`);
 }

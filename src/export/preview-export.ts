@@ -21,7 +21,7 @@ import { inSavepoint } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
-import { findSegments } from './find-segments.ts';
+import { findSegments } from './filter.ts';
 import { readRequest } from './read-request.ts';
 import { requireValid } from './request-export.ts';
 import { estimateRows, setParameters } from './write/copy-out.ts';

@@ -20,7 +20,7 @@ import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
-import { findSegments } from './find-segments.ts';
+import { findSegments } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import type { WrittenExport } from './write/write-export.ts';
 

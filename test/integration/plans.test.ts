@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
-import { applyPlan } from '../../src/load/apply-plan.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
 import { forgetFiles } from '../../src/postgres/stores/stored-files.ts';
 import { acceptDeletion } from '../support/deletions.ts';

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { constants, crc32, deflateRaw } from 'node:zlib';
 import type { Logger } from 'pino';
 import type { Compression, ExportFile } from '../../domain/export.ts';
-import { GZIP_BLOCK_BYTES } from '../../domain/limits.ts';
+import { GZIP_BLOCK_BYTES, MAX_GZIP_BLOCKS } from '../../domain/limits.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
-import { GzipBlocks } from './gzip.ts';
 
 /** The files of one attempt at an export: all of them, or none. */
 export class AttemptFiles {
@@ -93,5 +94,104 @@ export class StoredFileWriter {
     this.#hash.update(bytes);
     this.bytes += bytes.length;
     await this.#writer.write(bytes);
+  }
+}
+
+const deflate = promisify(deflateRaw);
+
+/** Low, because an export is read once or twice and compressing competes with the database for the processor. */
+const level = 2;
+/** Memory for what a block is packed into; more where that is not enough. */
+const packedBytes = 64 * 1024;
+/** The distance over which deflate finds repetitions. */
+const windowBytes = 32 * 1024;
+/** Gzip, deflate, no flags, no time, no extra flags, Unix. */
+const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+/** A last block of deflate with nothing in it. */
+const end = Buffer.from([0x03, 0x00]);
+
+/**
+ * Packs a file on several threads: blocks of `blockBytes` are compressed side by side, each with the end of the one before
+ * it as its dictionary, and written in order. Each ends on a whole byte, so that together they are one deflate stream, and
+ * the file is one gzip member as any gzip makes it; some readers stop after the first of several. At most
+ * `MAX_GZIP_BLOCKS` are held at a time, packed or not.
+ */
+export class GzipBlocks {
+  readonly #blockBytes: number;
+  readonly #store: (bytes: Uint8Array) => Promise<void>;
+  readonly #packing: { readonly block: Buffer<ArrayBuffer>; readonly packed: Promise<Buffer> }[] = [];
+  #block: Buffer<ArrayBuffer>;
+  #filled = 0;
+  #before: Buffer<ArrayBuffer> = Buffer.alloc(0);
+  #crc = 0;
+  #bytes = 0;
+  #isBegun = false;
+
+  /** `store` gets what belongs into the file, in order, one call at a time. */
+  constructor(blockBytes: number, store: (bytes: Uint8Array) => Promise<void>) {
+    this.#blockBytes = blockBytes;
+    this.#store = store;
+    this.#block = Buffer.allocUnsafeSlow(blockBytes);
+  }
+
+  /** Resolves when more may be written. The bytes are copied. One call at a time. */
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length; ) {
+      const part = bytes.subarray(at, at + this.#blockBytes - this.#filled);
+      this.#block.set(part, this.#filled);
+      this.#filled += part.length;
+      at += part.length;
+      if (this.#filled === this.#blockBytes) await this.#endBlock();
+    }
+  }
+
+  /** To be called once, after the last write. */
+  async end(): Promise<void> {
+    if (this.#filled > 0) this.#pack();
+    while (this.#packing.length > 0) await this.#storeFirst();
+    const sums = Buffer.alloc(8);
+    sums.writeUInt32LE(this.#crc);
+    sums.writeUInt32LE(this.#bytes % 2 ** 32, 4);
+    await this.#store(Buffer.concat([...(this.#isBegun ? [] : [header]), end, sums]));
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async discard(): Promise<void> {
+    await Promise.allSettled(this.#packing.map(({ packed }) => packed));
+  }
+
+  async #endBlock(): Promise<void> {
+    this.#pack();
+    const free = this.#packing.length < MAX_GZIP_BLOCKS ? null : await this.#storeFirst();
+    this.#block = free ?? Buffer.allocUnsafeSlow(this.#blockBytes);
+  }
+
+  #pack(): void {
+    const block = this.#block.subarray(0, this.#filled);
+    this.#crc = crc32(block, this.#crc);
+    this.#bytes += block.length;
+    const packed = deflate(block, {
+      level,
+      chunkSize: packedBytes,
+      finishFlush: constants.Z_SYNC_FLUSH,
+      ...(this.#before.length === 0 ? {} : { dictionary: this.#before }),
+    });
+    // Awaited when it is its turn, which may come long after a failure.
+    packed.catch(() => undefined);
+    this.#packing.push({ block: this.#block, packed });
+    // zlib copies it when it is given.
+    this.#before = block.subarray(-windowBytes);
+    this.#filled = 0;
+  }
+
+  /** Gives the memory of the block back. */
+  async #storeFirst(): Promise<Buffer<ArrayBuffer> | null> {
+    const first = this.#packing.shift();
+    if (first === undefined) return null;
+    const packed = await first.packed;
+    if (!this.#isBegun) await this.#store(header);
+    this.#isBegun = true;
+    await this.#store(packed);
+    return first.block;
   }
 }

@@ -13,13 +13,11 @@ import type { Database } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import type { AttemptFiles } from './attempt-files.ts';
 import { AvroFile } from './avro.ts';
-import { columnsOf, selectValues } from './columns.ts';
 import type { Compilable, CopyFormat } from './copy-out.ts';
 import { planCsv } from './csv.ts';
-import { selectNdjson } from './page.ts';
+import { columnsOf, selectNdjson, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
-import { csvText, ndjsonText, type RowBlock, type RowText } from './row-blocks.ts';
-import { ndjsonWriter } from './row-values.ts';
+import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './row-blocks.ts';
 import { type DatasetSink, type GroupFileClass, GroupFiles, SplitFiles } from './split-files.ts';
 import { streamCsv, streamCsvHeader } from './stream.ts';
 

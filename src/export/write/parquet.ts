@@ -3,9 +3,9 @@ import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
-import { type Column, columnsOf } from './columns.ts';
+import { type Column, columnsOf } from './page.ts';
 import { ParquetColumn } from './parquet-column.ts';
-import { findValues } from './row-values.ts';
+import { findValues } from './row-blocks.ts';
 
 /** `PAR1` */
 const magic = 0x31524150;

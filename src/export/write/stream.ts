@@ -5,10 +5,9 @@ import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import type { Filter } from '../filter.ts';
 import { mergeByTime } from './archived-events.ts';
-import { columnsOf, rewriteRows, selectValuesFrom } from './columns.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
-import { pageOf, profilesByTime } from './page.ts';
-import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
+import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
+import { ndjsonText, type RowBlock, rewriteRows, rowBlocks } from './row-blocks.ts';
 
 /*
  * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { GzipBlocks } from '../../../../src/export/write/gzip.ts';
+import { GzipBlocks } from '../../../../src/export/write/attempt-files.ts';
 
 const headerBytes = 10;
 const sumBytes = 8;
