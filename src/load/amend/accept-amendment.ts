@@ -1,20 +1,16 @@
 import { inputError } from '../../domain/errors.ts';
-import { undoDefuse } from '../../domain/formula.ts';
-import { MAX_EDITED_RECORDS } from '../../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, type LoadOptions } from '../../domain/load.ts';
-import { isRejectColumn, rejectRawKey } from '../../domain/reject.ts';
+import { isRejectColumn } from '../../domain/reject.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { Database } from '../../postgres/database.ts';
 import { claimRows, type Parent, readParent, type Unclaimed } from '../../postgres/stores/amendments.ts';
 import { isBeforeDeletion } from '../../postgres/stores/deletions.ts';
 import { lockLane } from '../../postgres/stores/lanes.ts';
 import { readLoadId } from '../../postgres/stores/read-loads.ts';
-import { readRejectsOf } from '../../postgres/stores/rejects.ts';
 import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
-import { readableText } from '../rejects-text.ts';
-import { type AmendedRows, type RawRecord, readAmendedRows, rowColumn } from './end-amendment.ts';
+import { type AmendedRows, readAmendedRows, rowColumn } from './end-amendment.ts';
 
 /*
  * Amending: refused records of a load, the parent, come back mended as a load of their own. Here it is accepted, and claims its rows;
@@ -119,45 +115,11 @@ async function readRows(
   try {
     if (rows !== undefined) return { rows, lines: null };
     requireShape(parent, received);
-    return await readAmendedRows(context.files, received, (records) =>
-      requireSameRaw(context, parent, records),
-    );
+    return await readAmendedRows(context.files, received);
   } catch (error) {
     await discardReceived(context, received.ref);
     throw error;
   }
-}
-
-/**
- * A load reads nothing of `sluice_raw`: an edit there, in a record whose columns are empty, would be lost without a word.
- * @throws InputError `invalid_field` naming the line.
- */
-async function requireSameRaw(
-  { db }: LoadContext,
-  { loadId }: Parent,
-  records: readonly RawRecord[],
-): Promise<void> {
-  for (let from = 0; from < records.length; from += MAX_EDITED_RECORDS) {
-    const sent = records.slice(from, from + MAX_EDITED_RECORDS);
-    const stored = await readRejectsOf(
-      db,
-      loadId,
-      sent.map(({ row }) => row),
-    );
-    const texts = new Map(stored.map(({ row, raw }) => [row, comparable(readableText(raw))]));
-    // A row that was not refused is reported when the rows are claimed.
-    const edited = sent.find(
-      ({ row, raw }) => (texts.get(row) ?? comparable(undoDefuse(raw))) !== comparable(undoDefuse(raw)),
-    );
-    if (edited === undefined) continue;
-    const message = `${rejectRawKey} was edited, and is not read: write the values into their columns, or edit the record as text (rejects/edits)`;
-    throw inputError('invalid_field', message, `line ${edited.line}`);
-  }
-}
-
-/** Leaves out what a spreadsheet changes by itself: line ends, and blanks at the end. */
-function comparable(raw: string): string {
-  return raw.replace(/\r\n?/g, '\n').trimEnd();
 }
 
 function requireShape({ fileFormat, header: own }: Parent, { format, header }: ReceivedFile): void {

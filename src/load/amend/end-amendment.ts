@@ -112,27 +112,18 @@ export interface AmendedRows {
 
 export const rowColumn = 'sluice_row' satisfies (typeof rejectColumns)[number];
 
-/** Takes a record of a chunk: its line within the chunk, from 0, the row it names, and the text of `sluice_raw` if it has no other. */
-type NamedRow = (line: number, row: number | null, raw?: string) => void;
-
-/** A record that stands in `sluice_raw` alone. */
-export interface RawRecord {
-  readonly row: number;
-  readonly line: number;
-  readonly raw: string;
-}
+/** Takes a record of a chunk: its line within the chunk, from 0, and the row it names. */
+type NamedRow = (line: number, row: number | null) => void;
 
 /**
  * Reads the numbers of the refused rows from a file that was received: of CSV the column `sluice_row`, of NDJSON `sluice_reject.row`.
  * They must ascend, as they do in the download: so no row comes twice, records of one key take effect in the order of the parent's
  * file, and two senders never wait for each other.
- * `checkRaw` gets the records of each chunk that stand in `sluice_raw` alone.
  * @throws InputError `invalid_field` naming the line; `too_many_records`.
  */
 export async function readAmendedRows(
   files: Pick<FileStore, 'readRange'>,
   { ref, header, chunks }: ReceivedFile,
-  checkRaw: (records: readonly RawRecord[]) => Promise<void>,
 ): Promise<AmendedRows> {
   const rows: number[] = [];
   const lines: number[] = [];
@@ -140,16 +131,13 @@ export async function readAmendedRows(
   for (const chunk of chunks) {
     if (chunk.oversized) throw unreadable(chunk.firstLine);
     const bytes = await files.readRange(ref, chunk.byteStart, chunk.byteEnd);
-    const raws: RawRecord[] = [];
-    read(bytes, (lineInChunk, row, raw = '') => {
+    read(bytes, (lineInChunk, row) => {
       const line = chunk.firstLine + lineInChunk;
       if (row === null) throw unreadable(line);
       checkOrder(rows.at(-1) ?? 0, row, line);
       rows.push(row);
       lines.push(line);
-      if (raw !== '') raws.push({ row, line, raw });
     });
-    await checkRaw(raws);
     checkCount(chunk, rows.length);
   }
   return { rows, lines };
@@ -177,8 +165,6 @@ function unreadable(line: number): Error {
 
 function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) => void {
   const column = header.columns.indexOf(rowColumn);
-  const rawColumn = header.columns.indexOf(rejectRawKey);
-  const own = [...header.columns.keys()].filter((at) => !isRejectColumn(header.columns[at] ?? ''));
   const records = new RecordIndex();
   const chunk = new CsvChunk(header, records);
   const { cells } = chunk;
@@ -188,9 +174,7 @@ function createCsvReader(header: CsvHeader): (bytes: Buffer, named: NamedRow) =>
     for (let record = 0; record < records.count; record++) {
       const found = chunk.count(record);
       const text = found > column ? cells.text(column) : '';
-      const isRaw = rawColumn >= 0 && found > rawColumn && own.every((at) => cells.isEmpty(at));
-      const raw = isRaw ? cells.text(rawColumn) : '';
-      named(records.lines[record] ?? 0, readNumber(text.trim()), raw);
+      named(records.lines[record] ?? 0, readNumber(text.trim()));
     }
   };
 }

@@ -11,15 +11,9 @@ import {
   TRIED_BYTES,
   TRIED_RECORDS,
 } from '../../domain/limits.ts';
-import { type Reject, writeCauseId } from '../../domain/reject.ts';
-import type { Database } from '../../postgres/database.ts';
+import { writeCauseId } from '../../domain/reject.ts';
 import { type Reader, takeTurns } from '../../postgres/pool.ts';
-import {
-  type CountedCause,
-  countCauses,
-  readLastRejects,
-  readRejectsPage,
-} from '../../postgres/stores/rejects.ts';
+import { type CountedCause, countCauses, readRejectsPage } from '../../postgres/stores/rejects.ts';
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
@@ -62,7 +56,9 @@ export async function listCauses(
   const input = { source: await readLoadSource(db, loadId), causes: shown.map(({ cause }) => cause) };
   const ask = async (at: number) => {
     const counted = shown[at];
-    return counted === undefined ? [] : readTried(db, loadId, counted);
+    if (counted === undefined) return [];
+    const { cause, firstRow } = counted;
+    return (await readRejectsPage(db, loadId, firstRow - 1, bounds, cause)).rejects;
   };
   const signal = AbortSignal.timeout(CAUSES_MS);
   const work = { sandboxes, owner: environmentId, isLong: false, input, ask, signal };
@@ -78,24 +74,7 @@ export async function listCauses(
 
 const unexplained: ExplainedCause = { samples: [], proposals: [] };
 
-const lastTried = TRIED_RECORDS / 4;
-const bounds = { rows: TRIED_RECORDS - lastTried, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_RAW_BYTES };
-
-/** The first records of a cause and, of many, the last: what is written otherwise at the end of a file shows. */
-async function readTried(db: Database, loadId: number, { cause, firstRow }: CountedCause): Promise<Reject[]> {
-  const { rejects, more } = await readRejectsPage(db, loadId, firstRow - 1, bounds, cause);
-  if (!more) return [...rejects];
-  const after = rejects.at(-1)?.row ?? firstRow;
-  const bytes = rejects.reduce((sum, { raw }) => sum + raw.length, 0);
-  const rows = Math.min(lastTried, Math.floor((lastTried * rejects.length) / bounds.rows));
-  const isLarge = bytes / rejects.length > TRIED_BYTES / TRIED_RECORDS;
-  return isLarge
-    ? [...rejects]
-    : [
-        ...rejects,
-        ...(await readLastRejects(db, loadId, after, { rows, rawBytes: MAX_REJECT_RAW_BYTES }, cause)),
-      ];
-}
+const bounds = { rows: TRIED_RECORDS, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_RAW_BYTES };
 
 const heldAtATime = {
   rows: REJECTS_AT_A_TIME,

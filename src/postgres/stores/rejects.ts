@@ -205,23 +205,6 @@ export async function readRejectsOf(
   return found.rows;
 }
 
-/** Reads the last rejects of a cause that come after `afterRow`, in file order. */
-export async function readLastRejects(
-  db: Database,
-  loadId: number,
-  afterRow: number,
-  { rows: limit, rawBytes }: Omit<RejectsBounds, 'bytes'>,
-  cause: number,
-): Promise<Reject[]> {
-  const { rows } = await sql<Reject>`
-    select ${rejectColumns}, substring(raw from 1 for ${rawBytes}) as raw
-    from load_rejects
-    where load_id = ${loadId} and row_number > ${afterRow} and cause = ${cause}
-    order by row_number desc
-    limit ${limit}`.execute(db);
-  return rows.reverse();
-}
-
 export async function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
   const { count } = await db
     .selectFrom('load_rejects')

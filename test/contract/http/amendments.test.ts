@@ -106,20 +106,6 @@ describe('mended records', () => {
     expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 0, amended: 2 });
   });
 
-  test('are refused, with the line, if the edit stands in sluice_raw, which is not read; unedited they stay refused', async () => {
-    const owner = await tenant();
-    const { job_id } = await load(owner, 'user_id,name\nu1,Ada\nu3,Mary,x\n=u4,Jo,y\n');
-    const download = await rejects(owner, job_id);
-    for (const mark of ['u3,Mary', '=u4,Jo']) {
-      const edited = download.replace(mark, `${mark}e`);
-      expect(edited).not.toBe(download);
-      const [status, code, text] = await refusal(amend<ErrorBody>(owner, job_id, edited));
-      expect([status, code]).toEqual([400, 'invalid_field']);
-      expect(text).toMatch(/^sluice_raw was edited.* line [23]$/);
-    }
-    expect(await amended(owner, job_id, download)).toMatchObject({ counts: { read: 2, rejected: 2 } });
-  });
-
   test('of a job that failed because all were refused complete it', async () => {
     const owner = await tenant();
     const failed = await load(owner, 'user_id,name\n,Ada\n,Grace\n');
