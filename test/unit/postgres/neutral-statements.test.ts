@@ -2,9 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { datasets, type ExportRequest } from '../../../src/domain/export.ts';
-import { selectValues } from '../../../src/export/write/page.ts';
 import { compileForCopy } from '../../../src/export/write/copy-out.ts';
-import { selectNdjson } from '../../../src/export/write/page.ts';
+import { selectNdjson, selectValues } from '../../../src/export/write/page.ts';
 import { selectStreamEvents, selectStreamProfiles } from '../../../src/export/write/stream.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
