@@ -44,7 +44,8 @@ function listNext(program: Command, line: string): string[] {
   let command = program;
   for (const word of words) command = command.commands.find((each) => each.name() === word) ?? command;
   const options = [...command.options, ...program.options].filter((option) => !option.hidden);
-  const last = options.find(({ short, long }) => [short, long].includes(words.at(-1)));
+  const typed = words.at(-1) ?? '';
+  const last = options.find(({ short, long }) => [short, long].includes(typed));
   if (last?.required === true) return last.argChoices ?? [];
   return [
     ...command.commands.map((each) => each.name()),
