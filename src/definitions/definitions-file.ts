@@ -24,7 +24,6 @@ import {
   wholeNumber,
   withDefault,
 } from '../operator-file/schema.ts';
-import { holdsRefused } from '../operator-file/source.ts';
 import { readSegment } from '../segments/read-segment.ts';
 
 const maxSurveyModules = 200;
@@ -164,8 +163,7 @@ const definitionsFile: OperatorFile<typeof definitionsSchema> = {
 };
 
 function checkDefinition(place: Place): void {
-  const { node } = place;
-  if (node === undefined || holdsRefused(node)) return;
+  if (!place.isThere || place.holdsRefused) return;
   for (const { keys, message } of readSegment(place.value).problems) {
     const wrong = place.at(keys);
     wrong.report(message, keys.length === 0 ? wrong.position : wrong.name);

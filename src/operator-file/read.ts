@@ -1,15 +1,8 @@
 import type { Static, TSchema } from 'typebox';
 import { Default } from 'typebox/value';
+import { follow } from '../validation.ts';
 import { findProblems, type Keys, published, quoted } from './schema.ts';
-import {
-  type FileProblem,
-  FileProblems,
-  nodeAt,
-  type Position,
-  parseSource,
-  type SourceNode,
-  toJson,
-} from './source.ts';
+import { type FileProblem, FileProblems, type Position, parseSource, type Source } from './source.ts';
 
 export type FileReading<T> =
   | { readonly value: T; readonly problemCount: 0; readonly problems: readonly [] }
@@ -37,14 +30,14 @@ export function readOperatorFile<S extends TSchema>(
   { schema, emptyCure, check }: OperatorFile<S>,
 ): FileReading<Static<S>> {
   const problems = new FileProblems();
-  const parsed = parseSource(bytes, emptyCure, problems);
-  const source = parsed === null ? null : withoutSchemaLink(parsed);
-  const value = source === null ? null : Default(schema, toJson(source));
+  const source = parseSource(bytes, emptyCure, problems);
+  // The defaults are filled in in place.
+  const value = source && Default(schema, structuredClone(withoutSchemaLink(source.value)));
   if (source !== null) {
     const root = new Place(source, [], problems);
     for (const { keys, what, at } of findProblems(schema, value)) {
+      if (at === 'value' && source.isRefused(keys)) continue;
       const place = root.at(at === 'parent' ? keys.slice(0, -1) : keys);
-      if (place.node?.kind === 'refused' && at === 'value') continue;
       problems.add(at === 'name' ? place.name : place.position, keys, what);
     }
     check(root);
@@ -54,57 +47,59 @@ export function readOperatorFile<S extends TSchema>(
 }
 
 /** With `$schema` a JSON file names its schema to editors. */
-function withoutSchemaLink(source: SourceNode): SourceNode {
-  if (source.kind !== 'object') return source;
-  return { ...source, members: source.members.filter(({ name }) => name !== '$schema') };
+function withoutSchemaLink(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '$schema'));
 }
 
 /** A place in a file, whether or not there is something. */
 export class Place {
-  readonly #root: SourceNode;
+  readonly #source: Source;
   readonly #keys: Keys;
   readonly #problems: FileProblems;
 
-  constructor(root: SourceNode, keys: Keys, problems: FileProblems) {
-    this.#root = root;
+  constructor(source: Source, keys: Keys, problems: FileProblems) {
+    this.#source = source;
     this.#keys = keys;
     this.#problems = problems;
   }
 
   /** Returns the place that the keys lead to from here; numbers may be texts. */
   at(keys: Keys): Place {
-    return new Place(this.#root, [...this.#keys, ...keys], this.#problems);
+    return new Place(this.#source, [...this.#keys, ...keys], this.#problems);
   }
 
-  get node(): SourceNode | undefined {
-    return nodeAt(this.#root, this.#keys);
+  get isThere(): boolean {
+    return this.#source.find(this.#keys) !== undefined;
   }
 
+  /** The value as JSON has it, if it is there; what was refused is null. */
   get value(): unknown {
-    return this.node === undefined ? undefined : toJson(this.node);
+    return this.isThere ? follow(this.#source.value, this.#keys) : undefined;
+  }
+
+  get holdsRefused(): boolean {
+    return this.#source.holdsRefused(this.#keys);
   }
 
   /** Every item of a list. */
   get items(): Place[] {
-    const { node } = this;
-    return node?.kind === 'list' ? node.items.map((_, index) => this.at([index])) : [];
+    const { value } = this;
+    return Array.isArray(value) ? value.map((_, index) => this.at([index])) : [];
   }
 
   /** The position of the value; of a missing one, that of the object which it is missing from. */
   get position(): Position {
-    return this.node ?? (this.#keys.length === 0 ? this.#root : this.#parent.position);
+    return this.#source.find(this.#keys)?.position ?? this.#parent.position;
   }
 
   /** The position of the name that the value stands under. */
   get name(): Position {
-    const last = this.#keys.at(-1);
-    const parent = this.#keys.length === 0 ? undefined : this.#parent.node;
-    const member = parent?.kind === 'object' ? parent.members.find(({ name }) => name === last) : undefined;
-    return member ?? this.node ?? (this.#keys.length === 0 ? this.#root : this.#parent.name);
+    return this.#source.find(this.#keys)?.name ?? this.#parent.name;
   }
 
   get #parent(): Place {
-    return new Place(this.#root, this.#keys.slice(0, -1), this.#problems);
+    return new Place(this.#source, this.#keys.slice(0, -1), this.#problems);
   }
 
   /** `what` goes on from the path: `must be text`. */
@@ -122,14 +117,11 @@ export class Place {
     const lines = new Map<string, number>();
     for (const item of this.items) {
       const place = item.at([name]);
-      const { node } = place;
-      if (node?.kind !== 'scalar' || typeof node.value !== 'string') continue;
-      const line = lines.get(node.value);
-      if (line === undefined) lines.set(node.value, node.line);
-      else {
-        const shown = quoted(node.value);
-        place.report(`is ${shown}, as in line ${line}; each item needs a ${name} of its own`);
-      }
+      const { value, position } = place;
+      if (typeof value !== 'string') continue;
+      const line = lines.get(value);
+      if (line === undefined) lines.set(value, position.line);
+      else place.report(`is ${quoted(value)}, as in line ${line}; each item needs a ${name} of its own`);
     }
   }
 }

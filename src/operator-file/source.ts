@@ -30,22 +30,6 @@ export interface Position {
   readonly column: number;
 }
 
-/** A value of the file that knows where it stands. */
-export type SourceNode = Position &
-  (
-    | { readonly kind: 'object'; readonly members: readonly SourceMember[] }
-    | { readonly kind: 'list'; readonly items: readonly SourceNode[] }
-    | { readonly kind: 'scalar'; readonly value: string | number | boolean | null }
-    /** Something that cannot stand in such a file; it has been reported. */
-    | { readonly kind: 'refused' }
-  );
-
-/** Stands where its name does. */
-export interface SourceMember extends Position {
-  readonly name: string;
-  readonly value: SourceNode;
-}
-
 /** Something that is wrong with a file. */
 export interface FileProblem extends Position {
   /** `segments[2].title`; empty for the file as a whole. */
@@ -97,31 +81,30 @@ const start = { line: 1, column: 1 };
  * Reads YAML 1.2, of which JSON is a part. null: it is not even that, and `problems` says why. `emptyCure` says what to
  * write where nothing is meant.
  */
-export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): SourceNode | null {
+export function parseSource(bytes: Uint8Array, emptyCure: string, problems: FileProblems): Source | null {
   const text = decode(bytes, problems);
   if (text === null) return null;
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
-  const builder = new SourceBuilder(lines, problems);
   // The rest recurses, and not every library survives a stack overflow.
   const tooDeep = findTooDeep(tokens);
   if (tooDeep !== null) {
     const what = `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`;
-    problems.add(builder.positionOf(tooDeep), [], what);
+    problems.add(positionOf(lines, tooDeep), [], what);
     return null;
   }
   const [document, second] = new Composer(options).compose(tokens, true, text.length);
-  if (document === undefined || builder.reportErrors(document)) return null;
+  if (document === undefined || reportErrors(document, lines, problems)) return null;
   if (second !== undefined) {
     const what = 'holds a second document here; put everything into one';
-    problems.add(builder.positionOf(second.range[0]), [], what);
+    problems.add(positionOf(lines, second.range[0]), [], what);
     return null;
   }
   if (document.contents === null) {
     problems.add(start, [], `is empty; ${emptyCure}`);
     return null;
   }
-  return builder.build(document.contents as ParsedNode, []);
+  return new Source(document.contents as ParsedNode, lines, problems);
 }
 
 function decode(bytes: Uint8Array, problems: FileProblems): string | null {
@@ -155,101 +138,132 @@ function findTooDeep(tokens: readonly CST.Token[]): number | null {
   return null;
 }
 
-/** Makes a plain tree of what the library parsed, without what such a file has no use for. */
-class SourceBuilder {
+function positionOf(lines: LineCounter, offset: number): Position {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(line, 1), column: Math.max(col, 1) };
+}
+
+/** Reports the first error of each line: those behind it are mostly its consequences. */
+function reportErrors({ errors }: Document.Parsed, lines: LineCounter, problems: FileProblems): boolean {
+  const reported = new Set<number>();
+  for (const { message, pos } of errors) {
+    const position = positionOf(lines, pos[0]);
+    if (!reported.has(position.line)) problems.add(position, [], `is no YAML and no JSON here: ${message}`);
+    reported.add(position.line);
+  }
+  return errors.length > 0;
+}
+
+/** A file as it was parsed: its value as JSON has it, and where each part of it stands. */
+export class Source {
+  readonly value: unknown;
+  readonly #root: ParsedNode;
   readonly #lines: LineCounter;
   readonly #problems: FileProblems;
+  /** The places of what was refused, and those that hold one. */
+  readonly #refused = new Set<string>();
+  readonly #holdRefused = new Set<string>();
 
-  constructor(lines: LineCounter, problems: FileProblems) {
+  constructor(root: ParsedNode, lines: LineCounter, problems: FileProblems) {
+    this.#root = root;
     this.#lines = lines;
     this.#problems = problems;
+    this.value = this.#toJson(root, []);
   }
 
-  positionOf(offset: number): Position {
-    const { line, col } = this.#lines.linePos(offset);
-    return { line: Math.max(line, 1), column: Math.max(col, 1) };
-  }
-
-  /** The first error of each line: those behind it are mostly its consequences. */
-  reportErrors({ errors }: Document.Parsed): boolean {
-    const lines = new Set<number>();
-    for (const { message, pos } of errors) {
-      const position = this.positionOf(pos[0]);
-      if (!lines.has(position.line)) {
-        this.#problems.add(position, [], `is no YAML and no JSON here: ${message}`);
+  /** Finds where the value that keys lead to stands, and its name; undefined if there is none. */
+  find(keys: Keys): { readonly position: Position; readonly name: Position } | undefined {
+    let node: ParsedNode | null | undefined = this.#root;
+    let name: Position | undefined;
+    for (const key of keys) {
+      name = undefined;
+      if (isMap<ParsedNode, ParsedNode | null>(node)) {
+        const pair = pairOf(node, key);
+        if (pair === undefined) return undefined;
+        name = this.#positionOf(pair.key);
+        node = pair.value;
+      } else {
+        node = isSeq(node) ? (node.items[Number(key)] as ParsedNode | undefined) : undefined;
+        if (node === undefined) return undefined;
       }
-      lines.add(position.line);
     }
-    return errors.length > 0;
+    const position = node ? this.#positionOf(node) : (name ?? start);
+    return { position, name: name ?? position };
   }
 
-  build(node: ParsedNode, keys: Keys): SourceNode {
-    const position = this.positionOf(node.range[0]);
+  isRefused(keys: Keys): boolean {
+    return this.#refused.has(JSON.stringify(keys.map(String)));
+  }
+
+  /** Tells whether anything in it was refused: then its value says nothing. */
+  holdsRefused(keys: Keys): boolean {
+    return this.#holdRefused.has(JSON.stringify(keys.map(String)));
+  }
+
+  #positionOf(node: ParsedNode): Position {
+    return positionOf(this.#lines, node.range[0]);
+  }
+
+  /** What was refused is null. */
+  #toJson(node: ParsedNode | null, keys: Keys): unknown {
+    if (node === null) return null;
     // An alias may stand for the same value many times over, so that a few lines become gigabytes.
-    if (isAlias(node)) return this.#refuse(position, keys, 'is an alias (*); write the value out');
-    if (node.tag !== undefined) return this.#refuse(position, keys, `has a tag (${node.tag}); leave it out`);
-    if (isMap(node)) return { kind: 'object', ...position, members: this.#members(node, keys) };
+    if (isAlias(node)) return this.#refuse(node, keys, 'is an alias (*); write the value out');
+    if (node.tag !== undefined) return this.#refuse(node, keys, `has a tag (${node.tag}); leave it out`);
+    if (isMap<ParsedNode, ParsedNode | null>(node)) return this.#toObject(node, keys);
     if (isSeq(node)) {
       if (node.items.length > MAX_OPERATOR_FILE_ITEMS) {
         const what = `has ${node.items.length} items; at most ${MAX_OPERATOR_FILE_ITEMS} are allowed`;
-        return this.#refuse(position, keys, what);
+        return this.#refuse(node, keys, what);
       }
-      const items = node.items.map((item, index) => this.build(item as ParsedNode, [...keys, index]));
-      return { kind: 'list', ...position, items };
+      return node.items.map((item, index) => this.#toJson(item as ParsedNode, [...keys, index]));
     }
-    if (isScalar(node)) return this.#scalar(node.value, node.source ?? '', position, keys);
-    return this.#refuse(position, keys, 'is nothing that JSON has');
+    const problem = scalarProblem(node.value, node.source ?? '');
+    return problem === null ? node.value : this.#refuse(node, keys, problem);
   }
 
-  #members(map: YAMLMap, keys: Keys): SourceMember[] {
-    const members = new Map<string, SourceMember>();
-    for (const pair of map.items) {
-      const member = this.#member(pair as Pair<ParsedNode, ParsedNode | null>, keys);
-      if (member === null) continue;
-      const first = members.get(member.name);
-      if (first === undefined) members.set(member.name, member);
-      else {
-        const what = `stands here again; line ${first.line} has it already`;
-        this.#problems.add(member, [...keys, member.name], what);
+  #toObject(map: YAMLMap<ParsedNode, ParsedNode | null>, keys: Keys): object {
+    const members = new Map<string, unknown>();
+    const lines = new Map<string, number>();
+    for (const { key, value } of map.items) {
+      const name = nameOf(key);
+      const position = this.#positionOf(key);
+      const first = lines.get(name ?? '');
+      if (name === null) {
+        this.#problems.add(position, keys, 'has a name here that is no text; put it in quotes');
+      } else if (!isStorable(name)) this.#problems.add(position, keys, notStorable);
+      else if (first !== undefined) {
+        this.#toJson(value, [...keys, name]);
+        this.#problems.add(position, [...keys, name], `stands here again; line ${first} has it already`);
+      } else {
+        lines.set(name, position.line);
+        members.set(name, this.#toJson(value, [...keys, name]));
       }
     }
-    return [...members.values()];
+    return Object.fromEntries(members);
   }
 
-  #member({ key, value }: Pair<ParsedNode, ParsedNode | null>, keys: Keys): SourceMember | null {
-    const position = this.positionOf(key.range[0]);
-    // The option `null` need not stand in quotes.
-    const scalar = isScalar(key) ? key : null;
-    const name = scalar?.source === 'null' ? 'null' : scalar?.value;
-    if (key.tag !== undefined || typeof name !== 'string') {
-      this.#refuse(position, keys, 'has a name here that is no text; put it in quotes');
-      return null;
-    }
-    if (!isStorable(name)) {
-      this.#refuse(position, keys, notStorable);
-      return null;
-    }
-    const node: SourceNode =
-      value === null ? { kind: 'scalar', ...position, value: null } : this.build(value, [...keys, name]);
-    return { ...position, name, value: node };
+  #refuse(node: ParsedNode, keys: Keys, what: string): null {
+    this.#problems.add(this.#positionOf(node), keys, what);
+    const path = keys.map(String);
+    this.#refused.add(JSON.stringify(path));
+    for (let end = 0; end <= path.length; end++) this.#holdRefused.add(JSON.stringify(path.slice(0, end)));
+    return null;
   }
+}
 
-  #scalar(value: unknown, source: string, position: Position, keys: Keys): SourceNode {
-    if (typeof value === 'string') {
-      if (!isStorable(value)) return this.#refuse(position, keys, notStorable);
-    } else if (typeof value === 'number') {
-      const problem = numberProblem(value, source);
-      if (problem !== null) return this.#refuse(position, keys, problem);
-    } else if (typeof value !== 'boolean' && value !== null) {
-      return this.#refuse(position, keys, 'is nothing that JSON has');
-    }
-    return { kind: 'scalar', ...position, value };
-  }
+function pairOf(
+  { items }: YAMLMap<ParsedNode, ParsedNode | null>,
+  name: string | number,
+): Pair<ParsedNode, ParsedNode | null> | undefined {
+  return items.find(({ key }) => nameOf(key) === name);
+}
 
-  #refuse(position: Position, keys: Keys, what: string): SourceNode {
-    this.#problems.add(position, keys, what);
-    return { kind: 'refused', ...position };
-  }
+/** The option `null` need not stand in quotes. */
+function nameOf(key: ParsedNode): string | null {
+  if (!isScalar(key) || key.tag !== undefined) return null;
+  const name = key.source === 'null' ? 'null' : key.value;
+  return typeof name === 'string' ? name : null;
 }
 
 const notStorable = 'holds U+0000 or half a surrogate pair, which is no text';
@@ -262,41 +276,14 @@ function isStorable(text: string): boolean {
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** `007` would become 7, and 12345678901234567890 another number, without a word. */
-function numberProblem(value: number, source: string): string | null {
+function scalarProblem(value: unknown, source: string): string | null {
+  if (typeof value === 'string') return isStorable(value) ? null : notStorable;
+  if (typeof value !== 'number') {
+    return typeof value === 'boolean' || value === null ? null : 'is nothing that JSON has';
+  }
   if (!jsonNumber.test(source))
     return `is ${source}, which is no number to JSON; put it in quotes if it is text`;
   if (!Number.isFinite(value)) return 'is beyond ±1.8e308';
   const isKept = !/^-?\d+$/.test(source) || Number.isSafeInteger(value) || String(value) === source;
   return isKept ? null : 'has more digits than are kept of a number; put it in quotes';
-}
-
-/** Returns the value as JSON would parse to it; what was refused is null. */
-export function toJson(node: SourceNode): unknown {
-  switch (node.kind) {
-    case 'object':
-      return Object.fromEntries(node.members.map(({ name, value }) => [name, toJson(value)]));
-    case 'list':
-      return node.items.map(toJson);
-    case 'scalar':
-      return node.value;
-    case 'refused':
-      return null;
-  }
-}
-
-/** Tells whether anything in it was refused: then the value of `toJson` says nothing. */
-export function holdsRefused(node: SourceNode): boolean {
-  if (node.kind === 'object') return node.members.some(({ value }) => holdsRefused(value));
-  if (node.kind === 'list') return node.items.some(holdsRefused);
-  return node.kind === 'refused';
-}
-
-/** Returns the node that keys and indexes lead to, or undefined. */
-export function nodeAt(node: SourceNode, keys: Keys): SourceNode | undefined {
-  let at: SourceNode | undefined = node;
-  for (const key of keys) {
-    if (at?.kind === 'object') at = at.members.find(({ name }) => name === key)?.value;
-    else at = at?.kind === 'list' ? at.items[Number(key)] : undefined;
-  }
-  return at;
 }

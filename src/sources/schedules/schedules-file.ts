@@ -91,7 +91,7 @@ const schedulesFile: OperatorFile<typeof schedulesSchema> = {
       checkLoad(schedule.at(['load']));
       checkQuery(schedule.at(['load']));
       const unnamed = schedule.at(['load', 'map', '']);
-      if (unnamed.node !== undefined) unnamed.reportName('is empty');
+      if (unnamed.isThere) unnamed.reportName('is empty');
       checkExport(schedule.at(['export']));
     }
   },
@@ -112,10 +112,10 @@ export function schedulesFileSchema(): object {
 
 /** Refuses options of a format, since we write the result of a query ourselves. */
 function checkQuery(load: Place): void {
-  if (load.at(['postgres']).node === undefined) return;
+  if (!load.at(['postgres']).isThere) return;
   for (const name of sourceOptionNames) {
     const option = load.at([name]);
-    if (option.node !== undefined) option.reportName('says how a file is written; a query has none');
+    if (option.isThere) option.reportName('says how a file is written; a query has none');
   }
 }
 
@@ -141,7 +141,7 @@ function checkExport(exported: Place): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   const body = requestOf(value as ExportDefinition);
   const range = exported.at(['range']);
-  if (range.node !== undefined && (body['from'] !== undefined || body['to'] !== undefined)) {
+  if (range.isThere && (body['from'] !== undefined || body['to'] !== undefined)) {
     exported.report('has a range as well as from or to; leave one out', range.name);
   }
   // The place of a problem of a request is `name`, `name[0]` or `name.member`.
