@@ -193,8 +193,6 @@ export const MAX_SHOWN_AMENDMENTS = 100;
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
 export const MAX_HELD_BYTES = 128 * MiB;
-/** The share of these bytes that answers without a key may take. */
-/** An answer is cut if no such piece of it is taken for so long, that is at less than 2 KiB a second. */
 export const ANSWER_PIECE_BYTES = 64 * KiB;
 export const READ_TIMEOUT_MS = 5_000;
 export const MAX_LOOKUP_PAGE_SIZE = 200;

@@ -166,14 +166,6 @@ describe('applying definitions', () => {
     expect(ids((await stored(tenant)).segments)).toEqual({ b: expect.any(Number) });
   });
 
-  test('a protected segment can be changed, and removed once it is protected no more', async () => {
-    const tenant = await newTenant();
-    await apply(t, tenant, { segments: [segmentItem('a', { is_protected: true })] });
-    await apply(t, tenant, { segments: [segmentItem('a', { title: 'Changed', is_protected: false })] });
-    expect((await apply(t, tenant, {})).blockedBy).toEqual([]);
-    expect(await stored(tenant)).toEqual(noItems);
-  });
-
   test('environments have definitions of their own, with the same keys', async () => {
     const [one, other] = [await newTenant(), await newTenant()];
     await apply(t, one, sample);

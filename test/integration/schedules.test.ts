@@ -19,12 +19,10 @@ import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { HEARTBEAT_MS } from '../../src/domain/limits.ts';
-import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
-import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { keepAlive } from '../../src/poller.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
@@ -829,15 +827,6 @@ describe('the end of a run', () => {
   });
   const telling = (pattern: string, notify: object) => readSchedule({ load: { files: { pattern } }, notify });
   const told = () => listDeliveries(context.db, environmentId, { failed: false, limit: 100 });
-  const bodies = async () => {
-    const { rows } = await sql<{ body: string }>`select body from notification_events`.execute(context.db);
-    return rows.map(({ body }) => JSON.parse(body));
-  };
-  const tell = (kinds: readonly JobKind[], target: string) => {
-    const wish = { channel: 'email', target, outcomes: defaultOutcomes, kinds } as const;
-    return addSubscription(context.db, environmentId, wish, { allowHttp: false, allowPrivate: false });
-  };
-
   test('is mailed once to its own addresses, also if there was no job, and not of other ends', async () => {
     const missing = { http: { url: `${secure.url}/none`, allow_private: true }, entity: 'users' };
     const schedule = readSchedule({ load: missing, notify: { emails: [mail], on: ['failed'] } });
@@ -866,38 +855,6 @@ describe('the end of a run', () => {
     const well = telling('notify-ok.csv', { emails: [mail], on: ['failed'] });
     expect(await runNow(context, environmentId, well)).toMatchObject({ status: 'completed' });
     expect(await told()).toHaveLength(1);
-  });
-
-  test('is told, with rejects, to those who subscribed to schedules, with its jobs and what they counted', async () => {
-    await tell(['schedule'], 'schedules@example.com');
-    await tell(['load', 'export'], 'jobs@example.com');
-    await put('notify-1.csv', 'user_id,plan\nn1,a\n,b\n');
-    await put('notify-2.csv', 'user_id\nn2\n');
-    const schedule = telling('notify-?.csv', { emails: [mail] });
-    const run = await runNow(context, environmentId, schedule);
-    expect((await told()).map(({ eventType, target }) => `${eventType} ${target}`).sort()).toEqual([
-      'load.completed jobs@example.com',
-      'load.completed_with_rejects jobs@example.com',
-      `schedule.completed_with_rejects ${mail}`,
-      'schedule.completed_with_rejects schedules@example.com',
-    ]);
-    const [first] = run.items;
-    const body = (await bodies()).find(({ type }) => type === 'schedule.completed_with_rejects');
-    expect(body).toMatchObject({
-      environment: { name: 'default' },
-      data: {
-        schedule: schedule.name,
-        due_at: run.dueAt.toISOString(),
-        status: 'completed_with_rejects',
-        error_code: null,
-        item_count: 2,
-        items: [
-          { job_id: first?.jobId, links: expect.stringContaining(`/v1/background_jobs/${first?.jobId}`) },
-          { is_new: true },
-        ],
-        counts: { read: 3, inserted: 2, rejected: 1 },
-      },
-    });
   });
 
   test('that cannot be noted holds up no other', async () => {

@@ -9,13 +9,7 @@ import type { Segment } from '../../src/segments/segment.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { conditionsOn, definition, now, storedValues, world } from '../support/random-segments.ts';
 import { runs } from '../support/runs.ts';
-import {
-  isInSegment,
-  usersInSegment,
-  type World,
-  type WorldEvent,
-  type WorldUser,
-} from '../support/segment-evaluator.ts';
+import { isInSegment, usersInSegment, type World, type WorldUser } from '../support/segment-evaluator.ts';
 import { storeWorld } from '../support/store-world.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -151,56 +145,6 @@ describe('a property', () => {
       expect(await usersOf(environmentId, { property, exists: true })).toEqual([]);
     },
   );
-});
-
-describe('events', () => {
-  const at = (userId: string, hoursAgo: number, more: Partial<WorldEvent> = {}): WorldEvent => ({
-    name: 'paid',
-    userId,
-    at: new Date(now.getTime() - hoursAgo * 3_600_000).toISOString(),
-    metadata: new Map(),
-    ...more,
-  });
-  const content: World = {
-    users: [userAt('none'), userAt('one'), userAt('three'), userAt('future')],
-    companies: [],
-    events: [
-      at('one', 24, { metadata: new Map([['amount', '"120.5"']]) }),
-      at('three', 1, { metadata: new Map([['amount', '99']]) }),
-      at('three', 48),
-      at('three', 49, { name: 'Paid' }),
-      at('three', 400, { metadata: new Map([['amount', 'null']]) }),
-      at('future', -1),
-      at('nobody', 1),
-    ],
-    now,
-  };
-  let environmentId: number;
-  beforeAll(async () => {
-    environmentId = await newEnvironment(content);
-  });
-
-  test.each<[object, string[]]>([
-    [{}, ['future', 'one', 'three']],
-    [{ at_least: 2 }, ['three']],
-    [{ at_least: 4 }, []],
-    [{ at_most: 1 }, ['future', 'none', 'one']],
-    [{ at_most: 0 }, ['none']],
-    [{ at_least: 1, at_most: 2 }, ['future', 'one']],
-    [{ never: true }, ['none']],
-    [{ within_days: 1 }, ['one', 'three']],
-    [{ within_days: 2, at_least: 2 }, ['three']],
-    [{ within_days: 1, at_least: 2 }, []],
-    [{ within_days: 1, never: true }, ['future', 'none']],
-    [{ where: [{ property: 'amount', greater_than: 100 }] }, ['one']],
-    [{ where: [{ property: 'amount', exists: true }] }, ['one', 'three']],
-    [{ where: [{ property: 'amount', exists: false }], at_least: 2 }, ['three']],
-    [{ where: [{ property: 'user_id', exists: true }] }, []],
-  ])('%j', async (more, expected) => {
-    const json = { event: 'paid', ...more };
-    expect(await usersOf(environmentId, json)).toEqual(expected);
-    expect(usersInSegment(json, content)).toEqual(expected);
-  });
 });
 
 test('any value is what the documentation says it is, whatever the settings of the session', async () => {

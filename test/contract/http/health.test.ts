@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { collectLog } from '../../support/collected-log.ts';
@@ -189,19 +189,6 @@ describe('a storage', () => {
     expect([status, body]).toEqual([503, { status: 'not_ready', parts: without('storage') }]);
     await mkdir(`${system.config.filesDir}/tmp`, { recursive: true });
     await untilReady(server);
-  });
-
-  test('that cannot be written does too', async () => {
-    const { system, server } = await start();
-    const folder = system.config.filesDir;
-    await untilReady(server);
-    await rename(folder, `${folder}.aside`);
-    await writeFile(folder, 'not a folder');
-    expect((await probe(server)).body.parts).toEqual(without('storage'));
-    await rm(folder);
-    await rename(`${folder}.aside`, folder);
-    await untilReady(server);
-    expect(await system.storedFiles()).toEqual([]);
   });
 });
 
