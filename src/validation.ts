@@ -13,7 +13,6 @@ import { Settings } from 'typebox/system';
 import { type ErrorCode, InputError, type Problem } from './domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from './domain/limits.ts';
 
-/** The words of a refusal. */
 export interface Wording {
   readonly message: string;
   /** Defaults to `invalid_field`. */
@@ -39,7 +38,6 @@ export function worded<T extends TSchema>(schema: T, refusal: Refusal | string):
   return Object.defineProperty(schema, refusalKey, { value, enumerable: true });
 }
 
-/** Tells whether the schema has a wording of its own. */
 export function hasWording(schema: TSchema): boolean {
   return refusalOf(schema)?.says !== undefined;
 }
@@ -62,7 +60,6 @@ export function validatorOf(schema: TSchema): Validator {
   return known;
 }
 
-/** Returns a function that lists what is wrong with a value. */
 export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
   return (value) => {
     const validator = validatorOf(schema);
@@ -93,7 +90,6 @@ export function listErrors(validator: Validator, value: unknown, most: number): 
   }
 }
 
-/** @throws InputError with the problems, if there are any. */
 export function throwProblems([first, ...more]: readonly Problem[]): void {
   if (first !== undefined) throw new InputError(first, ...more.slice(0, MAX_REQUEST_PROBLEMS - 1));
 }
@@ -202,7 +198,6 @@ function toProblem(says: Refusal['says'], value: unknown, keyword: string, keys:
   return { code, message, details };
 }
 
-/** Writes a place as `users[3].user_id`. */
 function pathText(keys: readonly string[]): string {
   return keys.reduce((path, key) => {
     const name = key.slice(0, 100).toWellFormed();
@@ -215,7 +210,6 @@ function refusalOf(schema: unknown): Refusal | undefined {
   return (schema as { readonly [refusalKey]?: Refusal } | undefined)?.[refusalKey];
 }
 
-/** Returns the keys of a JSON pointer. */
 export function keysOf(pointer: string): string[] {
   return pointer
     .split('/')
@@ -223,7 +217,6 @@ export function keysOf(pointer: string): string[] {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** Returns the value that keys and indexes lead to. */
 export function follow(value: unknown, keys: readonly (string | number)[]): unknown {
   return keys.reduce((at, key) => (at as Readonly<Record<string, unknown>> | null | undefined)?.[key], value);
 }

@@ -45,7 +45,6 @@ export class Windows {
 /** Logins that may fail in a minute from one address. */
 const mostFailures = 10;
 
-/** Counts logins that failed, by address: whoever guesses must wait. */
 export class FailedLogins {
   readonly #windows: Windows;
 

@@ -24,7 +24,6 @@ export interface ConfiguredKeys {
 }
 
 export interface SignIn {
-  /** An API key, API_KEY or ADMIN_KEY. */
   readonly key: string;
   /** For ADMIN_KEY: the environment to look at; by default the first one. */
   readonly environment?: string | undefined;
@@ -73,7 +72,6 @@ interface Opening {
   readonly environmentId: number;
   readonly holder: Holder;
   readonly keyId?: string;
-  /** The key of the configuration. */
   readonly secret?: string;
 }
 

@@ -34,7 +34,6 @@ export const environmentRecord = component(
 );
 export type Environment = Static<typeof environmentRecord.schema>;
 
-/** An environment that a body names. */
 export const environmentName = (description: string) =>
   worded(
     Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,62}$', description, examples: ['staging'] }),

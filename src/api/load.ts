@@ -65,7 +65,6 @@ const tallyByKind = Type.Object(
   },
 );
 
-/** Numbers of records by reject code. */
 export const rejectsByCode = (description: string, ...examples: object[]) =>
   Type.Object(
     {},

@@ -11,7 +11,6 @@ export function sourceMember(name: SourceOptionName): TSchema {
   return Type.Unsafe<unknown>({ type: name === 'header' ? ['string', 'integer'] : type, ...schema });
 }
 
-/** The options of a load that say how its file is written. */
 const sourceMembers = Object.fromEntries(
   sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
 ) as Record<never, TSchema>;

@@ -17,7 +17,6 @@ const nullableId = (description: string) =>
     Type.Unsafe<string | number | null>({ ...id(description), type: ['string', 'number', 'null'] }),
   );
 
-/** The value of a property. */
 const anyValue = { description: 'Any JSON value. Null removes the property.' };
 
 const properties = (description: string, values: object | true = anyValue) =>

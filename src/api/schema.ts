@@ -24,7 +24,6 @@ const described = (description: string | undefined, examples: readonly unknown[]
   ...(examples.length > 0 && { examples: [...examples] }),
 });
 
-/** An object that has these members and no others. */
 export const object = <P extends TProperties>(members: P, description?: string, ...examples: unknown[]) =>
   Type.Object(members, { ...closed, ...described(description, examples) });
 
@@ -48,11 +47,9 @@ export const url = (description: string, example: string) =>
 export const sha256 = (description: string, ...examples: string[]) =>
   Type.String({ pattern: '^[0-9a-f]{64}$', ...described(description, examples) });
 
-/** A whole number that is not negative. */
 export const count = (description: string, ...examples: number[]) =>
   Type.Integer({ minimum: 0, ...described(description, examples) });
 
-/** A whole number from 1 on. */
 export const ordinal = (description: string, ...examples: number[]) =>
   Type.Integer({ minimum: 1, ...described(description, examples) });
 
@@ -82,7 +79,6 @@ export function orNull<T extends TSchema & { readonly type: string }>(schema: T,
   return Type.Unsafe<Static<T> | null>(all);
 }
 
-/** Why a record, a file or a job was refused. */
 export const reasonFields = {
   error_code: text('Error code: stable, for programs.', 'missing_id'),
   message: text('A sentence for a person.', 'user_id is empty'),

@@ -8,7 +8,7 @@ import { analyzeStale } from '../postgres/migrate.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { definitionsOf, readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
 import type { SegmentMembers } from '../postgres/stores/segments.ts';
-import { previewSegment } from '../segments/preview-segment.ts';
+import { previewSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { choice, defineCommand, flag, parsed, parseUpTo, required } from './define-command.ts';

@@ -15,7 +15,6 @@ import {
 } from '../postgres/stores/definitions.ts';
 
 export interface ApplyOptions {
-  /** Find out what would change, and write nothing. */
   readonly dryRun: boolean;
   readonly force: boolean;
 }
@@ -77,7 +76,6 @@ async function write<K extends Kind>(
   }
 }
 
-/** The changes that lead from the stored items to the wanted ones. */
 export interface Changes<Item> {
   readonly added: readonly Item[];
   readonly changed: readonly ChangedItem<Item>[];

@@ -73,7 +73,6 @@ export interface RetentionItem {
   readonly days: number;
 }
 
-/** The items of each kind. */
 interface Items {
   readonly segments: SegmentItem;
   readonly surveys: SurveyItem;

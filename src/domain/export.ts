@@ -53,7 +53,6 @@ export interface ExportFile {
   readonly sha256: string;
 }
 
-/** An export as its ledger row tells it. Times in UTC. */
 export interface Export {
   readonly exportId: number;
   readonly jobId: string;

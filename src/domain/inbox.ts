@@ -14,7 +14,6 @@ export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.inode === b.inode && a.size === b.size && a.modifiedNs === b.modifiedNs;
 }
 
-/** A file as a look at its folder saw it. */
 export interface SeenFile extends FileIdentity {
   readonly folder: InboxFolder;
   readonly name: string;

@@ -6,7 +6,6 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
-/** The largest integer of PostgreSQL. */
 export const MAX_INTEGER = 2 ** 31 - 1;
 
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */
@@ -78,7 +77,6 @@ export const MAX_S3_PARTS = 10_000;
 /** Attempts at a request to S3, and at resuming a read without a byte since the last attempt. */
 export const S3_ATTEMPTS = 3;
 export const S3_CONNECT_MS = 5_000;
-/** A connection to S3 without a byte for so long is given up. */
 export const S3_STALL_MS = 20_000;
 export const S3_CHECK_MS = 5_000;
 /** Connections to S3 of one process; downloads that callers take slowly hold one each. */
@@ -86,7 +84,6 @@ export const MAX_S3_CONNECTIONS = 500;
 export const S3_REMOVALS_AT_A_TIME = 8;
 /** A multipart upload to S3 that was begun this long ago is abandoned. */
 export const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
-/** S3 signs for a week at most. */
 export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 /** The beginnings of a file from which its format and its encoding are told. */
 export const SNIFF_BYTES = 4 * KiB;
@@ -263,7 +260,6 @@ export const MAX_COMPARED_CHARS = 100;
 export const MAX_SEGMENT_SAMPLE = 100;
 export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
 
-/** A task that failed waits so long before it is tried again. */
 export const TASK_PAUSE_MS = 5_000;
 
 export const MAX_EXPORT_LOSSES = 5;
@@ -355,17 +351,13 @@ export const MAX_BULK_JOBS = 500;
 export const MAX_SHOWN_PARAMETERS = 100;
 
 export const MAX_SCHEDULES = 500;
-/** Due times that nobody was there for and that are made up at once. */
 export const MAX_MADE_UP_RUNS = 100;
-/** A due time that is noticed this late was missed. */
 export const MISSED_AFTER_MS = 60_000;
 /** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
 export const MAX_RUN_LOSSES = 5;
 export const MAX_RUN_FAILURES = 8;
-/** Runs that one worker process has under way. */
 export const MAX_RUNS_AT_ONCE = 2;
 export const MAX_RUN_ITEMS = 1_000;
-/** An answer of a web server may redirect this often. */
 export const MAX_REDIRECTS = 5;
 /** The time in which a web server or a database must begin to answer. */
 export const SOURCE_CONNECT_MS = 20_000;

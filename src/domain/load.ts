@@ -58,7 +58,6 @@ export interface LoadOptions {
   readonly source: SourceOptions;
 }
 
-/** The options by which a file of the operator asks for a load. */
 export interface FileOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
   readonly format: SourceFormat | null;
   /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
@@ -68,7 +67,6 @@ export interface FileOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
 /** A number, or a share of the records of the file in per cent. */
 export type GuardLimit = { readonly count: number } | { readonly percent: number };
 
-/** The limits of the guards, in numbers; `null`: none. */
 export interface Guards {
   readonly maxErrors: number | null;
   readonly maxChanged: number | null;

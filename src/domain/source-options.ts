@@ -22,7 +22,6 @@ export interface SourceOption {
   readonly type: 'string' | 'integer' | 'boolean' | 'array';
   readonly range?: readonly [least: number, most: number];
   readonly choices?: readonly string[];
-  /** The name of the value in the help. */
   readonly argument: string;
   /** A sentence without the full stop. */
   readonly description: string;

@@ -24,7 +24,6 @@ export interface SourceOptions {
   readonly records?: string;
 }
 
-/** The format of a file as it was read, for the job record. */
 export interface ReadAs {
   readonly format: SourceFormat;
   readonly encoding: string | null;
@@ -37,7 +36,6 @@ export interface ReadAs {
   readonly notes: readonly string[];
 }
 
-/** Named like the options. */
 export interface CsvReadAs {
   readonly delimiter: string;
   readonly quote: string;

@@ -23,7 +23,6 @@ export type TaskKindName = keyof typeof taskQueues;
 /** Kinds that are done beside the jobs of their queue: see `TaskKind.beside`. */
 export const besideKinds: readonly TaskKindName[] = ['delivery', 'run'];
 
-/** The kinds in a queue among which environments take turns. */
 export function kindsInTurn(queue: string): TaskKindName[] {
   const names = Object.keys(taskQueues) as TaskKindName[];
   return names.filter((name) => taskQueues[name] === queue && !besideKinds.includes(name));
@@ -70,7 +69,6 @@ export function taskFields(task: Task): Readonly<Record<string, string | number>
   };
 }
 
-/** A job of the ledger: a load, an export or a deletion. */
 export interface JobIdentity {
   readonly jobId: string;
   /** The HTTP request that made it; `null` if it came another way. */

@@ -1,11 +1,9 @@
-/** The identity of a span, for logs and for spans in other processes. */
 export interface SpanIdentity {
   readonly traceId: string;
   readonly spanId: string;
   readonly isSampled: boolean;
 }
 
-/** Writes the header of W3C Trace Context. */
 export function writeTraceparent({ traceId, spanId, isSampled }: SpanIdentity): string {
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
 }

@@ -1,5 +1,3 @@
-/** Numbers as a person reads them. */
-
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 const count = new Intl.NumberFormat('en-US');
 

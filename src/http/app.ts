@@ -54,7 +54,6 @@ import { sourceRoutes } from './routes/sources.ts';
 import { streamRoutes } from './routes/stream.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
-/** The routes, by the tag under which the document lists them. */
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ingestion: recordRoutes,
   loads: [...importRoutes, ...uploadRoutes],

@@ -20,7 +20,6 @@ export function limitParameter(maximum: number, description: string) {
 
 interface CursorKind<T> {
   readonly write: (place: T) => string;
-  /** Returns `null` for a text that `write` has not written. */
   readonly read: (cursor: string) => T | null;
 }
 
@@ -43,7 +42,6 @@ export const jobCursor = cursorKind<string>(
   (id) => id,
   (text) => (isUuid(text) ? text.toLowerCase() : null),
 );
-/** The position at which a page of rows ended. */
 export const rowCursor = cursorKind<number>(String, (text) =>
   /^\d{1,15}$/.test(text) ? Number(text) : null,
 );
@@ -52,7 +50,6 @@ export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
 );
-/** The event at which a page ended. */
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,
   (text) => {
@@ -60,7 +57,6 @@ export const eventCursor = cursorKind<{ readonly at: string; readonly id: string
     return readInstant(at)?.text === at && isId(id) ? { at, id } : null;
   },
 );
-/** The segment at which a page began or ended. */
 export const segmentCursor = cursorKind<number>(
   (id) => `segment:${id}`,
   (text) => {

@@ -229,7 +229,6 @@ export function pathText(root: string, keys: Keys): string {
   }, root);
 }
 
-/** Describes a value in a message. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
@@ -238,7 +237,6 @@ export function describe(value: unknown): string {
   return `the ${typeof value === 'number' ? 'number ' : ''}${value}`;
 }
 
-/** A text as a message shows it. */
 export function quoted(value: string): string {
   const start = Array.from(value.slice(0, 100)).slice(0, 40).join('');
   return JSON.stringify(start.length === value.length ? value : `${start}…`);

@@ -24,13 +24,11 @@ import {
 } from '../domain/limits.ts';
 import { type Keys, pathText } from './schema.ts';
 
-/** A position in a file: line and column, both from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** Something that is wrong with a file. */
 export interface FileProblem extends Position {
   /** `segments[2].title`; empty for the file as a whole. */
   readonly path: string;
@@ -38,7 +36,6 @@ export interface FileProblem extends Position {
   readonly message: string;
 }
 
-/** Collects what is found wrong while a file is read. */
 export class FileProblems {
   readonly #found: FileProblem[] = [];
   #count = 0;
@@ -48,7 +45,6 @@ export class FileProblems {
     return this.#found.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
 
-  /** The number of problems, with those beyond the limit. */
   get count(): number {
     return this.#count;
   }
@@ -268,7 +264,6 @@ function nameOf(key: ParsedNode): string | null {
 
 const notStorable = 'holds U+0000 or half a surrogate pair, which is no text';
 
-/** Tells whether Postgres can hold the text. */
 function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }

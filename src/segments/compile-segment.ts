@@ -1,5 +1,8 @@
 import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
+import type { Database } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
+import { readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
 import { testInstantColumn, testMember, testTextColumn } from './compile-test.ts';
 import { bigint, daysBefore, instant, integer, text } from './compile-text.ts';
 import type {
@@ -167,4 +170,20 @@ function eventsThatCount({ event, withinDays, where }: EventCondition, scope: Se
 function testEvent({ property, test, negated }: EventPropertyCondition, now: Date): Expression<SqlBool> {
   const holds = testMember(sql.ref('segment_event.metadata'), property, test, now);
   return negated ? eb.not(holds) : holds;
+}
+
+export interface PreviewOptions {
+  readonly sample?: number;
+  readonly now?: Date;
+  readonly timeoutMs?: number;
+}
+
+export function previewSegment(
+  db: Database,
+  environmentId: number,
+  segment: Segment,
+  { sample = 10, now = new Date(), timeoutMs = SEGMENT_PREVIEW_TIMEOUT_MS }: PreviewOptions = {},
+): Promise<SegmentMembers> {
+  const isIn = compileSegment(segment, { environmentId, now, user: 'u' });
+  return readMembers(db, isIn, Math.min(sample, MAX_SEGMENT_SAMPLE), timeoutMs);
 }

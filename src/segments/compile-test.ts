@@ -137,7 +137,6 @@ function spellings(values: readonly Scalar[]) {
   /** Stored values as JSON, whose numbers Postgres compares as numbers. */
   const jsons: string[] = [];
   const strings: string[] = [];
-  /** Stored strings that are numbers. */
   const numbers: number[] = [];
   for (const value of values) {
     jsons.push(JSON.stringify(value));

@@ -185,7 +185,6 @@ function propertyCondition(subject: string, description: string, more: object = 
   );
 }
 
-/** The conditions on a profile's own time. */
 const instantOnly = (subject: string) => ({
   if: { properties: { [subject]: { enum: ['first_seen_at', 'last_seen_at'] } } },
   // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema

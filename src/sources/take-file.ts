@@ -20,7 +20,6 @@ export interface SourceFile {
 
 export interface ReceivedSource {
   readonly received: ReceivedFile;
-  /** With what a saved mapping says. */
   readonly options: FileOptions;
 }
 

@@ -1,7 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { verifySession } from '../../access/console-session.ts';
-import { inTime, LookupTurns } from '../../access/lookup-turns.ts';
-import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
+import {
+  type Caller,
+  inTime,
+  isRefusal,
+  KeyCache,
+  type KeyRefusal,
+  LookupTurns,
+  verifyKey,
+} from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import type { Scope } from '../../domain/scope.ts';
@@ -15,7 +22,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the handler runs, on every route that names a scope. */
     caller: Caller | null;
-    /** The reason for the log why there is no caller. */
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {

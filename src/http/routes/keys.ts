@@ -106,9 +106,8 @@ const revoke = route({
   access: 'admin',
   params,
   answer: { status: 204, description: 'The key is revoked.' },
-  handle: async ({ system: { db }, reply, params: { key_id }, environment }) => {
+  handle: async ({ system: { db }, params: { key_id }, environment }) => {
     await revokeApiKey(db, environment, key_id);
-    return reply.send();
   },
 });
 

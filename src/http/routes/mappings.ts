@@ -179,9 +179,8 @@ const remove = route({
   access: 'import',
   params,
   answer: { status: 204, description: 'The mapping is deleted.' },
-  handle: async ({ system: { db }, reply, params: { name }, environment }) => {
+  handle: async ({ system: { db }, params: { name }, environment }) => {
     await dropMapping(db, environment, name);
-    return reply.send();
   },
 });
 

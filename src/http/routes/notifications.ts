@@ -319,9 +319,8 @@ const remove = route({
   access: 'admin',
   params,
   answer: { status: 204, description: 'The subscription is removed.' },
-  handle: async ({ system: { db }, reply, params: { subscription_id: id }, environment }) => {
+  handle: async ({ system: { db }, params: { subscription_id: id }, environment }) => {
     await removeSubscription(db, environment, id);
-    return reply.send();
   },
 });
 

@@ -84,7 +84,6 @@ const signOut = route({
     const { session } = callerOf(request);
     if (session !== undefined) await endSession(db, environment, session.sessionId);
     clearSessionCookie(request, reply, config.publicUrl);
-    return reply.send();
   },
 });
 
@@ -119,9 +118,8 @@ const end = route({
     'there is no such session',
   ),
   answer: { status: 204, description: 'The session is ended.' },
-  handle: async ({ system: { db }, request, reply, params: { session_id }, environment }) => {
+  handle: async ({ system: { db }, request, params: { session_id }, environment }) => {
     await endSession(db, environment, session_id, ownerOf(request));
-    return reply.send();
   },
 });
 

@@ -225,9 +225,8 @@ const remove = route({
   headers: tusHeaders,
   answer: { status: 204, description: 'The upload is removed.', headers: ['Tus-Resumable'] },
   refuses: ['unsupported_version'],
-  handle: async ({ system, reply, params: { upload_id }, environment }) => {
+  handle: async ({ system, params: { upload_id }, environment }) => {
     await removeUpload(system, environment, upload_id);
-    return reply.send();
   },
 });
 

@@ -94,7 +94,6 @@ async function isToBeMoved(dropped: string, placed: string, file: InboxFile): Pr
 /** Folder and name, the same at every attempt. */
 interface Place {
   readonly outcome: InboxOutcome;
-  /** Absolute. */
   readonly folder: string;
   readonly name: string;
 }

@@ -22,7 +22,6 @@ export async function isFolder(path: string): Promise<boolean> {
   return (await statOf(path))?.isDirectory() === true;
 }
 
-/** Makes a folder, unless something of that name is there. */
 export async function offerFolder(path: string): Promise<void> {
   await mkdir(path).catch((error: unknown) => {
     if (codeOf(error) !== 'EEXIST') throw error;
@@ -106,11 +105,9 @@ export async function isUnchanged(handle: FileHandle, seen: FileIdentity): Promi
   return problemOf(stats) === null && isSameFile(identify(stats), seen);
 }
 
-/** The moment of a look. */
 export interface Moment {
   /** From any origin, never set back. */
   readonly monotonicMs: number;
-  /** Since 1970. */
   readonly wallMs: number;
 }
 
@@ -162,7 +159,6 @@ export class StableFiles {
   }
 }
 
-/** The path of a file below the folder of its environment. */
 export function placeOf({ folder, name }: Pick<SeenFile, 'folder' | 'name'>): string {
   return folder === '' ? name : `${folder}/${name}`;
 }

@@ -16,7 +16,6 @@ export interface InboxContext extends LoadContext {
   readonly monitor: ConnectionMonitor;
 }
 
-/** The directory that is watched, as it was found. */
 export interface Inbox {
   /** Absolute, without symbolic links. */
   readonly path: string;
@@ -133,17 +132,14 @@ const longestMs = 60_000;
 export class Backoff<Key> {
   readonly #failures = new Map<Key, { readonly count: number; readonly untilMs: number }>();
 
-  /** Returns true if the next try is due. */
   isDue(key: Key): boolean {
     return (this.#failures.get(key)?.untilMs ?? 0) <= performance.now();
   }
 
-  /** Returns the files whose next try is not due. */
   waiting(): Key[] {
     return [...this.#failures.keys()].filter((key) => !this.isDue(key));
   }
 
-  /** Milliseconds until the next try. */
   failed(key: Key): number {
     const count = (this.#failures.get(key)?.count ?? 0) + 1;
     const waitMs = Math.min(firstMs * 2 ** (count - 1), longestMs);

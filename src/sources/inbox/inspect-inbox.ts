@@ -15,11 +15,8 @@ import { findInbox, mappingErrorName } from './inbox.ts';
 const MOST_IGNORED = 100;
 const MOST_SHOWN = 200;
 
-/** The files in an environment's folders. */
 export interface InboxLook {
-  /** Files, complete or not. */
   readonly waiting: number;
-  /** The first MOST_SHOWN of them, the oldest first. */
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   /** Files that are left where they are, and why; the first MOST_IGNORED of them. */
   readonly ignored: readonly { readonly name: string; readonly why: string }[];
@@ -31,13 +28,11 @@ interface EnvironmentStatus extends InboxLook {
   readonly environment: string;
   /** Files that were taken and are not in their place yet, in order of arrival; the first MOST_SHOWN. */
   readonly taken: readonly InboxFile[];
-  /** The number of all of them. */
   readonly loading: number;
 }
 
 export interface InboxStatus {
   readonly environments: readonly EnvironmentStatus[];
-  /** The files concluded last, newest first. */
   readonly recent: readonly RecentInboxFile[];
 }
 

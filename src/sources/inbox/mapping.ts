@@ -23,7 +23,6 @@ export type MappingReading =
   | { readonly options: FileOptions; readonly problems: readonly [] }
   | { readonly options: null; readonly problems: readonly FileProblem[] };
 
-/** Returns how files are loaded that have no mapping beside them. */
 export function optionsWithoutMapping(folder: InboxFolder): FileOptions {
   return toFileOptions({ map: {}, if_duplicate: 'skip' }, folder === '' ? 'auto' : folder);
 }

@@ -17,7 +17,6 @@ import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } fro
 import { isUnchanged, openSeen, placeOf, statOf } from './folders.ts';
 import { findInbox, type Inbox, type InboxContext } from './inbox.ts';
 
-/** A complete file that is to be loaded. */
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
 
 /**
@@ -76,7 +75,6 @@ async function accept(
   );
 }
 
-/** Ends a file that there will be no load of. */
 async function refuse(
   context: InboxContext,
   row: NewInboxFile,
@@ -86,7 +84,6 @@ async function refuse(
   await insertInboxFile(context.db, row, { state: 'refused', sha256, reasons });
 }
 
-/** Refuses a file that met an error again and again. */
 export async function giveUp(
   context: InboxContext,
   inbox: Inbox,

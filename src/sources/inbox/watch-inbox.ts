@@ -133,7 +133,6 @@ export class InboxWatch {
     }
   }
 
-  /** Moves the files whose loads have ended. */
   async conclude(): Promise<void> {
     await concludeFiles(this.#context, this.#inbox, this.#unconcluded, this.#abort.signal);
   }
@@ -142,7 +141,6 @@ export class InboxWatch {
     return this.#abort.signal.aborted;
   }
 
-  /** Ends what is under way at the next occasion. */
   interrupt(reason: string): void {
     this.#abort.abort(new Interrupted(reason));
   }
@@ -152,7 +150,6 @@ export class InboxWatch {
     await this.ended();
   }
 
-  /** Resolves when no visit is under way. */
   async ended(): Promise<void> {
     await Promise.all(this.#visiting.values());
   }

@@ -18,13 +18,11 @@ import type { Variables } from './source.ts';
  * docs/schedules.md.
  */
 
-/** Everything the schedules work with. */
 export interface ScheduleContext extends LoadContext, ExportContext {
   readonly schedules: ScheduleSettings;
 }
 
 export interface ScheduleSettings {
-  /** The values of `${env:SCHEDULE_…}`. */
   readonly variables: Variables;
   /** Folders that files may be loaded from; absolute. Relative patterns begin at the first. */
   readonly localRoots: readonly string[];
@@ -45,7 +43,6 @@ export interface ScheduleSettings {
   readonly now: () => Date;
 }
 
-/** Returns the configuration's settings of schedules. */
 export function scheduleSettings(config: Config, variables: Variables): ScheduleSettings {
   return {
     variables,
@@ -79,7 +76,6 @@ export async function holdRun(db: Database, { claim }: RunAttempt): Promise<void
   if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
 }
 
-/** Keeps something of the run that has no job, and why. */
 export async function keepRefusal(
   { pool }: ScheduleContext,
   run: RunAttempt,

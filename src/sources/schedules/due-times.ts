@@ -14,7 +14,6 @@ function parse(cron: string, timeZone: string): Cron {
   });
 }
 
-/** Returns the fault of a cron expression, or null. */
 export function cronProblem(text: string): string | null {
   const fields = text.trim().split(/\s+/);
   if (!names.has(text) && fields.length !== 5) {

@@ -66,7 +66,6 @@ async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promis
 
 interface ItemEnd {
   readonly item: RunItem;
-  /** The problem; null if its job completed. */
   readonly problem: { readonly code: string; readonly message: string } | null;
   readonly rejects: number;
 }

@@ -7,7 +7,6 @@ import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } fro
 
 interface HttpAccess {
   readonly variables: Variables;
-  /** The setting SCHEDULES_ALLOW_PRIVATE. */
   readonly allowPrivate: boolean;
   /** PEM of authorities to trust instead of those that Node trusts; null: those. */
   readonly authorities: string | null;

@@ -45,7 +45,6 @@ export async function requireSchedule(
 
 const runsAtATime = 4;
 
-/** Each with what is due of it, and its latest runs. */
 export async function renderSchedules(
   db: Database,
   { environmentId }: Environment,

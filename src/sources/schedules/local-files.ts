@@ -7,7 +7,6 @@ import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
 import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
-/** Files that are open at once while they are listed. */
 const filesAtATime = 8;
 
 /** Files below `roots`, by name. A link that leads out of them is refused, as is all that is no plain file. */
@@ -37,7 +36,6 @@ export function isBelow(root: string, path: string): boolean {
   return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-/** Returns null if it is gone, or no file. */
 async function inspect(path: string, roots: readonly (string | null)[]): Promise<SourceItem | null> {
   const real = await realpath(path).catch((error: unknown) => nullIfGone(error, path));
   if (real === null) return null;

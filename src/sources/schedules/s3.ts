@@ -17,7 +17,6 @@ const usualItems = MAX_RUN_ITEMS + 1;
 
 interface Listed {
   readonly key: string;
-  /** Its ETag; null: it has none. */
   readonly version: string | null;
   readonly at: number;
 }
@@ -25,7 +24,6 @@ interface Listed {
 type Definition = SourceDefinition<'s3'>;
 type Sdk = typeof import('@aws-sdk/client-s3');
 
-/** Access to the bucket of a definition. */
 interface Bucket {
   readonly sdk: Sdk;
   readonly client: S3Client;

@@ -105,7 +105,6 @@ export function readSchedulesFile(bytes: Uint8Array): FileReading<readonly Sched
   return { ...reading, value: schedules.map((each) => ({ ...each, timezone: each.timezone ?? timezone })) };
 }
 
-/** Its JSON Schema: docs/schemas/schedules.schema.json. */
 export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
 }

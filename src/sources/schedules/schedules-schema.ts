@@ -47,10 +47,8 @@ function duration(description: string, leastMs: number, mostMs: number) {
   );
 }
 
-/** A text that may hold `${env:SCHEDULE_…}`. */
 const secretText = (given: TextRule) => text({ ...given, problem: placeholderProblem });
 
-/** Refuses paths that lead out of their folder. */
 const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
 
 const timeZone = text({
@@ -76,7 +74,6 @@ const files = objectOf('files', 'Files of this machine.', {
 });
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
-/** Headers that the request sets itself. */
 const ownHeaders = new Set([
   ...['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'expect'],
   ...['accept-encoding', 'if-none-match', 'if-modified-since', 'range'],

@@ -1,7 +1,6 @@
 import { keepableText } from '../../domain/errors.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/** The source of a load, open for one run. */
 export interface Source {
   /** Lists the items to load now, in order; those already done may be left out. @throws SourceFailure */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
@@ -11,11 +10,9 @@ export interface Source {
 /** True if that version of an item was taken, by this run or before. */
 export type IsDone = (key: string, version: string | null) => boolean;
 
-/** A file, an object, a page, the rows of a query. */
 export interface SourceItem {
   /** Tells it from the other items; holds no secret. */
   readonly key: string;
-  /** The file name for the job. */
   readonly filename: string;
   /** Another one means other content; null: not known before it is opened. */
   readonly version: string | null;
@@ -30,7 +27,6 @@ export interface OpenItem {
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   /** Throws if what was read is no whole item. Called when all has been read. */
   check(): Promise<void>;
-  /** Returns true if or not it was read to its end. */
   close(): Promise<void>;
 }
 
@@ -51,20 +47,17 @@ export class SourceFailure extends Error {
   }
 }
 
-/** Environment variables, as the process has them. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Only these can be named, so that a file cannot send DATABASE_URL somewhere. */
 const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
 
-/** Returns the fault of a `${…}` in a text, or null. */
 export function placeholderProblem(value: string): string | null {
   return value.replace(wellFormed, '').includes('${')
     ? 'may hold ${env:NAME} only, with a NAME that begins with SCHEDULE_'
     : null;
 }
 
-/** The variables that a text names, each once. */
 export function namedVariables(text: string): string[] {
   return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
 }

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LookupTurns } from '../../../src/access/lookup-turns.ts';
-import { type Caller, KeyCache, type KeyRefusal } from '../../../src/access/verify-key.ts';
+import { type Caller, KeyCache, type KeyRefusal, LookupTurns } from '../../../src/access/verify-key.ts';
 import { TransientError } from '../../../src/domain/errors.ts';
 import { MAX_WAITING_LOOKUPS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../../../src/domain/limits.ts';
 
