@@ -19,7 +19,6 @@ import { finishJob } from './finish.ts';
 import { pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
-/** The context shared by all kinds of background work. */
 export interface JobContext extends System, SendContext, ScheduleContext {
   readonly tracing: System['tracing'];
 }

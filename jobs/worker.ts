@@ -38,7 +38,6 @@ export interface WorkerSchedules {
 
 /** The parts of a worker besides the system; fault tests replace some. */
 export interface WorkerOptions {
-  /** Default: none. */
   readonly schedules?: WorkerSchedules | null;
   /** Default: the worker itself does what lost its worker before. */
   readonly runAlone?: RunAlone;

@@ -70,7 +70,6 @@ export async function requireJob(context: Context, environmentId: number, jobId:
 export interface JobPage {
   readonly jobs: readonly Job[];
   readonly total: number;
-  /** Job id to continue after, or null on the last page. */
   readonly next: string | null;
 }
 
@@ -86,7 +85,6 @@ export async function listJobs(
   return { jobs, total, next };
 }
 
-/** In no order. */
 async function readJobs(context: Context, environmentId: number, jobIds: readonly string[]): Promise<Job[]> {
   const loads = await readLoads(context, environmentId, jobIds);
   const exports = loads.length === jobIds.length ? [] : await readExports(context.db, environmentId, jobIds);
@@ -204,7 +202,6 @@ export interface ServiceStatus {
   /** Jobs that go on after an error; the oldest. */
   readonly retries: readonly Retry[];
   readonly retention: EventRetention;
-  /** The latest, latest first. */
   readonly failures: readonly Failure[];
   readonly needs: readonly EnvironmentNeed[];
 }
@@ -230,12 +227,10 @@ export async function readStatus(
 
 export interface EnvironmentNeed {
   readonly environment: string;
-  /** Failures come first. */
   readonly needs: readonly Need[];
 }
 
 interface Search {
-  /** `null` stands for all environments. */
   readonly environmentId: number | null;
   /** SCHEDULES_FILE: schedules that it no longer has, or disables, are left out. With `null` every schedule that ever ran counts. */
   readonly schedulesFile: string | null;

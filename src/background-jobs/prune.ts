@@ -12,19 +12,12 @@ import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import { type Poller, startPoller } from '../poller.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { forgetOldTraces } from '../postgres/stores/background-jobs.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
-import {
-  deleteLoads,
-  findExpiredFiles,
-  forgetFiles,
-  forgetOldKeys,
-} from '../postgres/stores/stored-files.ts';
+import { deleteLoads, findExpiredFiles, forgetFiles, forgetOld } from '../postgres/stores/stored-files.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
-import { forgetOldWorkers } from '../postgres/stores/workers.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
@@ -71,7 +64,6 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const inbox = await pruneInbox(db, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });
   const runs = await deleteRuns(db, jobDays);
-  await forgetOldTraces(db);
   const events = await pruneEvents(context);
   return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }
@@ -89,32 +81,25 @@ export async function schedulePruning(context: TaskContext): Promise<void> {
   if (task !== null) await notifyQueue(context, [task]);
 }
 
-export interface Retention {
-  readonly fileDays: number;
-  readonly jobDays: number;
-}
-
 const filesPerBatch = 500;
 const removalsAtATime = 4;
 
 /** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
 export async function pruneFiles(
   context: Pick<LoadContext, 'db' | 'files'>,
-  retention: Retention,
+  { fileDays, jobDays }: { readonly fileDays: number; readonly jobDays: number },
 ): Promise<{ files: number; jobs: number }> {
   const { db } = context;
   let files = 0;
   // Batch after batch: more may expire in a day than one batch takes.
   for (let removed = filesPerBatch; removed === filesPerBatch; files += removed) {
-    removed = await pruneBatch(context, retention.fileDays);
+    removed = await pruneBatch(context, fileDays);
   }
-  const jobs = await deleteLoads(db, retention.jobDays);
-  await forgetOldKeys(db);
-  await forgetOldWorkers(db);
+  const jobs = await deleteLoads(db, jobDays);
+  await forgetOld(db);
   return { files, jobs };
 }
 
-/** Returns the number of removed files, at most `filesPerBatch`. */
 async function pruneBatch(
   { db, files }: Pick<LoadContext, 'db' | 'files'>,
   fileDays: number,
@@ -132,17 +117,12 @@ async function pruneBatch(
   return expired.length;
 }
 
-export interface ExportRetention {
-  readonly exportDays: number;
-  readonly jobDays: number;
-}
-
 const exportsPerBatch = 500;
 
 /** Removes what has outlived its retention: the files of exports first, their records later. */
 export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
-  { exportDays, jobDays }: ExportRetention,
+  { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
 ): Promise<{ exports: number; records: number }> {
   let exports = 0;
   for (let removed = exportsPerBatch; removed === exportsPerBatch; exports += removed) {

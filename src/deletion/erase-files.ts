@@ -220,7 +220,6 @@ function holdsPlain(plain: ReadonlySet<string>, text: string): boolean {
  */
 class CompositeIds {
   readonly #ids: readonly Buffer[];
-  /** 1 for the bytes that an id begins with. */
   readonly #begins = new Uint8Array(256);
 
   constructor(ids: readonly string[]) {

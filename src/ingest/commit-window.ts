@@ -18,21 +18,17 @@ export interface CommitWindowOptions<T> {
   readonly write: (records: readonly T[]) => Promise<void>;
   /** Statements that may be under way at once. With one, records take effect in the order in which they came. */
   readonly inFlight: number;
-  /** Bytes that may wait. */
   readonly maxWaitingBytes?: number;
   /** The longest time to an answer, in milliseconds. */
   readonly deadlineMs?: number;
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** By default none. */
   readonly tracing?: Tracing | null;
   /** Told, with every window, that more or fewer records wait than when it was reported last. */
   readonly onWaiting?: (difference: number) => void;
 }
 
 export interface Sized {
-  /** Length of the text that it came in. */
   readonly bytes: number;
-  /** It shares its window with no other. */
   readonly alone?: boolean;
 }
 

@@ -11,13 +11,11 @@ import {
 import { markedNumber, type ParsedJson } from '../mapping/json-text.ts';
 import type { Properties } from './records.ts';
 
-/** Reads the fields of one record, and notes everything that is wrong with them. */
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
   /** The object that is read. Fields hidden from a record's reader are removed. */
   object: JsonObject;
-  /** Length of the text it was read from. */
   readonly bytes: number;
 
   get marked(): boolean {
@@ -132,7 +130,6 @@ export class Fields {
   }
 }
 
-/** The most problems reported for one body. */
 const maxProblems = 100;
 
 function textProblem(text: string, maxBytes: number): string | null {

@@ -7,7 +7,6 @@ import type { Fields } from './fields.ts';
 import { openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { CompanyRecord, EventRecord, UserRecord } from './records.ts';
 
-/** The values of an item's `type`. */
 export const itemTypes = ['identify', 'track', 'company'] as const;
 
 /** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
@@ -18,14 +17,12 @@ type ItemRecord =
   | { readonly entity: 'companies'; readonly record: CompanyRecord }
   | { readonly entity: 'events'; readonly record: EventRecord };
 
-/** An item that is not taken. */
 export interface Rejection {
   readonly index: number;
   readonly error_code: string;
   readonly message: string;
 }
 
-/** The items of a body, in order. */
 export interface ReadBatch {
   readonly items: readonly BatchItem[];
   readonly rejected: readonly Rejection[];

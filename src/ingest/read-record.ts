@@ -75,7 +75,6 @@ interface NamedCompany {
   readonly left: { readonly company?: unknown };
 }
 
-/** `company_id`, or an object `company` with one. */
 function readNamedCompany(fields: Fields, company: unknown, plainId: unknown): NamedCompany {
   if (company === undefined || company === null || isEmptyObject(company)) {
     return { isNamed: plainId != null, companyId: fields.id(plainId, 'company_id'), left: {} };
@@ -187,7 +186,6 @@ export function openRecord(body: Buffer, what = 'The body'): Fields {
   return new Fields(parsed, body.length, what);
 }
 
-/** Why a text that is a JSON object was not read. */
 function unreadable({ code, message }: Reason, what: string): Error {
   if (code === 'too_deep') return inputError('invalid_metadata_value', `${what} is ${message}`);
   return inputError('invalid_json', `${what} is not JSON`, message);

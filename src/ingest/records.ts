@@ -45,7 +45,6 @@ export interface EventRecord extends Record_ {
   readonly metadata: Properties;
 }
 
-/** A connection to write with: any, or that of a transaction. */
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
@@ -63,13 +62,11 @@ export interface IngestContext {
   readonly db: Database;
   readonly knownProperties: KnownProperties;
   readonly metrics: IngestMetrics;
-  /** By default none. */
   readonly tracing?: Tracing | null;
 }
 
 export type IngestEntity = 'users' | 'companies' | 'events';
 
-/** The caller's Idempotency-Key and the digest of the request that it stands for. */
 export interface Idempotency {
   readonly key: string;
   readonly digest: Buffer;

@@ -17,7 +17,6 @@ import {
 } from './records.ts';
 import { eventWriter, isEmpty, type ProfileRows, profileWriter } from './write-records.ts';
 
-/** The answer to a batch: the number of stored items, and the refused ones. */
 export interface BatchAnswer {
   readonly accepted: number;
   readonly rejected: readonly Rejection[];
@@ -54,12 +53,10 @@ export class PendingBatch {
     return this.items.some(({ entity }) => entity !== 'events');
   }
 
-  /** To be answered once it is committed. */
   get answer(): BatchAnswer {
     return this.#earlier ?? { accepted: this.items.length, rejected: this.#rejected };
   }
 
-  /** Takes items out that the database refuses. */
   reject(items: ReadonlyMap<BatchItem, unknown>): void {
     this.items = this.items.filter((item) => !items.has(item));
     const refusals = Array.from(items, ([{ index }, cause]) => rejection(index, refused(cause)));
@@ -175,7 +172,7 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
     return false;
   }
   if (claim.outcome === 'conflict') throw idempotencyConflict();
-  await keepAnswer(db, batch.environmentId, key, batch.answer);
+  await keepAnswer(db, batch.environmentId, key, { answer: batch.answer });
   return true;
 }
 

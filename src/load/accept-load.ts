@@ -18,7 +18,7 @@ import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
-import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
+import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import {
@@ -171,7 +171,7 @@ async function writeLoad(
   }
   const duplicateOf = await findSame(db, request, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
-    if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
+    if (idempotencyKey !== null) await keepAnswer(db, environmentId, idempotencyKey, { job_id: duplicateOf });
     return { jobId: duplicateOf, created: false };
   }
   if (!(await takeReceived(db, received.ref)))

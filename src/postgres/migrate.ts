@@ -18,7 +18,6 @@ export interface Migration {
   readonly digest: string;
 }
 
-/** The migrations that ship with this version, in order. */
 export async function readMigrations(folder = join(packageRoot, 'sql', 'migrations')): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
   return Promise.all(
@@ -102,7 +101,6 @@ export interface MigrationState {
   readonly pending: readonly string[];
   /** Names of those that it has and this program does not know: a newer program was here. */
   readonly unknown: readonly string[];
-  /** Names of those that were applied with another text. */
   readonly edited: readonly string[];
   /** The schema is of a version that was never released: released migrations keep their names and texts. */
   readonly unreleased: boolean;

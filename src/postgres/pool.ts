@@ -13,10 +13,8 @@ const INT8_ARRAY = 1016;
 
 export interface PoolOptions {
   readonly url: string;
-  /** Connections at most. */
   readonly max: number;
   readonly applicationName: string;
-  /** The timeout of connecting; 10 s by default. */
   readonly connectionTimeoutMs?: number;
   /** The server's timeout of a statement; the server's own setting by default. */
   readonly statementTimeoutMs?: number;
@@ -138,7 +136,6 @@ export function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
   return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }
 
-/** The connections of statements that only read. */
 export interface Reader {
   readonly db: Database;
   readonly pool: pg.Pool;

@@ -61,12 +61,10 @@ export function describeFailure(
   return { code: 'database_timeout', message: `${message}; ${advice}` };
 }
 
-/** Tells whether a statement ran into `statement_timeout`, or was cancelled. */
 export function isCancelledStatement(error: unknown): boolean {
   return codeOf(error) === '57014';
 }
 
-/** Tells whether a disk has no room left: the server's, or that of this process. */
 export function isDiskFull(error: unknown): boolean {
   const ofServer = (each: unknown): boolean => codeOf(each) === '53100';
   return isFileSystemFull(error) || ofServer(error) || (error instanceof Error && ofServer(error.cause));
@@ -114,11 +112,9 @@ export function isMissingTable(error: unknown): boolean {
 
 export interface ConnectionFault {
   readonly advice: string;
-  /** False: waiting does not mend it. */
   readonly passes: boolean;
 }
 
-/** Codes of Node for an untrusted certificate, each with the reason. */
 export const certificateFaults: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'it has expired',
   CERT_NOT_YET_VALID: 'it is not valid yet; is the clock of this machine right?',

@@ -34,7 +34,6 @@ export async function requireSegment(db: Database, environmentId: number, id: nu
 
 interface UserSegments {
   readonly ids: readonly number[];
-  /** Segments that were asked, in the order of their ids. */
   readonly asked: number;
   readonly total: number;
 }

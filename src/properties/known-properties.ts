@@ -79,7 +79,6 @@ export class KnownProperties {
     this.#forgetSome(environmentId);
   }
 
-  /** Notes that a list is full, so that unknown names are ignored without asking again. */
   async #lookWhetherFull(
     db: Database,
     environmentId: number,

@@ -82,7 +82,6 @@ export async function runTask<C extends TaskContext>(
   await tracing.span(`process ${claim.kind}`, options, () => runOwned(context, kind, claim, signals));
 }
 
-/** Returns null if there is no trace or it cannot be found now. */
 async function findTrace({ db }: TaskContext, { jobId }: TaskClaim): Promise<SpanIdentity | null> {
   return jobId === null ? null : readTrace(db, jobId).catch(() => null);
 }
@@ -219,7 +218,6 @@ const mostRemembered = 1_000;
 export class Turns {
   readonly #served = new Set<number>();
 
-  /** Environments that were served, longest ago first. */
   get served(): number[] {
     return [...this.#served];
   }

@@ -19,7 +19,6 @@ export interface TaskContext {
   readonly db: Database;
   readonly queue: TaskQueue;
   readonly log: Logger;
-  /** By default none. */
   readonly tracing?: Tracing | null;
 }
 
@@ -43,7 +42,6 @@ export interface Tolerance {
 /** All that is particular to a kind of background work. `Context` is what its work needs of the system. */
 export interface TaskKind<Context> {
   readonly name: TaskKindName;
-  /** Names the task in messages; by default they do not. */
   readonly label?: (task: TaskClaim) => string;
   /** When it is given back as a worker stops: at once, or when the time that a stop may take runs short. */
   readonly stops: 'at once' | 'at the deadline';

@@ -28,7 +28,6 @@ export interface Batch {
   readonly scope: MergeScope;
 }
 
-/** Outcomes of the rows that stand for a record. */
 export interface Merged {
   readonly inserted: number;
   readonly updated: number;

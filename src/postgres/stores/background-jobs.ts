@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
-import { JOB_TRACE_DAYS, MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
+import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
@@ -277,12 +277,4 @@ export async function readTrace(db: Database, jobId: string): Promise<SpanIdenti
     .where('job_id', '=', jobId)
     .executeTakeFirst();
   return readTraceparent(row?.traceparent);
-}
-
-/** No job takes as long as these are kept. */
-export async function forgetOldTraces(db: Database): Promise<void> {
-  await db
-    .deleteFrom('job_traces')
-    .where('created_at', '<', sql<Date>`now() - ${JOB_TRACE_DAYS} * interval '1 day'`)
-    .execute();
 }

@@ -81,14 +81,11 @@ export function readBacklog(watch: pg.Pool): Promise<Backlog> {
   return readFigure(watch, backlogStatement);
 }
 
-export interface LoadRows {
+const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
+const rowsOf = outcomes.map((outcome) => `rows_${outcome}`);
+
+export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], number>> {
   readonly entity: string;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly superseded: number;
-  readonly rejected: number;
-  readonly amended: number;
   /** The completed loads whose counts do not add up, or that read another number of records than was received. */
   readonly differences: number;
 }
@@ -97,18 +94,9 @@ export interface LoadRows {
 const rowsStatement = `
   select
     entity,
-    coalesce(sum(rows_inserted) filter (where not dry_run), 0)::bigint as inserted,
-    coalesce(sum(rows_updated) filter (where not dry_run), 0)::bigint as updated,
-    coalesce(sum(rows_unchanged) filter (where not dry_run), 0)::bigint as unchanged,
-    coalesce(sum(rows_superseded) filter (where not dry_run), 0)::bigint as superseded,
-    coalesce(sum(rows_rejected) filter (where not dry_run), 0)::bigint as rejected,
-    coalesce(sum(rows_amended) filter (where not dry_run), 0)::bigint as amended,
+    ${outcomes.map((outcome) => `coalesce(sum(rows_${outcome}) filter (where not dry_run), 0)::bigint as ${outcome}`)},
     count(*) filter (
-      where status = 'completed'
-        and (
-          rows_read <> total_rows
-          or rows_read <> rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected + rows_amended
-        )
+      where status = 'completed' and (rows_read <> total_rows or rows_read <> ${rowsOf.join(' + ')})
     ) as differences
   from loads
   group by entity`;
@@ -131,9 +119,8 @@ export interface ScheduleFigures {
   readonly failing: boolean;
 }
 
-export type RecentRuns = Readonly<
-  Record<'completed' | 'completed_with_rejects' | 'unchanged' | 'skipped' | 'failed', number>
->;
+const runEnds = ['completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'] as const;
+export type RecentRuns = Readonly<Record<(typeof runEnds)[number], number>>;
 
 export interface SchedulesOverview {
   readonly schedules: readonly ScheduleFigures[];
@@ -176,12 +163,7 @@ const schedulesStatement = `
 
 /* Read through schedule_runs_ended_idx. */
 const recentStatement = `
-  select
-    count(*) filter (where status = 'completed') as completed,
-    count(*) filter (where status = 'completed_with_rejects') as completed_with_rejects,
-    count(*) filter (where status = 'unchanged') as unchanged,
-    count(*) filter (where status = 'skipped') as skipped,
-    count(*) filter (where status = 'failed') as failed
+  select ${runEnds.map((end) => `count(*) filter (where status = '${end}') as ${end}`)}
   from schedule_runs
   where ended_at > now() - interval '24 hours'`;
 

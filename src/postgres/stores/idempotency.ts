@@ -64,30 +64,16 @@ export async function claimIdempotencyKey(
     : { outcome: 'conflict' };
 }
 
-/** Keeps the answer to the request that claimed the key in this transaction, where the answer is about no job. */
+/** Keeps what a key that was claimed in this transaction answers with: `answer`, or a job that was there before. */
 export async function keepAnswer(
   db: Database,
   environmentId: number,
   key: string,
-  answer: object,
+  answer: { readonly answer: object } | { readonly job_id: string },
 ): Promise<void> {
   await db
     .updateTable('idempotency_keys')
-    .set({ answer: JSON.stringify(answer) })
-    .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
-    .execute();
-}
-
-/** Lets a key, claimed in this transaction, answer with a job that was there before. */
-export async function answerWithJob(
-  db: Database,
-  environmentId: number,
-  key: string,
-  jobId: string,
-): Promise<void> {
-  await db
-    .updateTable('idempotency_keys')
-    .set({ job_id: jobId })
+    .set('answer' in answer ? { answer: JSON.stringify(answer.answer) } : answer)
     .where((eb) => eb.and({ environment_id: environmentId, idempotency_key: key }))
     .execute();
 }

@@ -1,5 +1,6 @@
 import { type NotNull, sql } from 'kysely';
 import type { ExportFile } from '../../domain/export.ts';
+import { JOB_TRACE_DAYS } from '../../domain/limits.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { hex } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -119,11 +120,19 @@ export async function deleteLoads(db: Database, jobDays: number): Promise<number
   return Number(numDeletedRows);
 }
 
-export async function forgetOldKeys(db: Database): Promise<void> {
-  await db
-    .deleteFrom('idempotency_keys')
-    .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
-    .execute();
+const keptDays = [
+  ['idempotency_keys', 'created_at', 1],
+  // No job takes as long.
+  ['job_traces', 'created_at', JOB_TRACE_DAYS],
+  // Workers that were killed stay in the table until then.
+  ['workers', 'seen_at', 1 / 24],
+] as const;
+
+/** Deletes idempotency keys, traces and signs of life that are old. */
+export async function forgetOld(db: Database): Promise<void> {
+  for (const [table, column, days] of keptDays) {
+    await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);
+  }
 }
 
 const daysAgo = (days: number) => sql<Date>`now() - ${days} * interval '1 day'`;

@@ -45,16 +45,6 @@ export async function countLiveWorkers(db: Database): Promise<number> {
   return row.count;
 }
 
-const forgottenHours = 1;
-
-/** Workers that were killed stay in the table until then. */
-export async function forgetOldWorkers(db: Database): Promise<void> {
-  await db
-    .deleteFrom('workers')
-    .where('seen_at', '<', sql<Date>`now() - ${forgottenHours} * interval '1 hour'`)
-    .execute();
-}
-
 /*
  * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work over, or merely
  * wants to count it done, would wait. So every transaction of a task names its session after the attempt it works for, and an
