@@ -16,10 +16,7 @@ import { aheadInLane } from './lanes.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
 import { leaseFor } from './workers.ts';
 
-export interface DeletionWork {
-  readonly entity: Entity;
-  readonly purgeExports: boolean;
-}
+export type DeletionWork = NonNullable<Awaited<ReturnType<typeof beginDeletion>>>;
 
 export interface NewDeletion extends JobIdentity {
   readonly origin: Origin | null;
@@ -64,7 +61,7 @@ export async function startDeletion(db: Database, deletionId: number): Promise<S
   return { ...deletion, tasks: task === null ? [] : [task] };
 }
 
-export async function beginDeletion(db: Database, claim: TaskClaim): Promise<DeletionWork | null> {
+export async function beginDeletion(db: Database, claim: TaskClaim) {
   const row = await db
     .updateTable('deletions')
     .set({ attempts: claim.attempt })
@@ -266,11 +263,7 @@ export async function findLoadsWithRejects(db: Database, deletionId: number): Pr
     .selectFrom('loads')
     .select('load_id')
     .where(earlier(deletionId))
-    .where((eb) =>
-      eb.exists(
-        eb.selectFrom('load_rejects as r').select('r.load_id').whereRef('r.load_id', '=', 'loads.load_id'),
-      ),
-    )
+    .where(sql<boolean>`exists (select 1 from load_rejects r where r.load_id = loads.load_id)`)
     .orderBy('load_id')
     .execute();
   return rows.map(({ load_id }) => load_id);

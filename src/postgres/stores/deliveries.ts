@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
-import type { Channel, DeliveryState, EventType } from '../../domain/notification.ts';
+import type { Channel, DeliveryState } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -60,25 +60,10 @@ export async function queueDeliveries(db: Database, deliveryIds: readonly number
   return rows;
 }
 
-export interface DeliveryAttempt {
-  readonly deliveryId: number;
-  readonly publicId: string;
-  readonly subscriptionId: string | null;
-  readonly channel: Channel;
-  readonly target: string;
-  readonly event: {
-    readonly id: string;
-    readonly environmentId: number;
-    readonly type: EventType;
-    readonly jobId: string | null;
-    readonly body: string;
-  };
-  readonly secrets: readonly string[];
-  /** The reason why nothing is sent there any more; `null` if there is none. */
-  readonly closed: string | null;
-}
+/** An attempt at a delivery. `closed` is the reason why nothing is sent there any more; `null` if there is none. */
+export type DeliveryAttempt = NonNullable<Awaited<ReturnType<typeof beginAttempt>>>;
 
-export async function beginAttempt(db: Database, deliveryId: number): Promise<DeliveryAttempt | null> {
+export async function beginAttempt(db: Database, deliveryId: number) {
   const row = await db
     .updateTable('notification_deliveries as d')
     .from('notification_events as e')
@@ -90,14 +75,11 @@ export async function beginAttempt(db: Database, deliveryId: number): Promise<De
     .executeTakeFirst();
   if (row === undefined) return null;
   const { eventId, environmentId, type, jobId, body, ...delivery } = row;
-  const event = { id: eventId, environmentId, type, jobId, body };
+  const event = { id: eventId, environmentId, type, jobId, body } as const;
   return { ...delivery, event, ...(await readReceiver(db, row.subscriptionId)) };
 }
 
-async function readReceiver(
-  db: Database,
-  subscriptionId: string | null,
-): Promise<Pick<DeliveryAttempt, 'secrets' | 'closed'>> {
+async function readReceiver(db: Database, subscriptionId: string | null) {
   const row = await db
     .selectFrom('notification_subscriptions')
     .select([

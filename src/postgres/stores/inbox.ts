@@ -1,6 +1,6 @@
 /* The inbox as a whole: its lock, and its files as they are shown. */
 import pg from 'pg';
-import type { InboxFile, InboxOutcome, InboxReason } from '../../domain/inbox.ts';
+import type { InboxFile } from '../../domain/inbox.ts';
 import type { ConnectionMonitor } from '../connection-monitor.ts';
 import type { Database } from '../database.ts';
 import { selectInboxFiles, toInboxFile } from './inbox-files.ts';
@@ -101,27 +101,14 @@ export async function countOpenInboxFiles(db: Database, inboxId: string): Promis
   return new Map(rows.map(({ environment_id, count }) => [environment_id, count]));
 }
 
-export interface RecentInboxFile {
-  readonly fileId: string;
-  readonly size: number;
-  readonly environment: string;
-  readonly name: string;
-  readonly outcome: InboxOutcome;
-  readonly path: string;
-  readonly jobId: string | null;
-  readonly isDuplicate: boolean;
-  /** Records of the file that were refused and have not been mended since. */
-  readonly rejected: number;
-  readonly reasons: readonly InboxReason[];
-  readonly concludedAt: Date;
-}
+export type RecentInboxFile = Awaited<ReturnType<typeof recentInboxFiles>>[number];
 
 export async function recentInboxFiles(
   db: Database,
   inboxId: string,
   environmentIds: readonly number[],
   limit: number,
-): Promise<RecentInboxFile[]> {
+) {
   if (environmentIds.length === 0) return [];
   const rows = await selectInboxFiles(db)
     .leftJoin('loads as l', (join) =>
@@ -142,7 +129,7 @@ export async function recentInboxFiles(
     size: Number(file.size),
     environment: file.environment,
     name: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
-    outcome: file.outcome ?? 'failed',
+    outcome: file.outcome ?? ('failed' as const),
     path: `${file.outcome}/${file.placedAs}`,
     jobId: file.jobId,
     isDuplicate: file.isDuplicate,

@@ -192,31 +192,20 @@ export async function deleteEvents(db: Database, days: number): Promise<number> 
   const { numDeletedRows } = await db
     .deleteFrom('notification_events')
     .where('created_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom('notification_deliveries as d')
-            .select('delivery_id')
-            .whereRef('d.event_id', '=', 'notification_events.event_id')
-            .where('state', '=', 'pending'),
-        ),
-      ),
+    .where(
+      sql<boolean>`not exists (
+        select 1 from notification_deliveries d where d.event_id = notification_events.event_id and state = 'pending'
+      )`,
     )
     .executeTakeFirst();
   await db
     .deleteFrom('notification_subscriptions as s')
     // A job that ends now may have read it before it was removed.
     .where('removed_at', '<', sql<Date>`now() - interval '1 day'`)
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom('notification_deliveries as d')
-            .select('delivery_id')
-            .whereRef('d.subscription_id', '=', 's.subscription_id'),
-        ),
-      ),
+    .where(
+      sql<boolean>`not exists (
+        select 1 from notification_deliveries d where d.subscription_id = s.subscription_id
+      )`,
     )
     .execute();
   return Number(numDeletedRows);

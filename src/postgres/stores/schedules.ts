@@ -10,17 +10,14 @@ export interface Considered {
   readonly pausedAt: Date | null;
 }
 
+const consideredColumns = ['considered_until as until', 'paused_at as pausedAt'] as const;
+
 export async function readConsidered(db: Database): Promise<Map<string, Considered>> {
   const rows = await db
     .selectFrom('schedules')
-    .select(['environment_id', 'schedule_name', 'considered_until', 'paused_at'])
+    .select(['environment_id', 'schedule_name', ...consideredColumns])
     .execute();
-  return new Map(
-    rows.map((row) => [
-      scheduleKey(row.environment_id, row.schedule_name),
-      { until: row.considered_until, pausedAt: row.paused_at },
-    ]),
-  );
+  return new Map(rows.map((row) => [scheduleKey(row.environment_id, row.schedule_name), row]));
 }
 
 export async function readPauses(db: Database, environmentId: number): Promise<ReadonlyMap<string, Date>> {
@@ -74,13 +71,12 @@ export async function addSchedule(
 
 /** Locks the schedule, so that nobody else considers its due times until the transaction ends. */
 export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Considered> {
-  const row = await db
+  return db
     .selectFrom('schedules')
-    .select(['considered_until', 'paused_at'])
+    .select(consideredColumns)
     .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .forUpdate()
     .executeTakeFirstOrThrow();
-  return { until: row.considered_until, pausedAt: row.paused_at };
 }
 
 export async function markConsidered(

@@ -106,15 +106,10 @@ export async function deleteLoads(db: Database, jobDays: number): Promise<number
     .where('file_ref', 'is', null)
     .where('ended_at', '<', daysAgo(jobDays))
     // A load that is being mended is still to be counted in.
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('loads as child')
-            .select('child.load_id')
-            .whereRef('child.amends', '=', 'loads.load_id')
-            .where('child.status', 'in', ['queued', 'processing']),
-        ),
-      ),
+    .where(
+      sql<boolean>`not exists (
+        select 1 from loads child where child.amends = loads.load_id and child.status in ('queued', 'processing')
+      )`,
     )
     .executeTakeFirst();
   return Number(numDeletedRows);
