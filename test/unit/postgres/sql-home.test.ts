@@ -7,7 +7,7 @@ import { packageRoot } from '../../../src/package-root.ts';
 const others = [
   /^src\/(embedded-postgres|move)\//,
   /^src\/doctor\/check-[a-z-]+\.ts$/,
-  /^src\/cli\/(session|service\/await-database)\.ts$/,
+  /^src\/cli\/(session|service\/preflight)\.ts$/,
   /^src\/sources\/schedules\/postgres\.ts$/,
   /^src\/segments\/compile-[a-z]+\.ts$/,
   /^src\/export\/(filter|write\/[a-z-]+)\.ts$/,
