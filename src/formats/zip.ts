@@ -107,20 +107,10 @@ function unpacked(
 ): AsyncIterable<Buffer> {
   if (entry.compressionMethod === STORED) return guarded(packed, guard);
   if (entry.compressionMethod === DEFLATED) return inflateMember(packed, guard, shownName(entry.fileName));
-  const method = methods.get(entry.compressionMethod) ?? `method ${entry.compressionMethod}`;
   throw refused(
-    `The member ${shownName(entry.fileName)} is packed with ${method}; pack it with deflate, which is the default`,
+    `The member ${shownName(entry.fileName)} is packed with method ${entry.compressionMethod}; pack it with deflate, which is the default`,
   );
 }
-
-const methods: ReadonlyMap<number, string> = new Map([
-  [9, 'Deflate64'],
-  [12, 'bzip2'],
-  [14, 'LZMA'],
-  [93, 'Zstandard'],
-  [95, 'xz'],
-  [98, 'PPMd'],
-]);
 
 async function* guarded(pieces: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
   for await (const piece of pieces) {

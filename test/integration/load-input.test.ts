@@ -164,8 +164,9 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
     ],
   };
 
-  test.each(Object.entries(csv))('%s', async (_, bads) => {
-    await expectRejects('user_id,name,company_id', bads, (id) => `${id},x,c`, {});
+  test('whatever is wrong with it', async () => {
+    const all = Object.values(csv).flat();
+    await expectRejects('user_id,name,company_id', all, (id) => `${id},x,c`, {});
   });
 
   test('a stray opening quote costs its line, not the rest of the file', async () => {
@@ -329,17 +330,10 @@ describe('a refused record is named exactly, and costs no other record: NDJSON',
     ],
   };
 
-  test.each(Object.entries(ndjson))('%s', async (_, bads) => {
-    await expectRejects('', bads, (id) => `{"user_id":"${id}"}`, {
-      filename: 'users.ndjson',
-      format: 'ndjson',
-    });
-  });
-
-  test('every kind at once, with CRLF', async () => {
+  test.each(['\n', '\r\n'])('whatever is wrong with it, lines ending with %j', async (terminator) => {
     const all = Object.values(ndjson).flat();
     const options = { filename: 'users.ndjson', format: 'ndjson' } as const;
-    await expectRejects('', all, (id) => `{"user_id":"${id}"}`, options, '\r\n');
+    await expectRejects('', all, (id) => `{"user_id":"${id}"}`, options, terminator);
   });
 
   test('a value of more than 64 KiB and a record of more than 1 MiB', async () => {
@@ -374,7 +368,6 @@ describe('a CSV written otherwise is stored as it is meant, without an option', 
     ["' for quotes", "'user_id','name','plan'\n'u1','Ann \"A\", x','pro'\n'u2','Bob''s','free'\n"],
     ['a backslash for an escape', 'user_id,name,plan\nu1,"Ann \\"A\\", x",pro\nu2,Bob\'s,free\n'],
     ['a blank after each comma', 'user_id, name, plan\nu1, "Ann ""A"", x", pro\nu2, Bob\'s, free\n'],
-    ['comments', 'user_id,name,plan\n# a\nu1,"Ann ""A"", x",pro\n# b\nu2,Bob\'s,free\n'],
   ])('%s', async (_, content) => {
     const { load, users } = await loadFile(content, { chunkBytes: 1 });
     expect(load.tally).toMatchObject({ read: 2, rejected: 0 });
@@ -565,26 +558,9 @@ describe('however the file is encoded and its lines end', () => {
   test.each<[string, Buffer, FileOptions]>([
     ['windows-1252, which nobody said', inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\x80 5\n'), {}],
     [
-      'windows-1252, said by another name',
-      inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\x80 5\n'),
-      {
-        source: { encoding: 'Latin1' },
-      },
-    ],
-    [
-      'windows-1252, in NDJSON',
-      inWestern('{"user_id":"u1","ville":"Orl\xe9ans"}\n{"user_id":"u2","ville":"\x80 5"}\n'),
-      {},
-    ],
-    [
       'windows-1252, in an array',
       inWestern('[{"user_id":"u1","ville":"Orl\xe9ans"},{"user_id":"u2","ville":"\x80 5"}]'),
       { filename: 'users.json' },
-    ],
-    [
-      'ISO-8859-15',
-      inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\xa4 5\n'),
-      { source: { encoding: 'iso-8859-15' } },
     ],
     [
       'windows-1252, packed, event rows',

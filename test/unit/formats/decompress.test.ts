@@ -1,8 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
 import { gunzip } from '../../../src/formats/decompress.ts';
-import { bytewise, collect, inPieces } from './in-pieces.ts';
+import { bytewise, collect, inPieces, refusalOf } from './in-pieces.ts';
 
 const first = gzipSync('hello '.repeat(20));
 const second = gzipSync('world');
@@ -13,11 +12,7 @@ async function unpack(bytes: Buffer, ends: readonly number[] = []): Promise<stri
   return (await collect(gunzip(inPieces(bytes, ends), unguarded))).toString();
 }
 
-async function refusal(bytes: Buffer, ends: readonly number[] = []): Promise<string> {
-  const error = await unpack(bytes, ends).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(InputError);
-  return (error as InputError).message;
-}
+const refusal = (bytes: Buffer, ends: readonly number[] = []) => refusalOf(unpack(bytes, ends));
 
 describe('gunzip', () => {
   it('joins concatenated members, wherever the buffers end', async () => {

@@ -1,9 +1,8 @@
 import { deflateRawSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { InputError } from '../../../src/domain/errors.ts';
 import { ZipArchive } from '../../../src/formats/zip.ts';
-import { type ZipContent, type ZipShape, zipFile } from '../../support/zip-file.ts';
-import { collect } from './in-pieces.ts';
+import { type ZipContent, zipFile } from '../../support/zip-file.ts';
+import { collect, refusalOf } from './in-pieces.ts';
 
 const file = (bytes: Buffer) => ({
   bytes: bytes.length,
@@ -24,12 +23,8 @@ async function unpack(
   return found;
 }
 
-async function refusal(contents: readonly ZipContent[] | Buffer, shape?: ZipShape): Promise<string> {
-  const bytes = Buffer.isBuffer(contents) ? contents : zipFile(contents, shape);
-  const error = await unpack(bytes).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(InputError);
-  return (error as InputError).message;
-}
+const refusal = (contents: readonly ZipContent[] | Buffer) =>
+  refusalOf(unpack(Buffer.isBuffer(contents) ? contents : zipFile(contents)));
 
 const long = 'x,1\n'.repeat(300_000);
 
@@ -55,7 +50,6 @@ describe('a ZIP archive', () => {
       [{ name: '../out', data }, 'invalid relative path: ../out'],
       [{ name: '/etc/x', data }, 'absolute path: /etc/x'],
       [{ name: 'a', data, isEncrypted: true }, 'The member a has a password'],
-      [{ name: 'a', data, method: 93 }, 'The member a is packed with Zstandard'],
       [{ name: 'a', data, method: 77 }, 'The member a is packed with method 77'],
       [{ name: 'a', data, claims: { crc: 1 } }, 'the member a has other bytes than it should'],
       [{ name: 'a', data, claims: { size: 3 } }, 'the member a has other bytes than it should'],
