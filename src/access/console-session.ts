@@ -18,7 +18,7 @@ const maxClientName = 200;
 
 /* The console's way in. A key, or a one-time link of the command line, is changed for a secret that the browser keeps. */
 
-export interface ConfiguredKeys {
+interface ConfiguredKeys {
   readonly apiKey: string | null;
   readonly adminKey: string | null;
 }
@@ -30,7 +30,7 @@ export interface SignIn {
   readonly client: string;
 }
 
-export interface SignedIn {
+interface SignedIn {
   readonly session: ConsoleSession;
   readonly cookie: string;
 }

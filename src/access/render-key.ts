@@ -8,7 +8,7 @@ export function renderKey(key: ApiKey) {
   return render({ keyId, label, scopes: [...scopes], status: keyStatus(key), ...times });
 }
 
-export function keyStatus({ expiresAt, revokedAt }: ApiKey): 'live' | 'expired' | 'revoked' {
+function keyStatus({ expiresAt, revokedAt }: ApiKey): 'live' | 'expired' | 'revoked' {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt.getTime() <= Date.now() ? 'expired' : 'live';
 }

@@ -26,7 +26,7 @@ export interface Caller {
   readonly session?: CallerSession;
 }
 
-export interface CallerSession {
+interface CallerSession {
   readonly sessionId: string;
   readonly expiresAt: Date;
   /** Signed in with ADMIN_KEY, or by a link of the command line: may choose the environment, and sees all sessions and keys. */
@@ -117,7 +117,7 @@ interface Lookup {
   readonly caller: Promise<Caller | KeyRefusal>;
 }
 
-export interface KeyCacheOptions {
+interface KeyCacheOptions {
   readonly ttlMs?: number;
   readonly maxKeys?: number;
   readonly now?: () => number;

@@ -14,7 +14,7 @@ import {
   withoutIds,
 } from '../postgres/stores/definitions.ts';
 
-export interface ApplyOptions {
+interface ApplyOptions {
   readonly dryRun: boolean;
   readonly force: boolean;
 }
@@ -83,7 +83,7 @@ export interface Changes<Item> {
   readonly unchanged: number;
 }
 
-export interface ChangedItem<Item> {
+interface ChangedItem<Item> {
   readonly item: Item;
   readonly fields: readonly string[];
 }

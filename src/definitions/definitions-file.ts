@@ -179,7 +179,7 @@ export function definitionsFileSchema(): object {
 }
 
 export const fileFormats = ['yaml', 'json'] as const;
-export type FileFormat = (typeof fileFormats)[number];
+type FileFormat = (typeof fileFormats)[number];
 
 /** A file that makes the same definitions wherever it is applied. */
 export function writeDefinitionsFile(items: Definitions, format: FileFormat): string {

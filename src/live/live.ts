@@ -24,20 +24,20 @@ const liveRecordsTickMs = 250;
 
 const serverName = `${hostname()} ${process.pid}`;
 
-export interface LiveOptions {
+interface LiveOptions {
   readonly pool: pg.Pool;
   readonly log: Logger;
   readonly records: RecordTap;
   readonly tickMs?: number;
 }
 
-export interface StreamRequest {
+interface StreamRequest {
   readonly environmentId: number;
   readonly keyId: string;
   readonly topics: readonly Topic[];
 }
 
-export type EndReason = 'key' | 'stopping';
+type EndReason = 'key' | 'stopping';
 
 export class Live {
   readonly #options: LiveOptions;

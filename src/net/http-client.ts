@@ -5,7 +5,7 @@ import { guardedLookup, requireAllowedHost } from './guarded-agent.ts';
  * to allowed addresses only (see `guarded-lookup.ts`), through no proxy, over a connection of its own that is closed with
  * the answer; it follows no redirect and unpacks nothing. The caller bounds what it reads of the body, and for how long.
  */
-export interface HttpRequest {
+interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;

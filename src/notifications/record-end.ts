@@ -13,7 +13,7 @@ import { findSubscribed, insertEvent, readSender } from '../postgres/stores/noti
  */
 
 /** The end of a job, or of a run of a schedule, in the transaction that ends it. */
-export interface EndedJob {
+interface EndedJob {
   readonly kind: JobKind;
   readonly environmentId: number;
   /** The job; null for a run. */

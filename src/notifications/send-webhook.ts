@@ -21,7 +21,7 @@ export interface Webhook {
   readonly secrets: readonly string[];
 }
 
-export interface WebhookAnswer {
+interface WebhookAnswer {
   /** The status; null without an answer. */
   readonly status: number | null;
   /** The error in one line, or null. */

@@ -68,7 +68,7 @@ export const rule = (sentence: string) => (value: unknown) => `${sentence}, not 
 export type Keys = readonly (string | number)[];
 
 /** A problem says where and how a value does not fit its schema. */
-export interface SchemaProblem {
+interface SchemaProblem {
   readonly keys: Keys;
   /** Goes on from the name of the place: `must be text`. */
   readonly what: string;

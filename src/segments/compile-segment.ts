@@ -172,7 +172,7 @@ function testEvent({ property, test, negated }: EventPropertyCondition, now: Dat
   return negated ? eb.not(holds) : holds;
 }
 
-export interface PreviewOptions {
+interface PreviewOptions {
   readonly sample?: number;
   readonly now?: Date;
   readonly timeoutMs?: number;

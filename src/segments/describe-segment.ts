@@ -8,7 +8,7 @@ import type {
 } from './segment.ts';
 
 /** A line of a definition in words; `depth` says how many groups it stands in. */
-export interface SegmentLine {
+interface SegmentLine {
   readonly depth: number;
   readonly text: string;
 }

@@ -16,13 +16,13 @@ import {
 
 const maxSegmentProblems = 100;
 
-export interface SegmentProblem {
+interface SegmentProblem {
   readonly path: string;
   readonly keys: Keys;
   readonly message: string;
 }
 
-export type SegmentReading =
+type SegmentReading =
   | { readonly segment: Segment; readonly problems: readonly [] }
   | { readonly segment: null; readonly problems: readonly SegmentProblem[] };
 

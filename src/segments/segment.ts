@@ -25,7 +25,7 @@ export interface Group {
   readonly segments: readonly Segment[];
 }
 
-export interface Negation {
+interface Negation {
   readonly kind: 'not';
   readonly segment: Segment;
 }

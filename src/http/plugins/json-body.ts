@@ -18,7 +18,7 @@ interface HeldLimits {
   readonly perEnvironment: number;
 }
 
-export interface JsonBodyOptions {
+interface JsonBodyOptions {
   readonly timeoutMs: number;
   readonly maxBytes?: number;
   readonly ndjson?: boolean;

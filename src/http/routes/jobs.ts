@@ -58,7 +58,7 @@ function acceptedAt(name: string, description: string, example: string) {
   );
 }
 
-export const jobFilterFields = {
+const jobFilterFields = {
   status: statusParameter('Only return jobs in this state.'),
   type: severalOf('type', jobTypes, 'Only return jobs of this type.'),
   since: acceptedAt(
@@ -105,7 +105,7 @@ export const jobFilterFields = {
 
 const query = listQuery({ ...jobPage, ...jobFilterFields });
 
-export function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
+function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
   return {
     types: readSeveral(type),

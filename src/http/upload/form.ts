@@ -18,7 +18,7 @@ export interface Taker<T, R> {
   named(options: UploadOptions): Promise<R>;
 }
 
-export interface SentFile<T> {
+interface SentFile<T> {
   readonly taken: T;
   readonly filename: string | undefined;
   /** The options that were known when the file came. */

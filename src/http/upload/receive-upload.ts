@@ -28,7 +28,7 @@ import {
   uploadLimits,
 } from './upload.ts';
 
-export interface TakenUpload extends Uploaded {
+interface TakenUpload extends Uploaded {
   readonly environment: number;
   readonly idempotencyKey: string | null;
 }

@@ -22,7 +22,7 @@ export interface UploadKind {
   readonly named?: NamedRecords;
 }
 
-export interface NamedRecords {
+interface NamedRecords {
   /** The option that names them, in the query, in a form, or in a small JSON object. */
   readonly option: 'upload_id' | 'apply';
   store(upload: Upload, environment: number, options: UploadOptions): Promise<Uploaded>;

@@ -19,7 +19,7 @@ const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
   ...loadMembers,
 });
 
-export type MappingReading =
+type MappingReading =
   | { readonly options: FileOptions; readonly problems: readonly [] }
   | { readonly options: null; readonly problems: readonly FileProblem[] };
 

@@ -14,7 +14,7 @@ import type { LoadDefinition, Schedule } from './schedules-schema.ts';
 /* Schedules as those see them who look: the file, what is due, what became of the last runs. */
 
 /** The schedules of an environment as the file has them now, and what is wrong with the file. */
-export interface FileInForce {
+interface FileInForce {
   readonly schedules: readonly Schedule[];
   /** Lines; then workers go on with what the file said before. */
   readonly problems: readonly string[];

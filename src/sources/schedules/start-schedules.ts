@@ -32,7 +32,7 @@ import { endWaitingRuns } from './end-run.ts';
 import type { SchedulesFile } from './schedules-file.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
 
-export interface RunningSchedules {
+interface RunningSchedules {
   /** Waits for the poll under way, and begins no other. */
   stop(): Promise<void>;
 }
