@@ -59,8 +59,8 @@ export async function prepareDatabase(url: string, queueInPostgres: boolean, log
   });
   const monitor = new ConnectionMonitor({ url, log });
   client.on('error', (error) => log.warn({ err: error }, 'connection lost while migrating'));
-  await client.connect();
   try {
+    await client.connect();
     await requireOwnSession(client, url);
     await monitor.watch(client);
     const applied = await migrate(client);

@@ -21,8 +21,8 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
     query_timeout: statementMs,
   });
   client.on('error', () => undefined);
-  await client.connect();
   try {
+    await client.connect();
     if (await isPooled(client, url)) return [failed('postgres sessions', pooling.found, pooling.advice)];
     const looks: Readonly<Record<string, () => Promise<Finding[]>>> = {
       'postgres version': () => checkVersion(client),

@@ -71,29 +71,6 @@ describe('sluice export, without a server', () => {
     expect(await sluice('export', '--out', 'x', '--everything', '--user', 'u1')).toMatchObject({ code: 2 });
   });
 
-  test('takes filters, and prints JSON for scripts', async () => {
-    await load(10);
-    const flags = ['--event-type', 'users', '--user', 'u1', '--user', 'u2', '--exclude', 'user:u2'];
-    const done = await sluice(
-      'export',
-      '--out',
-      'some',
-      '--format',
-      'csv',
-      '--compression',
-      'none',
-      ...flags,
-      '--json',
-    );
-    expect(done.stderr).toBe('');
-    expect(JSON.parse(done.stdout)).toMatchObject({
-      job: { type: 'export', status: 'completed', total_rows: 1 },
-      folder: 'some',
-      files: [{ filename: 'users.csv', rows: 1 }],
-      manifest: { filename: 'manifest.json' },
-    });
-  });
-
   test('told something wrong has exit code 2, says what, and writes nothing', async () => {
     for (const [flags, says] of [
       [['--from', '2026-02-30'], /from must be a day/],

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -103,18 +103,6 @@ test('the service stops when npm is gone without having passed on a signal', asy
   expect(await started.ended).toBe('SIGHUP');
   await awaitGone(processes, 20_000);
   await waitFor('the last line', () => started.output().includes('"msg":"stopped"'));
-});
-
-test('SIGTERM to `npm run demo` stops all of it and removes its folder', async () => {
-  const demo = npm(['run', 'demo'], {});
-  const folder = await waitFor('the folder', () => /data in \S*(sluice-demo-\w+)/.exec(demo.output())?.[1], {
-    timeoutMs: 60_000,
-  });
-  const processes = await descendants(demo.pid);
-  demo.child.kill('SIGTERM');
-  expect(await demo.ended).toBe(130);
-  await awaitGone(processes, 1_000);
-  expect(await readdir(tmpdir())).not.toContain(folder);
 });
 
 test('`npx sluice` in a clone that is not built says at once what to run, and in a built one builds nothing again', async () => {

@@ -37,41 +37,6 @@ describe('sluice serve and sluice work', () => {
     });
   });
 
-  test('go on with a start in which the database went away', async () => {
-    const database = await createTestDatabase();
-    const running = await connectTo(database.url, async (client) => {
-      // What migrations take: the process waits there, and then loses its connection.
-      await client.query(`select pg_advisory_lock(${0x534c5549})`);
-      const started = startCli(['work', '--data-dir', await temporaryFolder()], {
-        env: { DATABASE_URL: database.url },
-      });
-      const migrating = async (besides: readonly number[]): Promise<number> => {
-        const pid = await waitFor('a process that waits to migrate', async () => {
-          const { rows } = await client.query<{ pid: number }>(
-            `select pid from pg_stat_activity
-            where application_name = 'sluice migrate' and wait_event = 'advisory' and pid <> all ($1)`,
-            [besides],
-          );
-          return rows[0]?.pid;
-        });
-        return pid;
-      };
-      const first = await migrating([]);
-      await client.query('select pg_terminate_backend($1)', [first]);
-      await migrating([first]);
-      await client.query('select pg_advisory_unlock_all()');
-      await waitFor('the worker to sign on', async () => {
-        const { rowCount } = await client.query('select from sluice.workers where pid = $1', [started.pid]);
-        return rowCount === 1;
-      });
-      return started;
-    });
-    expect(running.stderr).toContain('the database went away during the start');
-    running.signal('SIGTERM');
-    expect(await running.finished).toMatchObject({ code: 0 });
-    await database.drop();
-  });
-
   test('end well if they are stopped while the database is away during their start', async () => {
     const database = await createTestDatabase();
     const waiting = `from pg_stat_activity where application_name = 'sluice migrate' and wait_event = 'advisory'`;
@@ -92,17 +57,6 @@ describe('sluice serve and sluice work', () => {
       expect(await ended).toMatchObject([1, 2, 3].map(() => ({ code: 0, stderr })));
     });
     await database.drop();
-  });
-
-  test('a worker asks for one pruning a day, however many workers there are', async () => {
-    const dataDir = await temporaryFolder();
-    const service = await startService(dataDir, { WORKERS: '3', LOG_LEVEL: 'info' });
-    await waitFor('the first pruning', () => service.stderr.includes('"msg":"pruned"'));
-    await waitFor('three workers', async () => {
-      const [row] = await query<{ n: number }>(dataDir, 'select count(*)::int as n from sluice.workers');
-      return row?.n === 3;
-    });
-    expect(service.stderr.match(/"msg":"pruned"/g)).toHaveLength(1);
   });
 
   test('sluice migrate brings a database up to date, twice', async () => {

@@ -16,13 +16,6 @@ describe('sluice start', () => {
     expect((await call(service.url, null, '/v1/background_jobs')).status).toBe(401);
   });
 
-  test('loads an uploaded file', async () => {
-    const service = await startService(await preparedDataDir());
-    const { job_id: jobId } = await upload(service.url, service.key, usersCsv(2_000));
-    const job = await jobEnded(service.url, service.key, jobId);
-    expect(job).toMatchObject({ status: 'completed', counts: { read: 2_000, inserted: 2_000, rejected: 0 } });
-  });
-
   test('serves metrics, the API document, its page and the first page from the bundle', async () => {
     const service = await startService(await preparedDataDir());
     for (const path of ['/metrics', '/openapi.json', '/docs/', '/']) {
@@ -74,16 +67,6 @@ describe('sluice start', () => {
     await awaitGone(processes);
   });
 
-  test('killed with -9 while its workers still start, it leaves none of them behind', async () => {
-    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
-    const processes = await waitFor('two processes', async () => {
-      const below = await descendants(service.pid);
-      return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
-    });
-    service.signal('SIGKILL');
-    await awaitGone(processes);
-  });
-
   test('keeps data and key from one start to the next, also after kill -9, and prints no second key', async () => {
     const dataDir = await preparedDataDir();
     const first = await startService(dataDir);
@@ -117,27 +100,6 @@ describe('sluice start', () => {
     other.close();
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.stderr).toContain(`Port ${port} is taken`);
-  });
-
-  test('says every wrong setting at once', async () => {
-    const refused = await runCli(['start'], { env: { PORT: 'http', POOL_SIZE: '0' } });
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toMatch(/PORT: .*\n.*POOL_SIZE: /);
-  });
-
-  test('replaces a worker that dies', async () => {
-    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
-    const [victim] = await waitFor('two workers', async () => {
-      const workers = await workersOf(service.pid);
-      return workers.length === 2 ? workers : null;
-    });
-    process.kill(victim?.pid ?? 0, 'SIGKILL');
-    await waitFor('another worker', async () => {
-      const pids = (await workersOf(service.pid)).map(({ pid }) => pid);
-      return pids.length === 2 && !pids.includes(victim?.pid ?? 0);
-    });
-    const { job_id: jobId } = await upload(service.url, service.key, usersCsv(100));
-    expect(await jobEnded(service.url, service.key, jobId)).toMatchObject({ status: 'completed' });
   });
 
   test('brings a database server that dies back on the same port and goes on', async () => {

@@ -243,26 +243,6 @@ describe('an embedded Postgres', () => {
     expect(await embeddedPostgres.findRunning(dataDir)).toBe(started[0]?.value.url);
   });
 
-  test('refuses a wrong password', async () => {
-    const server = await start(await usedDir());
-    const url = new URL(server.url);
-    url.password = 'guessed';
-    await expect(query(url.href, 'select 1')).rejects.toMatchObject({ code: '28P01' });
-  });
-
-  test('lets the caller override a setting, but not the address', async () => {
-    const server = await start(await usedDir(), {
-      work_mem: '5MB',
-      listen_addresses: '*',
-    });
-    expect(
-      await query(
-        server.url,
-        `select current_setting('work_mem') as m, current_setting('listen_addresses') as a`,
-      ),
-    ).toEqual([{ m: '5MB', a: '127.0.0.1' }]);
-  });
-
   test('shows the end of its own log when it cannot start', async () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     await expect(start(dataDir, { work_mem: 'plenty' })).rejects.toThrow(
@@ -286,19 +266,6 @@ describe('an embedded Postgres', () => {
     expect([1, 24, 256].map(sharedBuffers)).toEqual(['128MB', '1536MB', '2048MB']);
   });
 
-  test.each(['posix', 'sysv', 'mmap'])('runs parallel queries on %s shared memory', async (type) => {
-    const server = await start(await usedDir(), { dynamic_shared_memory_type: type });
-    await query(server.url, 'create table numbers as select n from generate_series(1, 200000) n');
-    const forced =
-      'set debug_parallel_query = on; set parallel_setup_cost = 0; set min_parallel_table_scan_size = 0';
-    const client = new pg.Client({ connectionString: server.url });
-    await client.connect();
-    await client.query(forced);
-    const { rows } = await client.query('select count(*)::int from numbers a join numbers b using (n)');
-    await client.end();
-    expect(rows).toEqual([{ count: 200_000 }]);
-  });
-
   test('says what to do on a platform without a package', async () => {
     await expect(locatePackage('sunos', 'sparc')).rejects.toThrow(/sunos-sparc.*DATABASE_URL/);
     await expect(locatePackage('win32', 'x64')).rejects.toThrow(
@@ -319,33 +286,6 @@ describe('an embedded Postgres and the process that started it', () => {
     expect(await embeddedPostgres.findRunning(dataDir)).toBeUndefined();
     const server = await start(dataDir);
     expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
-  });
-
-  test('is replaced at once after a kill: the start waits until the old server has gone', async () => {
-    const dataDir = await usedDir();
-    for (let round = 0; round < 3; round++) {
-      const { child, next } = startInChild(dataDir);
-      const { url } = await next();
-      await query(url, 'create table if not exists rounds (n int)');
-      await query(url, `insert into rounds values (${round})`);
-      await endChild(child, 'SIGKILL');
-    }
-    const server = await start(dataDir);
-    expect(await query(server.url, 'select n from rounds order by n')).toEqual([
-      { n: 0 },
-      { n: 1 },
-      { n: 2 },
-    ]);
-  });
-
-  test('reports its own death, and starts again at once with all that was committed', async () => {
-    const dataDir = await usedDir();
-    const first = await start(dataDir);
-    await query(first.url, 'create table kept as select 42 as answer');
-    process.kill(await serverPid(dataDir), 'SIGKILL');
-    await first.exited;
-    const second = await start(dataDir);
-    expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
   test('is not taken in by a lock file whose pid now belongs to somebody else', async () => {

@@ -97,9 +97,14 @@ export async function connectForCopy(url: string): Promise<pg.Client> {
   });
   // A statement that waits for its answer reports a lost connection; this is for the time between two.
   client.on('error', () => undefined);
-  await client.connect();
-  await readSession(client, settings);
-  return client;
+  try {
+    await client.connect();
+    await readSession(client, settings);
+    return client;
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
 }
 
 async function beginSnapshot(client: pg.Client): Promise<DatabaseShape> {
