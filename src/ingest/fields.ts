@@ -8,7 +8,7 @@ import {
   propertyProblem,
   tooManyProperties,
 } from '../mapping/json-object.ts';
-import { markedNumber, type ParsedJson } from '../mapping/json-text.ts';
+import { markedNumber, numberText, type ParsedJson } from '../mapping/json-text.ts';
 import type { Properties } from './records.ts';
 
 export class Fields {
@@ -60,7 +60,7 @@ export class Fields {
 
   /** An id: a text, or a number, which becomes the text it was written as; null if it is missing. */
   id(value: unknown, path: string): string | null {
-    const digits = typeof value === 'number' ? String(value) : markedNumber(value);
+    const digits = numberText(value);
     if (digits === null && value !== undefined && value !== null && typeof value !== 'string') {
       const details = `${path}: expected a string or a number, got ${kindOf(value)}`;
       this.refuse('invalid_field', `${path} must be a string or a number`, details);

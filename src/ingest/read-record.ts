@@ -5,7 +5,7 @@ import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS, MAX_EVENT_NAME_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import { isEmptyObject, isObject, type JsonObject } from '../mapping/json-object.ts';
-import { markedNumber, parseJsonText } from '../mapping/json-text.ts';
+import { numberText, parseJsonText } from '../mapping/json-text.ts';
 import { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
@@ -142,7 +142,7 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
 
 function readTime(fields: Fields, value: unknown, path: string): Instant | null {
   if (value === undefined) return null;
-  const text = typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
+  const text = numberText(value) ?? value;
   const instant = typeof text === 'string' ? (readInstant(text) ?? readEpoch(text)) : null;
   if (instant === null) {
     const message = `${path} must be an ISO 8601 date or time such as 2026-11-20T12:34:56.123456Z, or seconds or milliseconds since 1970`;

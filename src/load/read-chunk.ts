@@ -44,7 +44,8 @@ export function createChunkReader(
   rows = new Rows(),
 ): ChunkReader {
   const parser = createParser(source, rows);
-  const key = 'offerUnchanged' in parser && isDigested(source) ? digestKeyOf(source) : null;
+  // A record that says what it is bears no digest.
+  const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   return {
@@ -57,7 +58,7 @@ export function createChunkReader(
       const bytes = await files.readRange(fileRef, chunk.byteStart, end);
       rows.bytes = bytes;
       rows.digests.open(bytes, scope?.hasDigests === false ? null : key);
-      if (scope?.findUnchanged !== undefined && key !== null && 'offerUnchanged' in parser) {
+      if (scope?.findUnchanged !== undefined && key !== null) {
         parser.offerUnchanged(bytes);
         await scope.findUnchanged(rows.unchanged);
       }
@@ -87,8 +88,7 @@ function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadS
 function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
   const { header } = source;
   if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows, source.preset);
-  const plan = planFile(header, source.columnMap, source.entity);
-  return new CsvRows(header, plan, rows);
+  return new CsvRows(header, planFile(header, source.columnMap, source.entity), rows);
 }
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {

@@ -6,23 +6,7 @@ import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { foreignColumns } from './foreign-events.ts';
 
-/**
- * What becomes of one CSV column of profiles. `ignored`: the map says so, or it says why the record was refused, in a file of
- * rejects sent again, or when the profile was seen, in a file that was exported.
- */
-type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
-
-/** A CSV of profiles of one entity. */
-export interface ColumnPlan {
-  readonly entity: Entity;
-  readonly roles: readonly ColumnRole[];
-  /** Property name per column; the column's own name for the others. */
-  readonly names: readonly string[];
-  /** Position of the id column. */
-  readonly idIndex: number;
-}
-
-/** Columns of an event file that are no properties, beside `ignored` ones. */
+/** Columns of a file whose records say what they are that are no properties. */
 export const eventColumns = [
   'event_type',
   'user_id',
@@ -34,65 +18,68 @@ export const eventColumns = [
   'inserted_at',
   'metadata',
 ] as const;
-export type EventColumn = (typeof eventColumns)[number];
 
-/** A CSV whose records say in `event_type` what they are. */
-export interface EventFilePlan {
-  /** The one that is taken, or all four kinds of records. */
+/**
+ * What becomes of a column. `url`: the address of a page, which is a property of profiles. `ignored`: the map says so, or it says why
+ * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
+ */
+export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'property' | 'ignored';
+
+/** What the columns of a CSV mean. */
+export interface ColumnPlan {
+  /** The one that is taken, or all kinds of records. */
   readonly entity: LoadEntity;
-  readonly roles: readonly (EventColumn | 'url' | 'property' | 'ignored')[];
+  readonly roles: readonly ColumnRole[];
+  /** Property name per column; the column's own name for the others. */
   readonly names: readonly string[];
+  /** Records say in `event_type` what they are; else all are profiles of `entity`. */
+  readonly saysKinds: boolean;
 }
 
-const eventColumnNames: ReadonlySet<string> = new Set(eventColumns);
+const ofEvents: ReadonlySet<string> = new Set([...eventColumns, 'url']);
 
-function isEventColumn(name: string): name is EventColumn {
-  return eventColumnNames.has(name);
-}
-
-export function isEventFile(plan: ColumnPlan | EventFilePlan): plan is EventFilePlan {
-  return !('idIndex' in plan);
-}
-
-/** Plans the columns of a CSV, which is an event file if it has a column `event_type`. Throws as `planColumns`. */
-export function planFile(
-  { columns, defused }: CsvHeader,
-  map: Readonly<Record<string, string>>,
-  entity: LoadEntity,
-): ColumnPlan | EventFilePlan {
-  const isUndone = defused === 'undone';
-  if (defused === 'doubtful') requireClearNames(columns, map);
-  const saysKinds = namesOf(columns, map, isUndone).includes('event_type');
-  const plan = saysKinds ? planEventFile : planColumns;
-  return plan(columns, map, entity, isUndone);
+function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ignored'> {
+  return ofEvents.has(name);
 }
 
 /**
  * Decides, once per file, what each column of a CSV is: the header's names, renamed by `map`, say it.
- * Throws `InputError`: `unrecognised_columns` when no id column is there, `invalid_field` for names that
- * cannot be properties, for two columns that mean the same and for a map of columns that do not exist. `defused`: names that
- * are formulas have an apostrophe in front.
+ * @throws InputError `unrecognised_columns` when no id column is there, `invalid_field` for names that cannot be properties, for two
+ *   columns that mean the same, for a map of columns that do not exist, and where it is unclear whether an export has put an apostrophe
+ *   before a name.
  */
-export function planColumns(
-  columns: readonly string[],
+export function planFile(
+  { columns, defused }: Pick<CsvHeader, 'columns' | 'defused'>,
   map: Readonly<Record<string, string>>,
-  entity: LoadEntity,
-  defused = false,
+  given: LoadEntity,
 ): ColumnPlan {
+  if (defused === 'doubtful') requireClearNames(columns, map);
   requireMapped(columns, map);
-  const names = namesOf(columns, map, defused);
-  const resolved = entity === 'auto' ? entityOf(names) : entity;
-  const key = resolved === null ? undefined : idColumn[resolved];
-  if (resolved === null || key === undefined || !names.includes(key)) {
-    throw withoutId(key === undefined ? Object.values(idColumn) : [key], names, columns);
-  }
-  const roles = names.map((name, index) =>
-    isPassedOver(map, columns[index]) ? 'ignored' : roleOf(name, resolved),
+  const names = columns.map(
+    (column) => ownName(map, column) ?? (defused === 'undone' ? undoDefuse(column) : column),
   );
+  const saysKinds = names.includes('event_type');
+  const entity = saysKinds || given !== 'auto' ? given : (entityOf(names) ?? given);
+  const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
+  if (!ids.some((id) => names.includes(id))) throw withoutId(ids, names, columns);
+  const roles = names.map((name, index): ColumnRole => {
+    if (ownName(map, columns[index] ?? '') === '') return 'ignored';
+    return saysKinds ? roleInEvents(name) : roleInProfiles(name, entity);
+  });
   const properties = names.map((name) => name.replace(/^metadata\./, ''));
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
-  return { entity: resolved, roles, names: properties, idIndex: names.indexOf(key) };
+  return { entity, roles, names: properties, saysKinds };
+}
+
+function roleInEvents(name: string): ColumnRole {
+  if (isOfEvents(name)) return name;
+  return isRejectColumn(name) ? 'ignored' : 'property';
+}
+
+function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
+  if (name === 'company_id' || name === 'metadata' || (name === 'user_id' && entity === 'users')) return name;
+  return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
 }
 
 /**
@@ -113,29 +100,6 @@ export function requireRecord(
   throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
-function planEventFile(
-  columns: readonly string[],
-  map: Readonly<Record<string, string>>,
-  entity: LoadEntity,
-  defused: boolean,
-): EventFilePlan {
-  requireMapped(columns, map);
-  const names = namesOf(columns, map, defused);
-  const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
-  if (!ids.some((id) => names.includes(id))) {
-    throw withoutId(ids, names, columns);
-  }
-  const roles = names.map((name, index) => {
-    if (isPassedOver(map, columns[index])) return 'ignored';
-    if (isEventColumn(name) || name === 'url') return name;
-    return isRejectColumn(name) ? 'ignored' : 'property';
-  });
-  const properties = names.map((name) => name.replace(/^metadata\./, ''));
-  requireDistinct(columns, properties, roles);
-  requireNames(columns, properties, roles);
-  return { entity, roles, names: properties };
-}
-
 /** Refuses the columns. For events of another product it does not suggest an id, which would load them as profiles. */
 function withoutId(ids: readonly string[], names: readonly string[], columns: readonly string[]): InputError {
   const lacking = `the header names no ${ids.join(' or ')} column`;
@@ -148,18 +112,6 @@ function withoutId(ids: readonly string[], names: readonly string[], columns: re
     `${lacking}; ${remedy}${remark}`,
     `columns seen: ${listed(columns)}`,
   );
-}
-
-function isPassedOver(map: Readonly<Record<string, string>>, column = ''): boolean {
-  return ownName(map, column) === '';
-}
-
-function namesOf(
-  columns: readonly string[],
-  map: Readonly<Record<string, string>>,
-  defused: boolean,
-): string[] {
-  return columns.map((column) => ownName(map, column) ?? (defused ? undoDefuse(column) : column));
 }
 
 /** The first of them. */
@@ -175,13 +127,6 @@ function ownName(map: Readonly<Record<string, string>>, column: string): string 
 function entityOf(names: readonly string[]): Entity | null {
   if (names.includes('user_id')) return 'users';
   return names.includes('company_id') ? 'companies' : null;
-}
-
-function roleOf(name: string, entity: Entity): ColumnRole {
-  if (name === idColumn[entity]) return 'id';
-  if (entity === 'users' && name === 'company_id') return 'company';
-  if (name === 'metadata') return 'metadata';
-  return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
 }
 
 /** @throws InputError where it is unclear whether an export put an apostrophe before a name. */

@@ -3,6 +3,7 @@ import { CellTable } from '../formats/csv-cell-table.ts';
 import { type CsvMarks, isBlankByte, marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { CsvWalker } from '../formats/csv-walker.ts';
+import { jsonEscapes } from './cell-text.ts';
 
 /** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
 const ORDINARY = 0;
@@ -12,44 +13,11 @@ const ENDS_CELL = 2;
 const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
-const ZERO = 0x30;
-const LETTER_U = 0x75;
-
-/** The letter behind the backslash that COPY's text format wants before these bytes; 0 for all others. */
-const copyEscapes = byteTable({
-  '\\': '\\',
-  '\t': 't',
-  '\n': 'n',
-  '\r': 'r',
-  '\b': 'b',
-  '\f': 'f',
-  '\v': 'v',
-});
-/** The same for JSON; `numbered` where it wants \u00 and two digits. */
-const numbered = 1;
-const jsonEscapes = byteTable({
-  '"': '"',
-  '\\': '\\',
-  '\t': 't',
-  '\n': 'n',
-  '\r': 'r',
-  '\b': 'b',
-  '\f': 'f',
-});
-for (let byte = 0; byte < 32; byte++) if (jsonEscapes[byte] === 0) jsonEscapes[byte] = numbered;
-/** The most bytes that a byte of a cell becomes as JSON in COPY text: `\\u001f`. */
-export const MAX_ESCAPED_BYTES = 7;
 
 /** The meaning of each byte inside of quotes. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY,
 );
-
-function byteTable(letters: Readonly<Record<string, string>>): Uint8Array {
-  const table = new Uint8Array(256);
-  for (const [from, to] of Object.entries(letters)) table[from.charCodeAt(0)] = to.charCodeAt(0);
-  return table;
-}
 
 /**
  * The cells of one record of a CSV, as they are meant. RFC 4180 is walked here, byte by byte; any other dialect by the
@@ -97,10 +65,6 @@ export class CsvCells {
 
   isEmpty(column: number): boolean {
     return this.starts[column] === this.ends[column];
-  }
-
-  bytesOf(column: number): number {
-    return (this.ends[column] ?? 0) - (this.starts[column] ?? 0);
   }
 
   /** Finds the cells of a well-formed record. Returns how many there are, or -1 if an escape in one is in doubt. */
@@ -156,7 +120,7 @@ export class CsvCells {
       const slot = Math.min(cell, kept);
       this.starts[slot] = from;
       this.ends[slot] = at;
-      this.special[slot] = special | doubled;
+      this.special[slot] = doubled > 0 ? 1 : special;
       if ((special | doubled) !== 0) this.hasSpecial = true;
       if (doubled > 0) this.#undouble(slot, end - start);
       if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, at, isQuoted);
@@ -277,44 +241,6 @@ export class CsvCells {
     return this.bytes.toString('latin1', this.starts[column], this.ends[column]);
   }
 
-  /** Writes the cell into `target` at `at`, escaped for COPY; returns where it ends. */
-  copyText(column: number, target: Buffer, at: number): number {
-    if (this.special[column] === 0) return this.#copyPlain(column, target, at);
-    const { bytes } = this;
-    const end = this.ends[column] ?? 0;
-    let to = at;
-    for (let from = this.starts[column] ?? 0; from < end; from++) {
-      const byte = bytes[from] ?? 0;
-      const letter = copyEscapes[byte] ?? 0;
-      if (letter !== 0) target[to++] = BACKSLASH;
-      target[to++] = letter === 0 ? byte : letter;
-    }
-    return to;
-  }
-
-  /** Like `copyText`, escaped as the inside of a JSON string, and that for COPY. */
-  copyJson(column: number, target: Buffer, at: number): number {
-    if (this.special[column] === 0) return this.#copyPlain(column, target, at);
-    const { bytes } = this;
-    const end = this.ends[column] ?? 0;
-    let to = at;
-    for (let from = this.starts[column] ?? 0; from < end; from++) {
-      const byte = bytes[from] ?? 0;
-      const letter = jsonEscapes[byte] ?? 0;
-      if (letter === 0) target[to++] = byte;
-      else to = escapeByte(byte, letter, target, to);
-    }
-    return to;
-  }
-
-  #copyPlain(column: number, target: Buffer, at: number): number {
-    const { bytes } = this;
-    const end = this.ends[column] ?? 0;
-    let to = at;
-    for (let from = this.starts[column] ?? 0; from < end; from++) target[to++] = bytes[from] ?? 0;
-    return to;
-  }
-
   /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
   undoDefused(): void {
     const { starts } = this;
@@ -331,21 +257,4 @@ export class CsvCells {
     }
     return -1;
   }
-}
-
-/** JSON's backslash is two for COPY. */
-function escapeByte(byte: number, letter: number, target: Buffer, at: number): number {
-  let to = at;
-  target[to++] = BACKSLASH;
-  target[to++] = BACKSLASH;
-  if (letter === numbered) {
-    target[to++] = LETTER_U;
-    target[to++] = ZERO;
-    target[to++] = ZERO;
-    to += target.write(byte.toString(16).padStart(2, '0'), to, 'latin1');
-  } else {
-    if (letter === BACKSLASH) target[to++] = BACKSLASH;
-    target[to++] = letter;
-  }
-  return to;
 }

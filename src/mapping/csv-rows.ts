@@ -1,52 +1,79 @@
-import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
+import { type Entity, idColumn } from '../domain/entity.ts';
+import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { type ColumnPlan, type EventFilePlan, isEventFile, locateReject } from './column-plan.ts';
+import { MAX_ESCAPED_BYTES } from './cell-text.ts';
+import { CellFiller, CellList, RecordCells, role, roleNames } from './cells.ts';
+import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
+import type { CsvCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
-import { CsvEvents } from './csv-events.ts';
-import { CsvProfiles } from './csv-profiles.ts';
+import { JsonMembers } from './json-members.ts';
+import { isObject } from './json-object.ts';
+import { fromByteString, parseJsonText, toByteString } from './json-text.ts';
+import { KnownName } from './known-names.ts';
+import { repeatedHeader } from './reasons.ts';
+import { RowWriter } from './row-writer.ts';
 import type { Rows } from './rows.ts';
 
-/** Turns chunks of one CSV, of profiles or of records that say what they are, into rows and rejects. */
+/** Turns chunks of one CSV into rows and rejects. Cells are found byte by byte, with no string made but for a cell of JSON. */
 export class CsvRows {
+  readonly saysKinds: boolean;
   readonly #header: CsvHeader;
-  readonly #plan: ColumnPlan | EventFilePlan;
+  readonly #plan: ColumnPlan;
   readonly #rows: Rows;
   readonly #chunk: CsvChunk;
-  readonly #writer: CsvProfiles | CsvEvents;
+  readonly #cells: CsvCells;
+  readonly #record: RecordCells;
   readonly #isProperty: readonly boolean[];
+  readonly #nameBytes: number;
+  readonly #entity: Entity;
+  readonly #idIndex: number;
+  readonly #metadataIndex: number;
+  readonly #members = new JsonMembers();
+  readonly #properties = new CellFiller(() => role.property);
+  readonly #repeatedHeader: RepeatedHeader;
+  readonly #writer: RowWriter;
   /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
 
-  constructor(header: CsvHeader, plan: ColumnPlan | EventFilePlan, rows: Rows) {
+  constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
+    const { roles, saysKinds } = plan;
+    this.saysKinds = saysKinds;
     this.#header = header;
     this.#plan = plan;
     this.#rows = rows;
-    this.#chunk = new CsvChunk(header, rows.records, isEventFile(plan) ? header.columns : plan.names);
-    const { cells } = this.#chunk;
-    this.#writer = isEventFile(plan)
-      ? new CsvEvents(plan, cells, rows)
-      : new CsvProfiles(header.columns, plan, cells, rows);
-    this.#isProperty = plan.roles.map((role) => role === 'property' || role === 'url');
+    this.#chunk = new CsvChunk(header, rows.records);
+    this.#cells = this.#chunk.cells;
+    this.#record = new RecordCells(listOf(this.#cells, plan));
+    this.#record.saysKind = saysKinds;
+    this.#record.findFields();
+    this.#isProperty = roles.map((role) => role === 'property' || role === 'url');
+    this.#nameBytes = this.#record.own.names.reduce((sum, { prefix }) => sum + prefix.length + 3, 0);
+    this.#entity = plan.entity === 'companies' ? 'companies' : 'users';
+    this.#idIndex = roles.indexOf(idColumn[this.#entity]);
+    this.#metadataIndex = roles.indexOf('metadata');
+    this.#repeatedHeader = new RepeatedHeader(
+      header.columns,
+      saysKinds ? roles.indexOf('event_type') : this.#idIndex,
+    );
+    this.#writer = new RowWriter(plan.entity, rows);
   }
 
-  /** Digests the records of the chunk that is read next, and offers those profiles whose key is in plain sight. */
+  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
   offerUnchanged(bytes: Buffer): void {
-    const plan = this.#plan;
-    const writer = this.#writer;
-    if (isEventFile(plan) || writer instanceof CsvEvents) return;
     const chunk = this.#chunk;
     chunk.index(bytes);
     this.#indexed = bytes;
     const { digests, unchanged, records } = this.#rows;
+    const { starts, ends } = this.#cells;
     unchanged.reset(bytes);
     for (let record = 0; record < records.count; record++) {
       digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
-      if (!chunk.isSound(record) || writer.mustRead(record)) continue;
-      if (!chunk.findPlainCell(record, plan.idIndex)) continue;
-      const { starts, ends } = chunk.cells;
-      unchanged.offer(plan.entity, record, starts[plan.idIndex] ?? 0, ends[plan.idIndex] ?? 0);
+      // The types of its metadata are not known otherwise.
+      if (record < SAMPLED_ROWS && this.#metadataIndex !== -1) continue;
+      if (chunk.isSound(record) && chunk.findPlainCell(record, this.#idIndex))
+        unchanged.offer(this.#entity, record, starts[this.#idIndex] ?? 0, ends[this.#idIndex] ?? 0);
     }
   }
 
@@ -56,37 +83,127 @@ export class CsvRows {
     if (this.#indexed !== bytes) this.#chunk.index(bytes);
     this.#indexed = null;
     this.#writer.reset();
-    const names = isEventFile(this.#plan) ? this.#plan.roles : this.#plan.names;
     for (let record = 0; record < records.count; record++) {
       if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
       const reason = unchanged.has(record) ? this.#pass(record) : this.#readRecord(record);
       if (reason === null) continue;
       const reject = records.reject(record, reason, chunk, bytes);
-      rejects.push(locateReject(reject, names, this.#header.columns));
+      rejects.push(locateReject(reject, this.#plan.roles, this.#header.columns));
     }
-    this.#writer.finish();
+    this.#writer.finishCsv(this.#record.own);
   }
 
   /** Notes the types of a record that is passed over, as if it were read. */
   #pass(record: number): null {
-    if (this.#writer instanceof CsvProfiles && this.#writer.samples(record)) {
-      this.#chunk.find(record);
-      this.#chunk.undoDefused();
-      this.#writer.sample(record);
-    }
+    if (record >= SAMPLED_ROWS) return null;
+    this.#findCells(record);
+    this.#record.metadata.count = 0;
+    this.#writer.sample(this.#record, this.#entity);
     return null;
   }
 
   /** Returns null if the record became a row. */
   #readRecord(record: number): Reason | null {
-    const chunk = this.#chunk;
+    const problem = this.#findCells(record) ?? this.#chunk.findCellProblem(record, this.#isProperty);
+    if (problem !== null) return problem;
+    this.#readMetadata();
     const { starts, ends } = this.#rows.records;
-    return (
-      chunk.find(record) ??
-      this.#writer.admit(record) ??
-      chunk.undoDefused() ??
-      chunk.findCellProblem(record, this.#isProperty) ??
-      this.#writer.write(record, (ends[record] ?? 0) - (starts[record] ?? 0))
-    );
+    const length = (ends[record] ?? 0) - (starts[record] ?? 0);
+    const grown = this.#cells.hasSpecial ? MAX_ESCAPED_BYTES * length : length;
+    this.#record.size = grown + this.#nameBytes + this.#record.metadata.size;
+    return this.#writer.write(this.#record, record);
+  }
+
+  #findCells(record: number): Reason | null {
+    const unread = this.#chunk.find(record);
+    if (unread !== null) return unread;
+    if (this.#repeatedHeader.isIn(this.#cells)) return repeatedHeader;
+    this.#record.own.bytes = this.#cells.bytes;
+    return this.#chunk.undoDefused();
+  }
+
+  /** Finds the properties in a cell of JSON, or what is wrong with it. */
+  #readMetadata(): void {
+    const record = this.#record;
+    const list = record.metadata;
+    record.problem = null;
+    list.count = 0;
+    if (this.#metadataIndex === -1 || this.#cells.isEmpty(this.#metadataIndex)) return;
+    const text = this.#cells.byteString(this.#metadataIndex);
+    if (
+      text.length <= MAX_VALUE_BYTES &&
+      this.#members.walkProperties(list, Buffer.from(`${text}\n`, 'latin1'))
+    )
+      return;
+    list.count = 0;
+    const parsed = parseJsonText(fromByteString(text));
+    if ('code' in parsed) record.problem = { ...parsed, column: 'metadata' };
+    else if (isObject(parsed.value))
+      record.problem = this.#properties.fill(
+        list,
+        parsed.value,
+        { ...parsed, length: text.length },
+        'metadata',
+      );
+    else
+      record.problem = {
+        code: 'invalid_type',
+        message: 'metadata must be a JSON object',
+        column: 'metadata',
+      };
+  }
+}
+
+/** The cells as `cells` finds them, in the order in which jsonb keeps properties. */
+function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
+  const list = new CellList();
+  list.isCsv = true;
+  list.count = roles.length;
+  list.starts = cells.starts;
+  list.ends = cells.ends;
+  list.kinds = cells.special;
+  list.names = names.map((name, column) => {
+    const is = roles[column] ?? 'ignored';
+    const number = is === 'property' || is === 'ignored' ? role[is] : roleNames.get(is);
+    return new KnownName(toByteString(name), number ?? role.property);
+  });
+  list.order = Int32Array.from(inJsonbOrder([...roles.keys()], names));
+  return list;
+}
+
+/** The UTF-8 mark as a byte string, which a file appended to another keeps. */
+const byteOrderMark = '\xef\xbb\xbf';
+
+/** The header of a CSV, to be known again among its records: files that were put into one bring theirs along. */
+class RepeatedHeader {
+  /** The names as byte strings. */
+  readonly #names: readonly string[];
+  readonly #idIndex: number;
+  readonly #idName: Buffer;
+
+  constructor(columns: readonly string[], idIndex: number) {
+    this.#names = columns.map(toByteString);
+    this.#idIndex = idIndex;
+    this.#idName = Buffer.from(this.#names[idIndex] ?? '', 'latin1');
+  }
+
+  /**
+   * Returns true if the record found by `cells` repeats the header. An id other than its column's name costs a comparison or
+   * two.
+   */
+  isIn(cells: CsvCells): boolean {
+    const { bytes } = cells;
+    const name = this.#idName;
+    const from = cells.starts[this.#idIndex] ?? 0;
+    const start = bytes[from] === 0xef && this.#idIndex === 0 ? from + byteOrderMark.length : from;
+    if ((cells.ends[this.#idIndex] ?? 0) - start !== name.length) return false;
+    for (let at = 0; at < name.length; at++) if (bytes[start + at] !== name[at]) return false;
+    const written = (column: number): string => {
+      const cell = cells.byteString(column);
+      return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
+    };
+    // Most names suffice, since names that we gave to columns are not in the file.
+    const same = this.#names.filter((name, column) => written(column).trim() === name).length;
+    return 2 * same > this.#names.length;
   }
 }

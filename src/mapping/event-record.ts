@@ -1,4 +1,4 @@
-import { type LoadEntity, PAGE_VIEW_NAME, type RecordKind, recordKinds } from '../domain/entity.ts';
+import { type LoadEntity, type RecordKind, recordKinds } from '../domain/entity.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_EVENT_SOURCE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 
@@ -45,12 +45,9 @@ function tooLong(bytes: number, maxBytes: number, column: string): Reason | null
 
 export const differentEventIds: Reason = {
   code: 'invalid_id',
-  message: 'event_id and insert_id are different; give one, or the same',
-  column: 'event_id',
+  message: 'event_id and insert_id are different ids; give one, or the same',
+  column: 'insert_id',
 };
-
-/** The name of an event that gives none, where its kind has one. */
-export const defaultNames = { track: '', page_view: PAGE_VIEW_NAME } as const;
 
 const urlShape =
   /^(?:[a-z][a-z\d+.-]*:)?\/\/(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:]+)(?::\d*)?([^?#]*)(\?[^#]*)?(#.*)?$/is;

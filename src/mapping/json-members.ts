@@ -1,14 +1,15 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
 import { isPlain } from '../formats/json-position.ts';
-import { forbiddenNames } from './column-plan.ts';
-import { type KnownName, KnownNames } from './known-names.ts';
+import { type CellList, kind, type RecordCells, role } from './cells.ts';
+import { forbiddenNames, propertyNameProblem } from './column-plan.ts';
+import { fromByteString } from './json-text.ts';
+import { KnownNames } from './known-names.ts';
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const MINUS = 0x2d;
 const DOT = 0x2e;
-const SLASH = 0x2f;
 const ZERO = 0x30;
 const NINE = 0x39;
 const COLON = 0x3a;
@@ -19,7 +20,6 @@ const LETTER_E = 0x65;
 const LETTER_F = 0x66;
 const LETTER_N = 0x6e;
 const LETTER_T = 0x74;
-const LETTER_U = 0x75;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
@@ -27,145 +27,108 @@ const CLOSE = 0x7d;
 const MAX_WALKED_MEMBERS = 1_024;
 /** Containers within a member. */
 const MAX_WALKED_DEPTH = 8;
-/** Longer ones may lie below or beyond what a JavaScript number can be. */
+/** Longer ones may lie below or beyond what can be stored. */
 const MAX_WALKED_NUMBER = 300;
-/** Digits that a JavaScript number keeps. */
-const KEPT_DIGITS = 15;
-/** Zeros behind the point before JavaScript writes an exponent. */
-const PLAIN_ZEROS = 5;
 
-/** The kinds of a member's value. */
-export const TEXT = 0;
-/** With escapes. */
-export const ESCAPED_TEXT = 1;
-export const NUMBER = 2;
-export const BOOLEAN = 3;
-export const NULL = 4;
-/** An object or an array. */
-export const CONTAINER = 5;
-
-/** A backslash is somewhere. */
-export const ESCAPES = 1;
-/** JavaScript writes a number another way, such as 1.50: PostgreSQL keeps the zero. */
-export const OTHER_NUMBERS = 2;
-/** It may be written another way that means the same: blanks, `\/`, names that JavaScript orders, or gives once. */
-export const OTHER_TEXT = 4;
-
-/** The members of an object, in their order; where their values begin and end, quotes included. */
-export class MemberList {
-  count = 0;
-  readonly names: KnownName[] = [];
-  readonly starts = new Int32Array(MAX_WALKED_MEMBERS);
-  readonly ends = new Int32Array(MAX_WALKED_MEMBERS);
-  readonly kinds = new Uint8Array(MAX_WALKED_MEMBERS);
-  /** ESCAPES, OTHER_NUMBERS and OTHER_TEXT. */
-  marks = 0;
-  readonly known: KnownNames;
-  /** The marks that blanks between its members add. */
-  readonly blankMarks: number;
-
-  constructor(known: KnownNames, blankMarks: number) {
-    this.known = known;
-    this.blankMarks = blankMarks;
-  }
-
-  /** To be called before `next` of the first member. */
-  start(): void {
-    this.count = 0;
-    this.marks = 0;
-    this.known.startObject();
-  }
+/** The role of a name that is no field; negative if it cannot be a property. */
+export function propertyRole(name: string): number {
+  return propertyNameProblem(fromByteString(name)) === null ? role.property : -1;
 }
 
 /**
- * Walks a record byte by byte, and finds the members of its object and of the one in it whose name has `innerRole`. Takes
- * what is JSON beyond doubt, of which each name comes once and nothing has to be decoded to be checked: no \u, no blanks but
- * spaces, no depth. Whatever else it may be is for the parser to say.
+ * Walks JSON objects byte by byte and finds their members. Takes what is JSON beyond doubt, of which each name comes once and
+ * nothing has to be decoded to be checked: no \u, no blanks but spaces, no depth, no exponents. Whatever else it may be is for
+ * the parser to say.
  */
 export class JsonMembers {
-  readonly outer: MemberList;
-  readonly inner: MemberList;
-  readonly #innerRole: number;
-  #kind = TEXT;
-  #marks = 0;
+  readonly #names: KnownNames;
+  readonly #innerNames = new KnownNames(propertyRole);
+  #kind: number = kind.text;
 
-  /** `roleOf` and `innerRoleOf`: see `KnownNames`; a negative role is of a name that is left to the parser. */
-  constructor(roleOf: (name: string) => number, innerRoleOf: (name: string) => number, innerRole: number) {
-    this.outer = new MemberList(new KnownNames(roleOf), 0);
-    this.inner = new MemberList(new KnownNames(innerRoleOf), OTHER_TEXT);
-    this.#innerRole = innerRole;
+  /** `roleOf`: the role of a name of records, a byte string. Negative: left to the parser. */
+  constructor(roleOf: (name: string) => number = propertyRole) {
+    this.#names = new KnownNames(roleOf);
   }
 
   /** Forgets all names. */
   reset(): void {
-    this.outer.known.reset();
-    this.inner.known.reset();
+    this.#names.reset();
+    this.#innerNames.reset();
   }
 
-  /** Returns true if bytes [start, end), known to be UTF-8 and to end a line or the buffer, are such an object and nothing else. */
-  walk(bytes: Buffer, start: number, end: number): boolean {
-    this.inner.start();
-    let at = skipSpaces(bytes, start);
-    if (bytes[at] !== OPEN) return false;
-    at = this.#members(this.outer, bytes, at);
-    return at !== -1 && skipSpaces(bytes, at) === end;
+  /** Finds the cells of the record in bytes [start, end), known to be UTF-8 and to end a line or the buffer; false if it is not sure. */
+  walk(cells: RecordCells, bytes: Buffer, start: number, end: number): boolean {
+    cells.reset();
+    cells.own.bytes = bytes;
+    cells.metadata.bytes = bytes;
+    const at = skipSpaces(bytes, start);
+    const last = bytes[at] === OPEN ? this.#members(cells.own, this.#names, cells, bytes, at) : -1;
+    // A backslash, one byte, becomes two.
+    cells.size = 2 * (end - start);
+    return last !== -1 && skipSpaces(bytes, last) === end;
   }
 
-  /** The members of the object that opens at `open`; returns where it ends, or -1. */
-  #members(list: MemberList, bytes: Buffer, open: number): number {
-    const { blankMarks } = list;
-    list.start();
-    this.#marks = 0;
-    let at = this.#blanks(bytes, open + 1, blankMarks);
+  /** Does the same with an object of properties that fills a buffer, but for a line feed. */
+  walkProperties(list: CellList, bytes: Buffer): boolean {
+    list.bytes = bytes;
+    const at = skipSpaces(bytes, 0);
+    const last = bytes[at] === OPEN ? this.#members(list, this.#innerNames, null, bytes, at) : -1;
+    return last !== -1 && skipSpaces(bytes, last) === bytes.length - 1;
+  }
+
+  /** The members of the object that opens at `open`; returns where it ends, or -1. `record`: whose fields they may be. */
+  #members(
+    list: CellList,
+    names: KnownNames,
+    record: RecordCells | null,
+    bytes: Buffer,
+    open: number,
+  ): number {
+    names.startObject();
+    list.count = 0;
+    let at = skipSpaces(bytes, open + 1);
     if (bytes[at] === CLOSE) return at + 1;
     for (;;) {
-      at = this.#member(list, bytes, at);
+      at = this.#member(list, names, record, bytes, at);
       if (at === -1) return -1;
-      at = this.#blanks(bytes, at, blankMarks);
+      at = skipSpaces(bytes, at);
       const byte = bytes[at];
       if (byte === CLOSE) break;
       if (byte !== COMMA) return -1;
-      at = this.#blanks(bytes, at + 1, blankMarks);
+      at = skipSpaces(bytes, at + 1);
     }
-    list.marks = this.#marks;
+    list.sort();
     return at + 1;
   }
 
-  #member(list: MemberList, bytes: Buffer, start: number): number {
+  #member(
+    list: CellList,
+    names: KnownNames,
+    record: RecordCells | null,
+    bytes: Buffer,
+    start: number,
+  ): number {
     if (bytes[start] !== QUOTE || list.count === MAX_WALKED_MEMBERS) return -1;
-    const name = list.known.find(bytes, start + 1);
+    const name = names.find(bytes, start + 1);
     if (name === null || name.role < 0) return -1;
-    if (name.isNumeric) this.#marks |= OTHER_TEXT;
-    const from = this.#colon(bytes, list.known.end, list.blankMarks);
+    const from = skipColon(bytes, names.end);
     if (from === -1) return -1;
-    const isInner = list === this.outer && name.role === this.#innerRole && bytes[from] === OPEN;
-    const to = isInner ? this.#innerMembers(bytes, from) : this.#value(bytes, from, 0);
-    const number = list.count++;
-    list.names[number] = name;
-    list.starts[number] = from;
-    list.ends[number] = to;
-    list.kinds[number] = this.#kind;
+    const isMetadata = record !== null && name.role === role.metadata;
+    const to = isMetadata ? this.#metadata(record.metadata, bytes, from) : this.#value(bytes, from, 0);
+    if (record !== null && name.role <= role.url) record.fields[name.role] = list.count;
+    const quotes = this.#kind <= kind.escaped ? 1 : 0;
+    list.add(name, from + quotes, to - quotes, this.#kind);
     return to;
   }
 
-  #innerMembers(bytes: Buffer, open: number): number {
-    const marks = this.#marks;
-    const end = this.#members(this.inner, bytes, open);
-    this.#marks = marks;
-    this.#kind = CONTAINER;
+  #metadata(list: CellList, bytes: Buffer, start: number): number {
+    if (bytes[start] !== OPEN) {
+      const end = this.#value(bytes, start, 0);
+      return this.#kind === kind.null ? end : -1;
+    }
+    const end = this.#members(list, this.#innerNames, null, bytes, start);
+    this.#kind = kind.container;
     return end;
-  }
-
-  /** Returns where the value behind a colon begins, or -1. */
-  #colon(bytes: Buffer, start: number, blankMarks: number): number {
-    const at = this.#blanks(bytes, start, blankMarks);
-    return bytes[at] === COLON ? this.#blanks(bytes, at + 1, blankMarks) : -1;
-  }
-
-  #blanks(bytes: Buffer, at: number, marks: number): number {
-    if (bytes[at] !== SPACE) return at;
-    this.#marks |= marks;
-    return skipSpaces(bytes, at);
   }
 
   /** Returns where the value at `at` ends, or -1; leaves in `#kind` what it is. */
@@ -174,18 +137,18 @@ export class JsonMembers {
     if (byte === QUOTE) return this.#text(bytes, at + 1);
     if (byte === OPEN || byte === OPEN_ARRAY) {
       const end = depth === MAX_WALKED_DEPTH ? -1 : this.#container(bytes, at, depth + 1);
-      this.#kind = CONTAINER;
+      this.#kind = kind.container;
       return end;
     }
-    if (byte === LETTER_T) return this.#literal('true', BOOLEAN, bytes, at);
-    if (byte === LETTER_F) return this.#literal('false', BOOLEAN, bytes, at);
-    if (byte === LETTER_N) return this.#literal('null', NULL, bytes, at);
-    this.#kind = NUMBER;
-    return this.#number(bytes, at);
+    if (byte === LETTER_T) return this.#literal('true', kind.boolean, bytes, at);
+    if (byte === LETTER_F) return this.#literal('false', kind.boolean, bytes, at);
+    if (byte === LETTER_N) return this.#literal('null', kind.null, bytes, at);
+    this.#kind = kind.number;
+    return skipNumber(bytes, at);
   }
 
-  #literal(text: string, kind: number, bytes: Buffer, start: number): number {
-    this.#kind = kind;
+  #literal(text: string, is: number, bytes: Buffer, start: number): number {
+    this.#kind = is;
     for (let i = 0; i < text.length; i++) if (bytes[start + i] !== text.charCodeAt(i)) return -1;
     return start + text.length;
   }
@@ -193,17 +156,13 @@ export class JsonMembers {
   /** `start` is behind the quote. */
   #text(bytes: Buffer, start: number): number {
     let at = start;
-    this.#kind = TEXT;
+    this.#kind = kind.text;
     for (;;) {
       while (isPlain[bytes[at] as number] === 1) at++;
       if (bytes[at] === QUOTE) return at + 1;
       if (bytes[at] !== BACKSLASH) return -1;
-      const escaped = bytes[at + 1] ?? 0;
-      // Only a parser could tell an invalid `\\u`.
-      const marks = escapeMarks[escaped] ?? 0;
-      if (marks === 0 || (escaped === BACKSLASH && bytes[at + 2] === LETTER_U)) return -1;
-      this.#kind = ESCAPED_TEXT;
-      this.#marks |= marks;
+      if (isEscape[bytes[at + 1] as number] !== 1) return -1;
+      this.#kind = kind.escaped;
       at += 2;
     }
   }
@@ -211,61 +170,50 @@ export class JsonMembers {
   #container(bytes: Buffer, open: number, depth: number): number {
     const isObject = bytes[open] === OPEN;
     const close = isObject ? CLOSE : CLOSE_ARRAY;
-    if (isObject) this.#marks |= OTHER_TEXT;
-    let at = this.#blanks(bytes, open + 1, OTHER_TEXT);
+    let at = skipSpaces(bytes, open + 1);
     if (bytes[at] === close) return at + 1;
     for (;;) {
       if (isObject) at = this.#name(bytes, at);
       if (at !== -1) at = this.#value(bytes, at, depth);
       if (at === -1) return -1;
-      at = this.#blanks(bytes, at, OTHER_TEXT);
+      at = skipSpaces(bytes, at);
       const byte = bytes[at];
       if (byte === close) return at + 1;
       if (byte !== COMMA) return -1;
-      at = this.#blanks(bytes, at + 1, OTHER_TEXT);
+      at = skipSpaces(bytes, at + 1);
     }
   }
 
   /** The name of a member further in, and its colon; returns where the value begins, or -1. */
   #name(bytes: Buffer, at: number): number {
     const end = bytes[at] === QUOTE ? this.#text(bytes, at + 1) : -1;
-    if (end === -1 || this.#kind === ESCAPED_TEXT) return -1;
+    if (end === -1 || this.#kind === kind.escaped) return -1;
     const length = end - at - 2;
     if (length > MAX_PROPERTY_NAME_CHARS) return -1;
     if (forbiddenLengths.has(length) && forbiddenNames.has(bytes.toString('latin1', at + 1, end - 1)))
       return -1;
-    return this.#colon(bytes, end, OTHER_TEXT);
-  }
-
-  #number(bytes: Buffer, start: number): number {
-    const first = bytes[start] === MINUS ? start + 1 : start;
-    const point = skipDigits(bytes, first);
-    const isZero = bytes[first] === ZERO;
-    if (point === first || (isZero && point > first + 1)) return -1;
-    let end = point;
-    if (bytes[point] === DOT) {
-      end = skipDigits(bytes, point + 1);
-      if (end === point + 1) return -1;
-    }
-    // An exponent; lower case differs by one bit.
-    if (end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E) return -1;
-    if (!isKept(bytes, start, point, end)) this.#marks |= OTHER_NUMBERS;
-    return end;
+    return skipColon(bytes, end);
   }
 }
 
-/** Returns true if the number comes out of the parser as it is written; `point` is where its whole part ends. */
-function isKept(bytes: Buffer, start: number, point: number, end: number): boolean {
-  const isNegative = bytes[start] === MINUS;
-  const first = isNegative ? start + 1 : start;
-  const isBelowOne = bytes[first] === ZERO;
-  if (point === end) return !(isNegative && isBelowOne);
-  let digit = point + 1;
-  if (isBelowOne) while (digit < end && bytes[digit] === ZERO) digit++;
-  const zeros = digit - point - 1;
-  const digits = end - digit + (isBelowOne ? 0 : point - first);
-  if (digits > KEPT_DIGITS) return true;
-  return bytes[end - 1] !== ZERO && (!isBelowOne || zeros <= PLAIN_ZEROS);
+/** Returns where the number at `start` ends, or -1. */
+function skipNumber(bytes: Buffer, start: number): number {
+  const first = bytes[start] === MINUS ? start + 1 : start;
+  const point = skipDigits(bytes, first);
+  if (point === first || (bytes[first] === ZERO && point > first + 1)) return -1;
+  let end = point;
+  if (bytes[point] === DOT) {
+    end = skipDigits(bytes, point + 1);
+    if (end === point + 1) return -1;
+  }
+  // An exponent; lower case differs by one bit.
+  return end - start > MAX_WALKED_NUMBER || ((bytes[end] ?? 0) | 0x20) === LETTER_E ? -1 : end;
+}
+
+/** Returns where the value behind a colon begins, or -1. */
+function skipColon(bytes: Buffer, start: number): number {
+  const at = skipSpaces(bytes, start);
+  return bytes[at] === COLON ? skipSpaces(bytes, at + 1) : -1;
 }
 
 function skipSpaces(bytes: Buffer, start: number): number {
@@ -280,9 +228,8 @@ function skipDigits(bytes: Buffer, start: number): number {
   return at;
 }
 
-/** The marks that a byte behind a backslash adds; 0 if the escape is not taken. */
-const escapeMarks = new Uint8Array(256);
-for (const letter of '"\\bfnrt') escapeMarks[letter.charCodeAt(0)] = ESCAPES;
-escapeMarks[SLASH] = ESCAPES | OTHER_TEXT;
+/** 1 for the bytes that a backslash may stand before. */
+const isEscape = new Uint8Array(256);
+for (const letter of '"\\/bfnrt') isEscape[letter.charCodeAt(0)] = 1;
 
 const forbiddenLengths: ReadonlySet<number> = new Set([...forbiddenNames].map(({ length }) => length));

@@ -5,43 +5,31 @@ import type { Reason } from '../domain/reject.ts';
 import { isNestedDeeper } from '../formats/json-position.ts';
 
 /**
- * JSON text → value without losing a digit. JavaScript numbers keep 15 digits. The few records with more, or with
- * an exponent, go through stream-json, whose tokens carry numbers as they are written; such a number travels as a
- * marked string and is unmarked when the value is written again.
+ * JSON text → value without losing a digit. The few records with numbers that JavaScript would write otherwise go through
+ * stream-json, whose tokens carry them as they are written; such a number travels as a marked string and is unmarked when
+ * the value is written again.
  */
 export interface ParsedJson {
   readonly value: unknown;
-  /** Strings inside are text (true) or byte strings (false). */
-  readonly decoded: boolean;
   /** Numbers inside may be marked. */
   readonly marked: boolean;
 }
 
-/** A number of 16 digits or more, or with an exponent, where a value may stand. Strings may match too: that costs time only. */
-const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE])/;
+/** A number that JavaScript may write otherwise: 16 digits or more, an exponent, zeros at an end. Strings may match too: that costs time only. */
+const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)|(?<=-)0(?![\d.]))/;
 /** Begins no string that a caller could have sent: drawn anew by every process. */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
-/** Parses a byte string. Returns the reason if it is not JSON. */
-export function parseJson(bytes: string): ParsedJson | Reason {
-  const decoded = bytes.includes('\\u');
-  return parse(decoded ? fromByteString(bytes) : bytes, decoded);
-}
-
-/** Parses text that is decoded already. */
+/** Returns the reason if the text is not JSON. */
 export function parseJsonText(text: string): ParsedJson | Reason {
-  return parse(text, true);
-}
-
-function parse(text: string, decoded: boolean): ParsedJson | Reason {
   if (isNestedDeeper(text, MAX_PARSED_DEPTH)) return tooDeep(null);
   try {
     const value: unknown = JSON.parse(text);
-    if (!inexact.test(text)) return { value, decoded, marked: false };
-    return { value: parseExactly(text), decoded, marked: true };
+    if (!inexact.test(text)) return { value, marked: false };
+    return { value: parseExactly(text), marked: true };
   } catch (error) {
-    return { code: 'invalid_json', message: describe(error, decoded), column: null };
+    return { code: 'invalid_json', message: describe(error), column: null };
   }
 }
 
@@ -76,7 +64,7 @@ function parseExactly(text: string): unknown {
       keys.pop();
     } else if (token.name === 'keyValue') keys[keys.length - 1] = token.value;
     else if (token.name === 'numberValue')
-      put(isExact(token.value) ? Number(token.value) : mark + token.value);
+      put(String(Number(token.value)) === token.value ? Number(token.value) : mark + token.value);
     else if ('value' in token) put(token.value);
   }
   return root;
@@ -92,17 +80,6 @@ function* tokensOf(text: string): Generator<parser.Token> {
   }
 }
 
-/** Longer ones, however few their digits, may lie below what a JavaScript number can be. */
-const maxPlainLength = 300;
-
-function isExact(number: string): boolean {
-  return (
-    number.length <= maxPlainLength &&
-    !/[eE]/.test(number) &&
-    number.replace(/^-?0*\.?0*|[-.]/g, '').length <= 15
-  );
-}
-
 /** The text of a value from `parseJson`. */
 export function writeJson(value: unknown, marked: boolean): string {
   const text = JSON.stringify(value);
@@ -114,15 +91,30 @@ export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
+/** The text of a number, for an id or a time: as JavaScript writes it if it keeps all digits, else as it is written. Null for any other value. */
+export function numberText(value: unknown): string | null {
+  if (typeof value === 'number') return String(value);
+  const text = markedNumber(value);
+  return text === null ? null : plainNumber(text);
+}
+
+/** See `numberText`. */
+export function plainNumber(text: string): string {
+  const isKept = !/[eE]/.test(text) && text.replace(/^-?0*\.?0*|[-.]/g, '').length <= KEPT_DIGITS;
+  return isKept && text.length <= 300 ? String(Number(text)) : text;
+}
+
+/** Digits that a JavaScript number keeps. */
+const KEPT_DIGITS = 15;
+
 /** Returns true if jsonb would take the number without swelling; its power of ten must stay in proportion, and so what it is written out as. */
 export function numberInRange(number: string): boolean {
   const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));
   return exponent <= MAX_NUMBER_EXPONENT && number.length + exponent <= MAX_NUMBER_CHARS;
 }
 
-function describe(error: unknown, decoded: boolean): string {
-  const quoted = error instanceof Error ? error.message : String(error);
-  const message = decoded ? quoted : fromByteString(quoted);
+function describe(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
   // The engine's message may quote the input at length; the raw record stands beside it anyway.
   return `not valid JSON: ${message.length > 120 ? `${message.slice(0, 120)}…` : message}`.replaceAll(
     '\0',

@@ -1,9 +1,8 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
 import { isPlain } from '../formats/json-position.ts';
+import { escapeCopyJson } from './json-text.ts';
 
 const QUOTE = 0x22;
-const ZERO = 0x30;
-const NINE = 0x39;
 
 /** Names that one table remembers. Records that bring ever new ones are not what it is for. */
 const MAX_KNOWN_NAMES = 2_048;
@@ -12,11 +11,10 @@ const MAX_KNOWN_NAMES = 2_048;
 export class KnownName {
   /** The name as a byte string. */
   readonly text: string;
-  /** The name as written, with the quote behind it. */
+  /** The name with the quote behind it, as it stands in JSON, and as it is written before a value: `"name":`. */
   readonly bytes: Uint8Array;
+  readonly prefix: Uint8Array;
   readonly role: number;
-  /** Objects may order such names otherwise than they are written. */
-  readonly isNumeric: boolean;
   /** The name that is likely to come next. */
   next: KnownName = this;
   /** The last object that had it. */
@@ -25,9 +23,8 @@ export class KnownName {
   constructor(text: string, role: number) {
     this.text = text;
     this.bytes = Buffer.from(`${text}"`, 'latin1');
+    this.prefix = Buffer.from(escapeCopyJson(`${JSON.stringify(text)}:`), 'latin1');
     this.role = role;
-    const first = this.bytes[0] ?? 0;
-    this.isNumeric = first >= ZERO && first <= NINE;
   }
 }
 
@@ -95,4 +92,46 @@ export class KnownNames {
     this.#last.next = name;
     return name;
   }
+}
+
+/** Members that are put in order; of more it would cost more than PostgreSQL pays for it. */
+const MAX_ORDERED_MEMBERS = 64;
+
+/**
+ * The order in which jsonb keeps the members of an object, by the length of their names, then by their bytes: it then has
+ * nothing to sort. Worked out anew only where an object has other names than the one before.
+ */
+export class JsonbOrder {
+  readonly #order = new Int32Array(MAX_ORDERED_MEMBERS);
+  readonly #names: KnownName[] = [];
+
+  /** The numbers of the members, as many as there are; null if they are too many. Valid until the next call. */
+  of(names: readonly KnownName[], count: number): Int32Array | null {
+    if (count > MAX_ORDERED_MEMBERS) return null;
+    let same = 0;
+    while (same < count && names[same] === this.#names[same]) same++;
+    if (same === count && count === this.#names.length) return this.#order;
+    this.#names.length = 0;
+    for (let member = 0; member < count; member++) {
+      const name = names[member];
+      if (name !== undefined) this.#insert(name, member);
+    }
+    return this.#order;
+  }
+
+  #insert(name: KnownName, member: number): void {
+    const order = this.#order;
+    let at = member;
+    for (; at > 0; at--) {
+      const other = this.#names[order[at - 1] ?? 0];
+      if (other === undefined || !isBefore(name.text, other.text)) break;
+      order[at] = order[at - 1] ?? 0;
+    }
+    order[at] = member;
+    this.#names.push(name);
+  }
+}
+
+function isBefore(name: string, other: string): boolean {
+  return name.length === other.length ? name < other : name.length < other.length;
 }

@@ -4,20 +4,15 @@ import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
 import type { ChunkRange, Preset } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
-import { isVerbatim, ParsedRecords } from './parsed-records.ts';
+import { JsonRecords } from './json-records.ts';
 import { Utf8Reasons } from './reasons.ts';
 import type { Rows } from './rows.ts';
-import { WalkedRecords } from './walked-records.ts';
 
-/**
- * Turns chunks of one NDJSON file into rows and rejects. Nearly all records are walked byte by byte and written as they are
- * read (`WalkedRecords`); what that leaves is parsed (`ParsedRecords`), and comes to the same.
- */
+/** Turns chunks of one NDJSON file into rows and rejects. */
 export class NdjsonRows {
+  readonly saysKinds = false;
   readonly #rows: Rows;
-  readonly #parsed: ParsedRecords;
-  /** The reader of walked records; null if their text does not say what is read from it. */
-  readonly #walked: WalkedRecords | null;
+  readonly #records: JsonRecords;
   readonly #keys: NdjsonKeys;
   #utf8Reasons = new Utf8Reasons();
 
@@ -27,10 +22,8 @@ export class NdjsonRows {
     rows: Rows,
     preset: Preset | null = null,
   ) {
-    const rules = { entity, map, preset };
     this.#rows = rows;
-    this.#parsed = new ParsedRecords(rules, rows);
-    this.#walked = isVerbatim(rules) ? new WalkedRecords(entity, rows) : null;
+    this.#records = new JsonRecords({ entity, map, preset }, rows);
     this.#keys = new NdjsonKeys(entity, map);
   }
 
@@ -44,7 +37,7 @@ export class NdjsonRows {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
     this.#utf8Reasons = new Utf8Reasons();
-    this.#walked?.reset();
+    this.#records.reset();
     let line = 0;
     for (let start = 0; start < bytes.length; ) {
       const end = scanner.next(bytes, start, bytes.length, true);
@@ -72,8 +65,7 @@ export class NdjsonRows {
     if (problem !== null) return tooLarge;
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end)))
       return this.#utf8Reasons.ofRecord(bytes.subarray(start, end));
-    if (this.#walked?.read(bytes, start, end, record) === true) return null;
-    return this.#parsed.read(bytes.toString('latin1', start, end), record);
+    return this.#records.read(bytes, start, end, record);
   }
 }
 

@@ -2,13 +2,12 @@
  * Mapping: records to rows or rejects. `column-plan.ts` decides what a column means, `csv-rows.ts` and
  * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
  */
-import { type Entity, type EventKind, entities, type RecordKind, recordKinds } from '../domain/entity.ts';
-import type { Instant } from '../domain/instant.ts';
+import { type Entity, entities, type RecordKind, recordKinds } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
 import { DatedBuffer } from './dated-buffer.ts';
-import { EventBuffer, type EventOrigin, EventRow, type IdCounter, instantChars } from './event-buffer.ts';
+import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-time.ts';
 import { doubled } from './key-table.ts';
 import { PropertyTypes } from './property-types.ts';
@@ -45,7 +44,6 @@ export class Rows {
   };
   /** When events and dated profiles may be. */
   readonly times = new EventTimes();
-  readonly #eventRow = new EventRow();
   rejects: Reject[] = [];
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
@@ -109,50 +107,6 @@ export class Rows {
     );
   }
 
-  /** Adds an event. All texts are byte strings, already escaped for COPY. */
-  addEvent(event: EventFields, record: number): void {
-    const { events } = this;
-    const { id, kind, name, instant } = event;
-    const user = `${event.userId}\t`;
-    const head = `\t${kind}\t`;
-    const middle = `\t${event.companyId ?? '\\N'}\t${event.source}\t`;
-    const end = `\t{${event.properties}}`;
-    const parts = user.length + (id?.length ?? 0) + head.length + name.length + middle.length + end.length;
-    let at = events.startRow(parts + 1);
-    const row = this.#eventRow;
-    at += events.bytes.write(user, at, 'latin1');
-    at = id === null ? events.reserveId(at) : at + events.bytes.write(id, at, 'latin1');
-    row.record = record;
-    row.kind = kind;
-    row.hasId = id !== null;
-    row.idEnd = at;
-    row.nameStart = at + head.length;
-    row.nameEnd = row.nameStart + name.length;
-    at += events.bytes.write(head + name + middle, at, 'latin1');
-    row.timeStart = at;
-    row.ms = instant === null ? null : instant.ms;
-    if (instant !== null) events.bytes.write(instant.text, at, 'latin1');
-    at += instantChars;
-    at += events.bytes.write(end, at, 'latin1');
-    events.endRow(row, at);
-  }
-
-  /**
-   * Adds a row of a profile that says since when it is so; null: since the load was accepted. As `add` for the rest.
-   */
-  addProfile(
-    at: string | null,
-    entity: Entity,
-    key: string,
-    properties: string,
-    company: string | null,
-    flags: number,
-    record: number,
-  ): void {
-    if (at === null) this.add(entity, key, properties, company, flags, record);
-    else this.dated.add(entity, key, at, properties, company, flags, record);
-  }
-
   /**
    * Adds a row. All texts are byte strings, already escaped for COPY. `properties` is the inside of a JSON
    * object; `company` null leaves the company as it is and '' removes it; `flags` as in `RowBuffer`.
@@ -176,21 +130,6 @@ export class Rows {
     out.at = at;
     out.endRow(start, keyEnd, propertyEnd, at, record, flags);
   }
-}
-
-/** An event as it was read. */
-export interface EventFields {
-  /** The caller's id, or null for a content id. */
-  readonly id: string | null;
-  readonly kind: EventKind;
-  readonly name: string;
-  readonly userId: string;
-  readonly companyId: string | null;
-  readonly source: string;
-  /** The time, or null for that of the load's acceptance. */
-  readonly instant: Instant | null;
-  /** The inside of a JSON object. */
-  readonly properties: string;
 }
 
 export interface ChunkScope {
@@ -288,6 +227,13 @@ export function idLengthProblem(bytes: number, column: string): Reason | null {
     message: `${column} has ${bytes} bytes; at most ${MAX_ID_BYTES} are allowed`,
     column,
   };
+}
+
+/** Why `text`, which may be a byte string, cannot be stored in `column`, or null. */
+export function textProblem(text: string, column: string): Reason | null {
+  if (text.includes('\0')) return { code: 'nul_character', message: `${column} holds U+0000`, column };
+  if (text.isWellFormed()) return null;
+  return { code: 'lone_surrogate', message: `${column} holds half a surrogate pair`, column };
 }
 
 export function missingId(column: string): Reason {

@@ -15,9 +15,9 @@ import { LineBatch } from '../../src/formats/typed-rows.ts';
 import { CsvReadings, type Mend, mends } from '../../src/load/causes/mends.ts';
 import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
-import { planColumns } from '../../src/mapping/column-plan.ts';
+import { planFile } from '../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../src/mapping/csv-rows.ts';
-import { parseJson } from '../../src/mapping/json-text.ts';
+import { parseJsonText } from '../../src/mapping/json-text.ts';
 import { KeyTable } from '../../src/mapping/key-table.ts';
 import { NdjsonRows } from '../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../src/mapping/rows.ts';
@@ -184,7 +184,7 @@ const csvRows =
   (input: Buffer): void => {
     rows.reset();
     Array.from(
-      new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
+      new CsvRows({ delimiter: ',', columns }, planFile({ columns }, {}, 'auto'), rows).read(
         chunk(input),
         input,
       ),
@@ -199,7 +199,7 @@ const dialectRows =
     const columns = ['user_id', 'a'];
     const dialect = { delimiter, quote: '"', escape: escapes, comment: '#', nulls: ['n/a', 'x'] };
     const header = { delimiter: ',', columns, dialect };
-    Array.from(new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunk(input), input));
+    Array.from(new CsvRows(header, planFile({ columns }, {}, 'auto'), rows).read(chunk(input), input));
     rows.users.finish();
   };
 
@@ -472,17 +472,17 @@ const scanners: readonly Scanner[] = [
   },
   { name: 'rows of NDJSON: nesting', generate: repeated(`${'['.repeat(50_000)}\n`), run: ndjsonRows },
   { name: 'rows of NDJSON: "metadata"', generate: repeated('"metadata"', '{"user_id":"'), run: ndjsonRows },
-  { name: 'JSON: nesting', generate: repeated('['), run: (input) => parseJson(input.toString('latin1')) },
-  { name: 'JSON: digits', generate: repeated('1'), run: (input) => parseJson(input.toString('latin1')) },
+  { name: 'JSON: nesting', generate: repeated('['), run: (input) => parseJsonText(input.toString()) },
+  { name: 'JSON: digits', generate: repeated('1'), run: (input) => parseJsonText(input.toString()) },
   {
     name: 'JSON: many long numbers',
     generate: numbered(() => '1234567890123456,', '[', '1]'),
-    run: (input) => parseJson(input.toString('latin1')),
+    run: (input) => parseJsonText(input.toString()),
   },
   {
     name: 'JSON: many names',
     generate: numbered((n) => `"k${n}":1,`, '{', '"z":12345678901234567}'),
-    run: (input) => parseJson(input.toString('latin1')),
+    run: (input) => parseJsonText(input.toString()),
   },
   {
     name: 'ids of delimiters in a refused record',
@@ -543,7 +543,7 @@ function enterKeys(input: Buffer): void {
 function mapColumns(input: Buffer): void {
   const columns = input.toString().split(',');
   expect(() =>
-    planColumns(columns, Object.fromEntries(columns.map((name) => [`${name}x`, name])), 'auto'),
+    planFile({ columns }, Object.fromEntries(columns.map((name) => [`${name}x`, name])), 'auto'),
   ).toThrow();
 }
 

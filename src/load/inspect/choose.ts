@@ -4,7 +4,7 @@ import { InputError, inputError } from '../../domain/errors.ts';
 import { MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { type ColumnPlan, type EventFilePlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
+import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
 import type { JsonObject } from '../../mapping/json-object.ts';
 import type { FileValues } from './values.ts';
@@ -19,7 +19,7 @@ export interface Chosen {
   /** Column → the reason for what is proposed for it. */
   readonly reasons: ReadonlyMap<string, string>;
   /** `null` unless the file is a CSV with an id. */
-  readonly plan: ColumnPlan | EventFilePlan | null;
+  readonly plan: ColumnPlan | null;
   readonly problem: InputError | null;
   /** Its records are events of another product: no column of theirs is proposed as an id. */
   readonly isForeign: boolean;

@@ -1,6 +1,6 @@
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { isAutomaticProperty } from '../../domain/entity.ts';
-import type { ColumnPlan, EventFilePlan } from '../../mapping/column-plan.ts';
+import type { ColumnPlan } from '../../mapping/column-plan.ts';
 import type { ValuesSummary } from './values.ts';
 
 /** A column, or a key of the records, and its use. */
@@ -34,7 +34,7 @@ const isProperty = 'every other column is a property';
  * several, is described by its cells.
  */
 export function describeColumns(
-  { roles, names }: ColumnPlan | EventFilePlan,
+  { roles, names }: ColumnPlan,
   columns: readonly string[],
   values: Values,
   cells: OwnValues,
@@ -44,7 +44,7 @@ export function describeColumns(
   const described = columns.map((name, index): InspectedColumn => {
     const role = roles[index] ?? 'ignored';
     const own = names[index] ?? name;
-    const becomes = role === 'ignored' ? null : fieldOf(role, own);
+    const becomes = role === 'ignored' ? null : role === 'property' ? `metadata.${own}` : role;
     const reason = Object.hasOwn(given, name) ? mapSays : (reasons.get(name) ?? reasonOf(role, own));
     const isStored = becomes !== null && stored.has(becomes);
     return { name, becomes, reason, ...(isStored ? values.summaryOf(becomes) : cells.summaryOf(name)) };
@@ -52,12 +52,6 @@ export function describeColumns(
   const shown = new Set(described.map(({ becomes }) => becomes));
   const others = values.names.filter((name) => name.startsWith('metadata.') && !shown.has(name));
   return [...described, ...others.map((name) => member(name, values))];
-}
-
-function fieldOf(role: string, name: string): string {
-  if (role === 'property') return `metadata.${name}`;
-  if (role === 'id') return name;
-  return role === 'company' ? 'company_id' : role;
 }
 
 function reasonOf(role: string, name: string): string {

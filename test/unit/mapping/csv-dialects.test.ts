@@ -4,7 +4,7 @@ import type { ChunkRange } from '../../../src/domain/load.ts';
 import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
-import { planColumns, planFile } from '../../../src/mapping/column-plan.ts';
+import { planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { feedScanner } from '../formats/feed-scanner.ts';
@@ -32,7 +32,7 @@ function read(header: CsvHeader, text: string | Buffer) {
     rowCount: 0,
     oversized: false,
   };
-  Array.from(new CsvRows(header, planColumns(header.columns, {}, 'auto'), rows).read(chunk, bytes));
+  Array.from(new CsvRows(header, planFile(header, {}, 'auto'), rows).read(chunk, bytes));
   return {
     rows: readCopyText(rows.users.finish()).map(({ key, properties }) => [key, properties]),
     rejects: rows.rejects.map(({ code, row, line, byteOffset, raw }) => ({

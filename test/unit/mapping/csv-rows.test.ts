@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkRange } from '../../../src/domain/load.ts';
 import type { RejectCode } from '../../../src/domain/reject.ts';
-import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
@@ -25,10 +25,10 @@ interface Outcome {
 
 function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer, rows = new Rows()): Outcome {
   rows.reset();
-  const plan = planColumns(columns, {}, 'auto');
+  const plan = planFile({ columns }, {}, 'auto');
   Array.from(new CsvRows({ delimiter, columns }, plan, rows).read(chunkOf(bytes), bytes));
   return {
-    rows: readCopyText(rows[plan.entity].finish()),
+    rows: readCopyText(rows[plan.entity === 'companies' ? 'companies' : 'users'].finish()),
     rejects: rows.rejects.map((reject) => `${reject.row}:${reject.code}`),
   };
 }
@@ -72,6 +72,9 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
   if (cells.length !== columns.length) return 'wrong_field_count';
   if (cells.some((cell) => cell.includes('\0'))) return 'nul_character';
   const value = (name: string) => cells[columns.indexOf(name)] ?? '';
+  const key = value('user_id');
+  if (key === '') return 'missing_id';
+  if (Buffer.byteLength(key) > 256) return 'id_too_long';
   const properties: Record<string, unknown> = {};
   let written: object = {};
   let removes = false;
@@ -88,9 +91,6 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
       removes = Object.values(metadata).includes(null);
     }
   }
-  const key = value('user_id');
-  if (key === '') return 'missing_id';
-  if (Buffer.byteLength(key) > 256) return 'id_too_long';
   const company = value('company_id');
   Object.assign(properties, written);
   return { key, properties, company: company === '' ? null : company, flags: removes ? 1 : 0 };
@@ -189,6 +189,11 @@ const sheet: fc.Arbitrary<Sheet> = fc
   });
 
 describe('rows of a CSV', () => {
+  it.each([1, 255, 256, 257])('keep a cell of %i doubled quotes', (count) => {
+    const { rows } = readChunk(['user_id', 'a'], ',', Buffer.from(`u1,"${'""'.repeat(count)}"\n`));
+    expect(rows[0]?.properties).toEqual({ a: '"'.repeat(count) });
+  });
+
   it('are those that csv-parse and JSON.stringify would make, whichever way each record is read', () => {
     const rows = new Rows();
     fc.assert(
@@ -262,7 +267,7 @@ describe('rows of a CSV', () => {
     Array.from(
       new CsvRows(
         { delimiter: ',', columns, strayQuotes: 'keep' },
-        planColumns(columns, {}, 'auto'),
+        planFile({ columns }, {}, 'auto'),
         rows,
       ).read(chunkOf(bytes), bytes),
     );
@@ -285,7 +290,7 @@ describe('rows of a CSV', () => {
     const bytes = Buffer.from('u1,"12,"Acme, Inc."\nu2,a"b,c\n');
     const columns = ['user_id', 'n', 'name'];
     Array.from(
-      new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
+      new CsvRows({ delimiter: ',', columns }, planFile({ columns }, {}, 'auto'), rows).read(
         chunkOf(bytes),
         bytes,
       ),
@@ -316,7 +321,7 @@ describe('rows of a CSV', () => {
     const rows = new Rows();
     const columns = ['user_id', 'name', 'note'];
     const header = { delimiter: ',', columns, lastColumn: 'empty' as const };
-    Array.from(new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunkOf(bytes), bytes));
+    Array.from(new CsvRows(header, planFile({ columns }, {}, 'auto'), rows).read(chunkOf(bytes), bytes));
     expect(readCopyText(rows.users.finish()).map(({ key }) => key)).toEqual(['u2', 'u4']);
     expect(rows.rejects.map(({ row, code }) => `${row}:${code}`)).toEqual([
       '1:wrong_field_count',

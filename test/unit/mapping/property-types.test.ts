@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataType, dataTypeOf, widen } from '../../../src/domain/data-type.ts';
 import { SAMPLED_ROWS } from '../../../src/domain/limits.ts';
-import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
@@ -27,7 +27,7 @@ function ofLines(text: string): Types {
 
 function ofCsv(columns: readonly string[], lines: readonly string[], delimiter = ','): Types {
   const rows = new Rows();
-  const plan = planColumns(columns, {}, 'auto');
+  const plan = planFile({ columns }, {}, 'auto');
   Array.from(new CsvRows({ delimiter, columns }, plan, rows).read(range, Buffer.from(lines.join('\n'))));
   return typesOf(rows);
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { digestKey, RecordMac } from '../../../src/mapping/record-digests.ts';
@@ -141,7 +141,7 @@ describe('records are offered by the profile they seem to name', () => {
 
   test('in CSV by the cell, quoted or not; none that another names too, or that COPY would escape', () => {
     const rows = new Rows();
-    const plan = planColumns(['a', 'user_id'], {}, 'users');
+    const plan = planFile({ columns: ['a', 'user_id'] }, {}, 'users');
     const parser = new CsvRows({ delimiter: ',', columns: ['a', 'user_id'] }, plan, rows);
     const lines = [
       '1,plain',

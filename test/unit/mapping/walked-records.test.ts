@@ -3,10 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { LoadEntity } from '../../../src/domain/entity.ts';
 import { propertyEntities } from '../../../src/domain/entity.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
+import { JsonRecords } from '../../../src/mapping/json-records.ts';
 import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
-import { ParsedRecords } from '../../../src/mapping/parsed-records.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
-import { WalkedRecords } from '../../../src/mapping/walked-records.ts';
 import { copiedFields } from './copy-text.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
@@ -33,7 +32,7 @@ function readAsIs(bytes: Buffer, entity: LoadEntity): Rows {
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
   const rows = expectedRows;
   rows.reset({ origin });
-  const parsed = new ParsedRecords({ entity, map: {}, preset: null }, rows);
+  const parsed = new JsonRecords({ entity, map: {}, preset: null }, rows);
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   let start = 0;
   for (const [line, text] of lines.entries()) {
@@ -43,7 +42,7 @@ function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
     if (!/^[ \t\r]*$/.test(text)) {
       const content = isCrLf ? own.subarray(0, -1) : own;
       const record = rows.records.add(start, start + content.length, line);
-      const reason = parsed.read(content.toString('latin1'), record);
+      const reason = parsed.parse(content.toString(), record);
       if (reason !== null) rows.rejects.push(rows.records.reject(record, reason, range, bytes));
     }
     start = end + 1;
@@ -82,9 +81,8 @@ function seenOf(rows: Rows) {
 
 function isWalked(text: string): boolean {
   const bytes = Buffer.from(text);
-  const rows = new Rows();
-  rows.reset({ origin });
-  return new WalkedRecords('auto', rows).read(bytes, 0, bytes.length, 0);
+  const records = new JsonRecords({ entity: 'auto', map: {}, preset: null }, new Rows());
+  return records.walk(bytes, 0, bytes.length) !== null;
 }
 
 const digits = (max: number) =>
@@ -329,11 +327,11 @@ describe('records of NDJSON that are walked', () => {
     expect(isWalked(text)).toBe(true);
   });
 
-  it('give the properties of profiles in the order of jsonb, and those of events in the order of the file', () => {
+  it('give properties in the order of jsonb', () => {
     const own = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
     const event = '"event_type":"track","event_name":"Paid","inserted_at":"2026-03-04T05:06:07Z"';
     const rows = readAsIs(Buffer.from(`{"user_id":"u1",${own}}\n{"user_id":"u1",${event},${own}}\n`), 'auto');
     expect(rows.users.finish().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
-    expect(rows.events.text().toString()).toContain('{"title":"t","b":1,"aa":2,"a":3}');
+    expect(rows.events.text().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
   });
 });
