@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../jobs/chunk.ts';
-import { deliveryJob } from '../../jobs/delivery.ts';
 import type { System } from '../../src/context.ts';
 import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
@@ -15,12 +13,10 @@ import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { openSendContext } from '../../src/open-send-context.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
-import { findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
 import { acceptFile, manualLoad, startManually } from '../support/load-file.ts';
 import { queues } from '../support/site.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { takeTask } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -261,63 +257,4 @@ describe.each(queues)('with the queue on %s', (queue) => {
       await receiver.stop();
     }
   });
-});
-
-test('who is next among 10 000 that wait is found in milliseconds', async () => {
-  await open('postgres');
-  const { db } = t.system;
-  const sha256 = createHash('sha256').digest();
-  await sql`
-    insert into exports (job_id, environment_id, request, format, compression)
-    select gen_random_uuid(), ${greedy}, '{}', 'csv', 'none' from generate_series(1, 10000)`.execute(db);
-  await sql`
-    insert into tasks (kind, subject_id, environment_id)
-    select 'export', export_id, environment_id from exports`.execute(db);
-  await sql`
-    insert into loads
-      (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_format, total_rows, chunk_count)
-    select gen_random_uuid(), ${greedy}, 'import', 'users', case n when 1 then 'processing' else 'queued' end,
-      'f', 1, ${sha256}, 'ndjson', 10000, 10000
-    from generate_series(1, 10000) n`.execute(db);
-  await sql`
-    insert into load_chunks
-      (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
-    select load_id, n, n, n + 1, n, n, 1, false
-    from loads, generate_series(0, 9999) n where status = 'processing'`.execute(db);
-  await sql`
-    insert into tasks (kind, subject_id, part, environment_id)
-    select 'chunk', load_id, chunk_no, ${greedy} from load_chunks`.execute(db);
-  await sql`
-    with event as (
-      insert into notification_events (event_id, environment_id, type, body)
-      select gen_random_uuid(), ${greedy}, 'ping', '{}' from generate_series(1, 10000)
-      returning event_id
-    )
-    insert into notification_deliveries (public_id, event_id, channel, target)
-    select event_id, event_id, 'email', 'a@b.c' from event`.execute(db);
-  await sql`
-    insert into tasks (kind, subject_id, environment_id, group_id)
-    select 'delivery', delivery_id, ${greedy}, (select gen_random_uuid()) from notification_deliveries`.execute(
-    db,
-  );
-  const context = openSendContext(t.system);
-  const median = async (look: () => Promise<unknown>): Promise<number> => {
-    const took: number[] = [];
-    for (let round = 0; round < 15; round++) {
-      const began = performance.now();
-      await look();
-      took.push(performance.now() - began);
-    }
-    return took.sort((a, b) => a - b)[7] ?? Number.NaN;
-  };
-  // On a machine that does little else 4, 7 and some 30.
-  expect(
-    await median(() => findNextTasks(db, ['chunk', 'finish', 'deletion', 'prune'], [], 16)),
-  ).toBeLessThan(500);
-  expect(await median(() => findNextTasks(db, ['export'], [], 16))).toBeLessThan(500);
-  // Two of the receiver are under way: all others are looked at, and none is taken.
-  await takeTask(context, deliveryJob);
-  await takeTask(context, deliveryJob);
-  expect(await median(() => takeTask(context, deliveryJob))).toBeLessThan(500);
-  context.mail.close();
 });

@@ -62,12 +62,6 @@ test('an upload whose connection is lost after the commit is accepted, with its 
   expect(await t.storedFiles()).toHaveLength(1);
 });
 
-test('an upload whose connection is lost before the commit is refused, and no file is left', async () => {
-  const before = await t.storedFiles();
-  await expect(acceptFile(losingConnection('before'), environmentId, content)).rejects.toThrow('ECONNRESET');
-  expect(await t.storedFiles()).toEqual(before);
-});
-
 test('an upload of which nobody can say whether it was accepted keeps its file', async () => {
   const before = await t.storedFiles();
   const accepting = acceptFile(losingConnection('after', true), environmentId, content);
@@ -156,15 +150,6 @@ test('the file of an upload that is killed before it is accepted is removed late
     .where('file_ref', 'is not', null)
     .execute();
   expect(jobs).toHaveLength(before.length);
-});
-
-test('the file of an upload that was accepted is not taken for one that was not', async () => {
-  const jobId = await acceptFile(withoutQueue(t.system), environmentId, content);
-  const stored = await t.storedFiles();
-  await receivedLongAgo();
-  expect(await sweep(t.system)).toBe(0);
-  expect(await t.storedFiles()).toEqual(stored);
-  expect(await requireLoad(t.system, environmentId, jobId)).toMatchObject({ status: 'queued' });
 });
 
 test('what is kept aside of an upload is never swept while it is read, and is removed at its end', async () => {

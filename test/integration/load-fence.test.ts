@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chunkJob } from '../../jobs/chunk.ts';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
@@ -11,8 +10,6 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
-import type { TaskKind } from '../../src/tasks/task-kind.ts';
-import { collectLog } from '../support/collected-log.ts';
 import {
   countLeftovers,
   expireLeases,
@@ -21,7 +18,6 @@ import {
   readProfiles,
   readVersions,
   runManually,
-  runTaskOf,
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
@@ -115,13 +111,6 @@ describe('a worker that comes late', () => {
     expect(ended.status).toBe('completed');
     expect(ended.tally).toMatchObject({ read: 3, inserted: 2, superseded: 1 });
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
-  });
-
-  test('is counted as lost by whoever takes its chunk', async () => {
-    const { load } = await letOneComeLate();
-    const { rows } = await sql<{ losses: number }>`
-      select losses from load_chunks where load_id = ${load.loadId} order by chunk_no`.execute(t.system.db);
-    expect(rows.map(({ losses }) => losses)).toEqual([1, 0, 0]);
   });
 
   // proves: stale-worker
@@ -406,22 +395,6 @@ describe('the only chunk of a load', () => {
     expect(await countLeftovers(t.system, load.jobId)).toBe(0);
   });
 
-  test('has what fails after its commit in the log', async () => {
-    const load = await start(await newEnvironment(t.system));
-    const { log, lines } = collectLog();
-    const failing: TaskKind<LoadContext> = {
-      ...chunkJob,
-      async run(...call) {
-        await chunkJob.run(...call);
-        throw new Error('the next load was not started');
-      },
-    };
-    await runTaskOf({ ...t.system, log }, failing, load.loadId);
-    expect(await load.look()).toMatchObject({ status: 'completed', lastError: null });
-    const err = expect.objectContaining({ message: 'the next load was not started' });
-    expect(lines).toContainEqual(expect.objectContaining({ level: 40, job_id: load.jobId, err }));
-  });
-
   // proves: one-commit
   test.each(['completed', 'cancelled'] as const)(
     'is done by a worker that comes late: the load stays %s as it was',
@@ -464,18 +437,6 @@ describe('the only chunk of a load', () => {
     });
     await some.chunk(0);
     expect(await some.look()).toMatchObject({ status: 'failed', failure: { code: 'too_many_rejects' } });
-  });
-
-  test('starts the next load of the lane', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const load = await start(environmentId);
-    const next = await start(environmentId, three.replaceAll('"x":1', '"x":7'));
-    expect((await next.look()).status).toBe('queued');
-    await load.chunk(0);
-    expect((await next.look()).status).toBe('processing');
-    await next.chunk(0);
-    expect((await next.look()).status).toBe('completed');
-    expect((await readProfiles(t.system, environmentId)).users['v']?.metadata).toEqual({ x: 7 });
   });
 });
 

@@ -275,9 +275,9 @@ describe('the overview', () => {
     const mended = await ended(`status = 'completed', rows_rejected = total_rows, origin = 'inbox'`);
     const failed = await ended(`status = 'failed', failure_code = 'x', rows_rejected = total_rows`);
     await pool.query(
-      `insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, has_marker, options,
+      `insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options,
         state, outcome, placed_as, concluded_at, job_id)
-      select gen_random_uuid(), gen_random_uuid(), $1, '', 'f', 1, 1, 1, false, '{}', 'concluded', outcome, 'x', now(), job_id
+      select gen_random_uuid(), gen_random_uuid(), $1, '', 'f', 1, 1, 1, '{}', 'concluded', outcome, 'x', now(), job_id
       from (values ('done', $2::uuid), ('failed', null), ('failed', $3)) f (outcome, job_id)`,
       [environmentId, mended, failed],
     );
@@ -326,31 +326,6 @@ describe('the overview', () => {
       { kind: 'runs_skipped', count: 1, says: '1 scheduled run was skipped in the last 24 hours' },
     ]);
     expect(await list(tenant, 'has_rejects=true')).toEqual([mended]);
-  });
-
-  test('has the tasks that are tried again with what their last try ran into, and what the queue has for the operator only', async () => {
-    const tenant = await t.addEnvironment('work');
-    const jobId = await load(tenant, { rows: 3 });
-    await waitFor('its task', async () => (await show(tenant.key)).work.waiting === 1);
-    await t.system.pool.query(
-      `update tasks set failures = 2, last_error = 'no space left', not_before = now() + interval '1 hour' where job_id = $1`,
-      [jobId],
-    );
-    const found = await show(tenant.key);
-    expect(found.work).toMatchObject({
-      ...{ waiting: 0, running: 0, postponed: 1 },
-      failing: [{ task: 'chunk', job_id: jobId, part: 0, failures: 2, last_error: 'no space left' }],
-    });
-    expect(found.queue).toBeNull();
-    const seen = await waitFor('the notice', async () => {
-      const { queue } = await show(t.key);
-      return (queue?.queues[0]?.waiting ?? 0) > 0 && queue;
-    });
-    expect(seen).toMatchObject({
-      ...{ lives_in: 'postgres', is_known: true },
-      queues: [{ name: 'sluice', delayed: 0, failed: 0 }, { name: 'sluice-exports' }],
-    });
-    expect((await show(t.key)).work.failing).toEqual([]);
   });
 
   // proves: console-truth

@@ -106,24 +106,6 @@ describe('a plan', () => {
     expect(await file(jobId, 'ndjson')).toContain('123456789012345678901');
   });
 
-  test('is asked for in a form and for an array too', async () => {
-    const form = new FormData();
-    form.append('plan', 'true');
-    form.append('file', new Blob(['user_id\nf1\n']), 'f.csv');
-    const sent = await server.json<Detail>('/v1/imports', { method: 'POST', body: form });
-    await t.ended(sent.body.job_id);
-    expect((await detail(sent.body.job_id)).plan?.profiles).toMatchObject({ users: { new: 1 } });
-    const array = JSON.stringify({ companies: [{ company_id: 'f2' }] });
-    const path = '/v1/companies/bulk_identify?plan=true';
-    const answer = await server.json<Detail>(path, {
-      method: 'POST',
-      body: array,
-      headers: { 'content-type': 'application/json' },
-    });
-    await t.ended(answer.body.job_id);
-    expect((await planOf(answer.body.job_id)).profiles).toMatchObject({ companies: { new: 1 } });
-  });
-
   test('of a job that has none, or of another environment, is not found', async () => {
     const loaded = await post('/v1/imports', 'user_id\ng1\n');
     const none = await server.json<ErrorBody>(`/v1/background_jobs/${loaded}/plan`);
@@ -169,42 +151,6 @@ describe('applying a plan', () => {
     expect([again.status, again.body.errors[0]?.error_code]).toEqual([409, 'plan_already_applied']);
     const other = await apply(jobId, { on_drift: 'proceed' }, key);
     expect(other.body.errors[0]?.error_code).toBe('idempotency_conflict');
-  });
-
-  test('counts rate and work from when the loading began, without the planning and what came between', async () => {
-    const jobId = await post('/v1/imports?plan=true', 'user_id\nw1\nw2\n');
-    // As if it had been planned an hour ago, and somebody had thought since.
-    await t.system.pool.query(
-      `update loads set accepted_at = accepted_at - interval '1 hour', started_at = started_at - interval '1 hour',
-        plan_ended_at = plan_ended_at - interval '1 hour', ended_at = ended_at - interval '1 hour',
-        work_started_at = work_started_at - interval '1 hour' where job_id = $1`,
-      [jobId],
-    );
-    const path = `/v1/background_jobs/${jobId}`;
-    expect((await server.fetch(`${path}/apply`, { method: 'POST' })).status).toBe(202);
-    await t.ended(jobId);
-    const { body } = await server.json<{
-      start_time: string;
-      end_time: string;
-      processing_since: string;
-      rows_per_second: number;
-      elapsed_time: number;
-    }>(path);
-    const hourMs = 3_600_000;
-    expect(Date.parse(body.processing_since) - Date.parse(body.start_time)).toBeGreaterThanOrEqual(hourMs);
-    const workMs = Date.parse(body.end_time) - Date.parse(body.processing_since);
-    expect(workMs).toBeLessThan(hourMs);
-    // Two rows in an hour are none in a second.
-    expect(body.rows_per_second).toBe(Math.round(2_000 / Math.max(1, workMs)));
-    expect(body.elapsed_time).toBeGreaterThanOrEqual(hourMs / 1_000);
-    const { body: history } = await server.json<{ phases: { phase: string; at: string }[] }>(
-      `${path}/history`,
-    );
-    expect(history.phases.map(({ phase }) => phase)).toEqual([
-      ...['accepted', 'started', 'planned', 'applied', 'resumed', 'merged', 'completed'],
-    ]);
-    const times = history.phases.slice(0, -1).map(({ at }) => Date.parse(at));
-    expect(times).toEqual(times.toSorted((a, b) => a - b));
   });
 
   test('is refused if something has changed since, unless that is to be passed over', async () => {
