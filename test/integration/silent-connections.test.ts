@@ -1,4 +1,3 @@
-import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
@@ -11,7 +10,6 @@ import { startPoller } from '../../src/poller.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { InboxLock } from '../../src/postgres/stores/inbox.ts';
-import { openPostgres } from '../../src/sources/schedules/postgres.ts';
 import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
@@ -173,24 +171,6 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
         (select count(*)::int from events) as events,
         (select count(distinct event_id)::int from events) as "differentEvents"`.execute(t.system.db);
     expect(counts).toEqual([{ users: n, companies: n, events: n, differentEvents: n }]);
-  });
-
-  test('under what a schedule reads from another database: the run is told of it, and may try again', async () => {
-    const database = await createTestDatabase();
-    cleanups.push(() => database.drop());
-    const proxy = await startPostgresProxy(database.url);
-    cleanups.push(() => proxy.close());
-    const query = "select repeat('x', 999) from generate_series(1, 20000)";
-    const { signal } = new AbortController();
-    const source = openPostgres({ url: proxy.url, query, timeout: '10m' }, {});
-    const [item] = await source.list(() => false, signal);
-    const silent = proxy.silenceAfter('to stdout', 100_000);
-    const opened = await item?.open(null, signal);
-    if (opened === undefined || opened === 'unchanged') throw new Error('nothing was opened');
-    const reading = buffer(opened.bytes);
-    await silent;
-    await expect(reading).rejects.toMatchObject({ passing: true });
-    await opened.close();
   });
 
   test('while it holds the lock of an inbox: the lock is lost, and another process gets it', async () => {

@@ -324,35 +324,6 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-test('batches are counted by item and outcome, one that is refused as a whole as one', async () => {
-  const count = async (outcome: string) => {
-    const { text } = await site.t.system.metrics.render();
-    return Number(new RegExp(`entity="batches",outcome="${outcome}"} (\\d+)`).exec(text)?.[1]);
-  };
-  const counts = async () => {
-    await site.t.system.rates.flush();
-    const [rates] = await site.sql<{ records: number; refused: number }>(
-      'select sum(records)::int as records, sum(refused)::int as refused from sluice.minute_rates',
-    );
-    const { records = 0, refused = 0 } = rates ?? {};
-    return {
-      accepted: await count('accepted'),
-      refused: await count('refused'),
-      records,
-      refusedOf: refused,
-    };
-  };
-  const before = await counts();
-  await send([track('u'), track('u'), {}]);
-  await send('nonsense');
-  expect(await counts()).toEqual({
-    accepted: before.accepted + 2,
-    refused: before.refused + 2,
-    records: before.records + 2,
-    refusedOf: before.refusedOf + 2,
-  });
-});
-
 test('while the database hangs no more bodies are held than there is room for, of one environment and of all; the others are refused at once', async () => {
   const id = newId();
   const tenants = [site.t, await site.t.addEnvironment(`${id}-b`), await site.t.addEnvironment(`${id}-c`)];

@@ -349,46 +349,6 @@ describe('identifies of one user', () => {
     expect((await stored('line')).metadata).toEqual({ x: '200', ...last });
   });
 
-  test('that share a statement are laid over each other in their order, and written once', async () => {
-    await site.sql('create sequence sluice.windowed_writes');
-    await site.sql(`
-      create function sluice.count_writes() returns trigger language plpgsql as $$
-      begin
-        perform nextval('sluice.windowed_writes');
-        return new;
-      end $$`);
-    await site.sql(`
-      create trigger count_writes before insert on sluice.users for each row
-      when (new.user_id like 'windowed%') execute function sluice.count_writes()`);
-    await identify({ user_id: 'windowed', metadata: { a: 'old', b: 'old', c: 'old' } });
-    const records = [
-      {
-        user_id: 'windowed',
-        metadata: { a: '1', b: '1', d: '1' },
-        company: { company_id: 'w1', n: 1, m: 1 },
-      },
-      { user_id: 'windowed', metadata: { a: null, b: '2', e: null } },
-      { user_id: 'windowed', metadata: { d: null, e: '3' }, company: { company_id: 'w1', n: null, o: 3 } },
-      { user_id: 'windowed', company: { company_id: 'w2' } },
-      { user_id: 'windowed-new', metadata: { a: null, b: '1' }, company: { company_id: 'w1', p: 4 } },
-      { user_id: 'windowed-new', metadata: { b: null, c: '2' }, company: null },
-    ];
-    expect(await site.pipeline(records.map((record) => [path, record] as const))).toEqual(
-      records.map(() => 202),
-    );
-    expect(await stored('windowed')).toMatchObject({
-      company_id: 'w2',
-      metadata: { b: '2', c: 'old', e: '3' },
-    });
-    expect(await stored('windowed-new')).toMatchObject({ company_id: null, metadata: { c: '2' } });
-    expect([(await storedCompany('w1')).metadata, (await storedCompany('w2')).metadata]).toEqual([
-      { m: 1, o: 3, p: 4 },
-      {},
-    ]);
-    const [writes] = await site.sql<{ n: number }>('select last_value as n from sluice.windowed_writes');
-    expect(writes?.n).toBe(3);
-  });
-
   test('do not overtake each other while the statement of the first waits for others', async () => {
     const held = Array.from({ length: 8 }, (_, i) => `held-${i}`);
     for (const user_id of [...held, 'overtaken']) await identify({ user_id });
@@ -408,80 +368,5 @@ describe('identifies of one user', () => {
     expect(await first).toEqual([...held, 'overtaken'].map(() => 202));
     await second;
     expect((await stored('overtaken')).metadata).toEqual({ x: 'second' });
-  });
-
-  test('survive the deadlock that one of them loses', async () => {
-    await identify({ user_id: 'knot', company: { company_id: 'knot', n: 0 } });
-    /** Whether it was the identify that lost. */
-    const tie = async (n: number): Promise<boolean> => {
-      const other = await site.hold(
-        `update sluice.companies set load_chunk = ${n} where company_id = 'knot'`,
-      );
-      const record = { user_id: 'knot', metadata: { n: `${n}` }, company: { company_id: 'knot', n } };
-      const answer = site.post(path, record);
-      await site.blocked();
-      // The identify holds the user and waits for the company; now the other waits for the user. Who has waited for a
-      // second looks for deadlocks, and gives way: the identify, unless this machine is very busy.
-      const won = await other.also(`update sluice.users set load_chunk = ${n} where user_id = 'knot'`).then(
-        () => true,
-        () => false,
-      );
-      await other.release();
-      expect((await answer).status).toBe(202);
-      return won;
-    };
-    let n = 1;
-    while (!(await tie(n))) if (++n > 10) throw new Error('the identify never lost');
-    const rows = await site.sql(`select load_chunk, metadata from sluice.users where user_id = 'knot'`);
-    expect(rows).toEqual([{ load_chunk: n, metadata: { n: `${n}` } }]);
-    expect((await storedCompany('knot')).metadata).toEqual({ n });
-  });
-});
-
-describe('the lists of properties', () => {
-  const properties = (entity: 'users' | 'companies', environmentId: number) =>
-    site.sql<{ key: string; display_name: string; data_type: string; version: string }>(
-      `select key, display_name, data_type, xmin::text as version from sluice.properties
-       where environment_id = $1 and entity = $2 and not is_auto_property order by key`,
-      [environmentId, entity],
-    );
-
-  test('lists the new properties of users and companies with their types, and null is none', async () => {
-    const { key, environment } = await site.t.addEnvironment('properties');
-    const record = {
-      user_id: 'u',
-      first_name: 'Ada',
-      metadata: { signed_up: '2026-11-20', age: 36, nothing: null, tags: ['a'] },
-      company: {
-        company_id: 'c',
-        size: 5,
-        active: true,
-        renewed_at: '2026-11-20T10:00:00Z',
-        name: 'x',
-        none: null,
-      },
-    };
-    await site.accept(path, record, { key });
-    const listed = async (entity: 'users' | 'companies') =>
-      (await properties(entity, environment.environmentId)).map(({ version: _, ...rest }) => rest);
-    expect(await listed('users')).toEqual([
-      { key: 'age', display_name: 'Age', data_type: 'numeric' },
-      { key: 'first_name', display_name: 'First Name', data_type: 'string' },
-      { key: 'signed_up', display_name: 'Signed Up', data_type: 'date' },
-      { key: 'tags', display_name: 'Tags', data_type: 'string' },
-    ]);
-    expect(await listed('companies')).toEqual([
-      { key: 'active', display_name: 'Active', data_type: 'boolean' },
-      { key: 'name', display_name: 'Name', data_type: 'string' },
-      { key: 'renewed_at', display_name: 'Renewed At', data_type: 'date' },
-      { key: 'size', display_name: 'Size', data_type: 'numeric' },
-    ]);
-    await site.accept(
-      path,
-      { user_id: 'u2', company: { company_id: 'c', size: 'large' }, signed_up: 'yes' },
-      { key },
-    );
-    expect((await listed('users')).find((each) => each.key === 'signed_up')?.data_type).toBe('string');
-    expect((await listed('companies')).find((each) => each.key === 'size')?.data_type).toBe('string');
   });
 });

@@ -2,11 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { MAX_RECORD_BYTES, MAX_VALUE_BYTES } from '../../../src/domain/limits.ts';
-import { type Scope, scopes } from '../../../src/domain/scope.ts';
-import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import type { ErrorBody } from '../../support/http.ts';
 import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
-import { waitFor } from '../../support/wait-for.ts';
 
 const site = await openRecordSite();
 afterAll(() => site.close());
@@ -292,18 +289,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
   });
 
   describe('a key', () => {
-    const newKey = (allowed: readonly Scope[] = scopes) =>
-      createApiKey(t().system.db, t().environment.environmentId, { label: 'x', scopes: allowed });
-
-    test('that is revoked while it is in use is refused soon', async () => {
-      const { key, keyId } = await newKey();
-      await site.accept(path, record(newId()), { key });
-      await revokeApiKey(t().system.db, t().environment.environmentId, keyId);
-      const status = async () => (await site.post(path, record(newId()), { key })).status;
-      await waitFor('the key to be refused', async () => (await status()) === 401, { timeoutMs: 5_000 });
-      expect(await status()).toBe(401);
-    });
-
     // proves: environments-apart
     test('writes to its own environment, whatever is in the others', async () => {
       const id = newId();

@@ -333,22 +333,3 @@ describe('partitions', () => {
     await onlyEvent('removed');
   });
 });
-
-describe('names of events', () => {
-  const names = (environmentId: number) =>
-    site.sql<{ event_name: string; version: string }>(
-      `select key as event_name, xmin::text as version from sluice.properties
-       where environment_id = $1 and entity = 'event_names' order by key`,
-      [environmentId],
-    );
-
-  test('are listed per environment', async () => {
-    const tenant = await site.t.addEnvironment('names');
-    for (const event_name of ['b', 'a', 'b'])
-      await site.accept(path, { user_id: 'u', event_name }, { key: tenant.key });
-    const listed = await names(tenant.environment.environmentId);
-    expect(listed.map(({ event_name }) => event_name)).toEqual(['a', 'b']);
-    await track({ user_id: 'u', event_name: 'not in names' });
-    expect(await names(tenant.environment.environmentId)).toEqual(listed);
-  });
-});
