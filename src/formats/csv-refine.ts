@@ -53,7 +53,7 @@ function* singleQuotes(
       (found, plain) => {
         if (plain.quoted > 0 || (mark === '\\' && found.oddEscapes > 0)) return false;
         if (isNamed && found.good > plain.good) return true;
-        return mends(found, plain, 1) || (mends(found, plain, 0) && sample.isQuoted(dialect, place));
+        return mends(found, plain, 1) || (mends(found, plain, 0) && found.quoted >= 2 && found.bare === 0);
       },
     ];
   }

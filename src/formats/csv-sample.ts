@@ -14,8 +14,6 @@ const maxPreambleRecords = 100;
 const maxMeasuredRecords = 20_000;
 const maxScoredRecords = 500;
 
-/** From so many records on, the usual content of a column says something about all others. */
-const leastRegular = 10;
 /** A quoted cell that is still open after so many bytes has no end. */
 const longCellBytes = 64 * 1024;
 const HASH = 35;
@@ -42,6 +40,11 @@ export interface Measure {
   readonly bad: ReadonlySet<number>;
   /** Quoted cells of good records. */
   readonly quoted: number;
+  /** Cells of all records that hold something and are not quoted. */
+  readonly bare: number;
+  /** Good records with exactly as many cells, and those of them whose last cell is empty. */
+  readonly exact: number;
+  readonly lastEmpty: number;
   /** Escapes of what needs none. */
   readonly oddEscapes: number;
 }
@@ -236,53 +239,23 @@ export class CsvSample {
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
     const bad = new Set<number>();
-    let [good, quoted, oddEscapes] = [0, 0, 0];
+    let [good, quoted, bare, exact, lastEmpty, oddEscapes] = [0, 0, 0, 0, 0, 0];
     for (const at of records.from(start)) {
       if (!records.isBad) oddEscapes += records.cells.oddEscapes(this.bytes, records.marks);
-      if (records.fits(width, isPadded)) {
-        good++;
-        for (let cell = 0; cell < records.count; cell++) if (records.cells.isQuoted(cell)) quoted++;
-      } else bad.add(at);
+      const isGood = records.fits(width, isPadded);
+      for (let cell = 0; cell < records.count; cell++) {
+        if (!records.cells.isQuoted(cell)) bare += records.isEmpty(cell) ? 0 : 1;
+        else if (isGood) quoted++;
+      }
+      if (isGood) good++;
+      else bad.add(at);
+      if (isGood && records.count === width) {
+        exact++;
+        if (records.isEmpty(width - 1)) lastEmpty++;
+      }
       if (good + bad.size === maxMeasuredRecords) break;
     }
-    return { good, bad, quoted, oddEscapes };
-  }
-
-  /** Tells whether at least two cells behind the header are quoted, and all others are empty. */
-  isQuoted(dialect: CsvDialect, { end }: Place): boolean {
-    const records = this.#records(dialect);
-    let quoted = 0;
-    for (const _ of records.from(end)) {
-      for (let cell = 0; cell < records.count; cell++) {
-        if (records.cells.isQuoted(cell)) quoted++;
-        else if (!records.isEmpty(cell)) return false;
-      }
-    }
-    return quoted >= 2;
-  }
-
-  /** Tells whether the last of `width` columns is empty in most records from `start` on that have so many cells. */
-  isLastEmpty(dialect: CsvDialect, start: number, width: number): boolean {
-    const records = this.#records(dialect);
-    let [regular, empty] = [0, 0];
-    for (const _ of records.from(start)) {
-      if (records.count !== width) continue;
-      regular++;
-      if (records.isEmpty(width - 1)) empty++;
-    }
-    return regular >= leastRegular && 2 * empty > regular;
-  }
-
-  /** Tells whether every record from `start` on that fits `width` columns has empty cells beyond them, and there is one. */
-  isWider(dialect: CsvDialect, start: number, width: number): boolean {
-    const records = this.#records(dialect);
-    let isWider = false;
-    for (const _ of records.from(start)) {
-      if (!records.fits(width, false)) continue;
-      if (records.count === width) return false;
-      isWider = true;
-    }
-    return isWider;
+    return { good, bad, quoted, bare, exact, lastEmpty, oddEscapes };
   }
 
   /** Scores how well the dialect cuts the first records from `start` on, whatever they are. */

@@ -26,6 +26,8 @@ import { CsvSample, type Measure, type Place, type Score } from './csv-sample.ts
 /** Nearly all records behind a header agree on their number of cells if so many do, and there are so many. */
 const leastShare = 0.9;
 const leastRecords = 2;
+/** From so many records on, the usual content of a column says something about all others. */
+const leastRegular = 10;
 /** The part of the line below the header that tells whether it is a ruler. */
 const maxRulerBytes = 4_096;
 
@@ -34,6 +36,13 @@ export interface CsvHints {
   readonly source: SourceOptions;
   /** Maps their header to our name. */
   readonly map: Readonly<Record<string, string>>;
+}
+
+/** The beginning of a CSV, from which its dialect is detected: no blank line before it, none of its lines to be passed over. */
+export interface CsvBeginning {
+  readonly bytes: Buffer;
+  readonly isWhole: boolean;
+  readonly hints: CsvHints;
 }
 
 /** The way to read a CSV, and the start of its header or, without one, of its first record. */
@@ -53,10 +62,10 @@ interface Candidate {
 }
 
 /**
- * Finds how the CSV is written that begins with these bytes: no blank line before it, none of its lines to be passed over.
+ * Finds how the CSV is written.
  * @throws InputError `invalid_field` where several readings are as likely, naming the option that decides.
  */
-export function sniffCsv(bytes: Buffer, isWhole: boolean, hints: CsvHints): Sniffed {
+export function sniffCsv({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
   const separator = readSeparatorLine(bytes, isWhole);
   if (separator === null) return new Sniffer(bytes, isWhole, hints).sniff();
   const { delimiter = separator.delimiter } = hints.source;
@@ -192,9 +201,9 @@ class Sniffer {
       ...describeHeader(place),
       ...(isSpared ? [spareCells] : []),
     ]);
-    if (source.ragged === undefined && this.#sample.isWider(refined, place.end, cells.length))
-      throw shortHeader(cells.length);
-    const isLastEmpty = this.#sample.isLastEmpty(refined, place.end, cells.length);
+    const { good, exact, lastEmpty } = this.#sample.measure(refined, place.end, cells.length, false);
+    if (source.ragged === undefined && good > 0 && exact === 0) throw shortHeader(cells.length);
+    const isLastEmpty = exact >= leastRegular && 2 * lastEmpty > exact;
     const reading = {
       ...found.reading,
       ...(isSpared && { hasSpareCells: true as const }),

@@ -17,15 +17,11 @@ export function csvCell(text: string): Buffer {
   return encode(needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 }
 
-/** UTF-8. Half a surrogate pair becomes bytes that are no UTF-8, so that its record is refused and not changed. */
+/** UTF-8. Half a surrogate pair becomes a byte that is no UTF-8, so that its record is refused and not changed. */
 function encode(text: string): Buffer {
   if (text.isWellFormed()) return Buffer.from(text);
-  const parts = [...text].map((character) => {
-    const code = character.codePointAt(0) as number;
-    if (character.length > 1 || code < 0xd800 || code > 0xdfff) return Buffer.from(character);
-    return Buffer.from([0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)]);
-  });
-  return Buffer.concat(parts);
+  const parts = text.split(/[\ud800-\udfff]/u).flatMap((part) => [Buffer.of(0xff), Buffer.from(part)]);
+  return Buffer.concat(parts.slice(1));
 }
 
 /** A row that is written and may yet have to be made wider. */

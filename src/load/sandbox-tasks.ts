@@ -6,7 +6,7 @@ import { extname } from 'node:path';
 import type { Logger } from 'pino';
 import { Fault, InputError, type Problem } from '../domain/errors.ts';
 import type { Reject } from '../domain/reject.ts';
-import type { Sniffed } from '../formats/csv-sniff.ts';
+import { type CsvBeginning, type Sniffed, sniffCsv } from '../formats/csv-sniff.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
 import { Sandboxes } from '../sandbox/sandboxes.ts';
@@ -14,7 +14,6 @@ import { type MendedRecord, Mending } from './causes/mending.ts';
 import { type ExplainedCause, explainCause, readProposalId } from './causes/proposals.ts';
 import { type Look, type Looked, type LookOptions, look } from './inspect/inspect-file.ts';
 import { renderFound } from './inspect/render-inspection.ts';
-import { type CsvBeginning, sniffBeginning } from './receive/csv-opening.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import {
   type Conversion,
@@ -76,7 +75,7 @@ export interface RejectsPage {
 export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTasks[Name]> } = {
   convert: convertFile,
   async *sniff(sample) {
-    yield sniffBeginning(sample);
+    yield sniffCsv(sample);
   },
   async *look({ received, options }, read) {
     const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };

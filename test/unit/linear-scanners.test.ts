@@ -98,7 +98,7 @@ const inspect = (input: Buffer): Promise<unknown> => inspectText(input).catch(()
 const sniff = (input: Buffer): void => {
   for (const source of [{}, { header: 'none' as const }]) {
     try {
-      sniffCsv(input, true, { source, map: {} });
+      sniffCsv({ bytes: input, isWhole: true, hints: { source, map: {} } });
     } catch {
       // As above.
     }

@@ -7,20 +7,8 @@ import {
   readCsvHeader,
   skipLines,
 } from '../../formats/csv-header.ts';
-import { type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
+import { type CsvBeginning, type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 import { CR, LF } from '../../formats/record-scanner.ts';
-
-/** The beginning of a CSV, from which its dialect is detected. */
-export interface CsvBeginning {
-  readonly bytes: Buffer;
-  readonly isWhole: boolean;
-  readonly hints: CsvHints;
-}
-
-/** @throws InputError as `sniffCsv`. */
-export function sniffBeginning({ bytes, isWhole, hints }: CsvBeginning): Sniffed {
-  return sniffCsv(bytes, isWhole, hints);
-}
 
 /** The lines before the first record of a CSV: those that are skipped, and the header. */
 export class CsvOpening {
@@ -89,7 +77,7 @@ export class CsvOpening {
 
   #sniff(bytes: Buffer, isWhole: boolean): Sniffed | null {
     const sample = { bytes, isWhole, hints: this.#hints };
-    if (bytes.length <= this.#sniffedBytes) return sniffBeginning(sample);
+    if (bytes.length <= this.#sniffedBytes) return sniffCsv(sample);
     this.sample = sample;
     return null;
   }

@@ -20,9 +20,8 @@ import { requireFitting } from '../../domain/source-conflicts.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import type { Sniffed } from '../../formats/csv-sniff.ts';
+import { type CsvBeginning, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 import { turn } from '../../yielding.ts';
-import { type CsvBeginning, sniffBeginning } from './csv-opening.ts';
 import { type Decoded, decode, storedText } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';
@@ -98,7 +97,7 @@ export async function receive(
       hints,
       store.sniff === undefined ? Number.POSITIVE_INFINITY : SNIFFED_HERE_BYTES,
     );
-    const sniff = (sample: CsvBeginning) => store.sniff?.(sample, ended) ?? sniffBeginning(sample);
+    const sniff = (sample: CsvBeginning) => store.sniff?.(sample, ended) ?? sniffCsv(sample);
     const notes: string[] = [];
     const text = storedText(decoded, { asides, convert, hints, sent: intake, maxInflatedBytes, notes });
     const { storedBytes, isWhole } = await copyAndIndex(

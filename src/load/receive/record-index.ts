@@ -2,11 +2,11 @@ import { CHUNK_RECORDS, MAX_RECORD_BYTES, SCAN_BYTES } from '../../domain/limits
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-scanner.ts';
-import type { CsvHints, Sniffed } from '../../formats/csv-sniff.ts';
+import type { CsvBeginning, CsvHints, Sniffed } from '../../formats/csv-sniff.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
 import { ChunkCutter, type CutterMark } from './chunk-cutter.ts';
-import { type CsvBeginning, CsvOpening } from './csv-opening.ts';
+import { CsvOpening } from './csv-opening.ts';
 
 const nothingSaid: CsvHints = { source: {}, map: {} };
 

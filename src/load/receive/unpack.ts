@@ -8,7 +8,7 @@ import {
 } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { avroToNdjson } from '../../formats/avro.ts';
-import type { Sniffed } from '../../formats/csv-sniff.ts';
+import type { CsvBeginning, Sniffed } from '../../formats/csv-sniff.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { type FormatHints, hasDataName, unsupported } from '../../formats/detect-format.ts';
 import { parquetToNdjson } from '../../formats/parquet.ts';
@@ -16,7 +16,6 @@ import type { ReadRange, WholeFile } from '../../formats/whole-file.ts';
 import { documentKind, openWorkbook } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
 import { type KeepAlive, keepAlive } from '../../poller.ts';
-import type { CsvBeginning } from './csv-opening.ts';
 import { type Intake, type Peeked, peek } from './intake.ts';
 
 /*

@@ -12,7 +12,7 @@ interface Header {
 
 function read(text: string, map: Record<string, string> = {}, source: SourceOptions = {}): Header {
   const bytes = Buffer.from(text);
-  const sniffed = sniffCsv(bytes, true, { source, map });
+  const sniffed = sniffCsv({ bytes, isWhole: true, hints: { source, map } });
   const found = readCsvHeader(bytes.subarray(sniffed.start), true, sniffed.reading);
   if (found === null) throw new Error('no header');
   return {
@@ -145,7 +145,7 @@ describe('the last column', () => {
     Array.from({ length: count }, (_, n) => `u${n},a,${n < filled ? 'x' : ''}\n`).join('');
   const lastColumn = (text: string) => {
     const bytes = Buffer.from(text);
-    const { reading } = sniffCsv(bytes, true, { source: {}, map: {} });
+    const { reading } = sniffCsv({ bytes, isWhole: true, hints: { source: {}, map: {} } });
     return readCsvHeader(bytes, true, reading)?.header.lastColumn;
   };
 

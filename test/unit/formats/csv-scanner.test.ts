@@ -155,60 +155,53 @@ describe('csv scanner', () => {
     );
   });
 
-  it('takes LF, CRLF and CR in one file, and a last line without one', () => {
-    expect(outline('a,b\nc\r\nd\re')).toEqual([
-      [null, 'a,b'],
-      [null, 'c'],
-      [null, 'd'],
-      [null, 'e'],
-    ]);
-  });
-
-  it('refuses one line for a stray opening quote with no other after it, and nothing that follows', () => {
-    expect(outline('u1,"Ann\nu2,Bob\nu3,Eve\n')).toEqual([
-      ['unclosed_quote', 'u1,"Ann'],
-      [null, 'u2,Bob'],
-      [null, 'u3,Eve'],
-    ]);
-  });
-
-  it('refuses what may be a cell of several lines as one record, and goes on behind it', () => {
-    expect(outline('u1,"line one\nu2,phantom\nend" oops\nu3,x\nu4,"C, D"\n')).toEqual([
-      ['invalid_quote', 'u1,"line one\nu2,phantom\nend" oops'],
-      [null, 'u3,x'],
-      [null, 'u4,"C, D"'],
-    ]);
-    expect(outline('u1,"Ann\nu2,Bob\nu3,"C, D"\nu4,Eve\n')).toEqual([
-      ['invalid_quote', 'u1,"Ann\nu2,Bob\nu3,"C, D"'],
-      [null, 'u4,Eve'],
-    ]);
-  });
-
-  it('refuses a cell of several lines whose quotes are not doubled as one record', () => {
-    expect(outline('u1,"say "hi"\nu2,phantom\nend",z\nu3,x\n')).toEqual([
-      ['invalid_quote', 'u1,"say "hi"\nu2,phantom\nend",z'],
-      [null, 'u3,x'],
-    ]);
-  });
-
   // proves: quoted-cells
-  it('begins no record inside a well-closed cell behind a fault on the same line', () => {
-    expect(outline('u1,"a"b,"x\nu2,phantom\ny"\nu3,x\n')).toEqual([
-      ['invalid_quote', 'u1,"a"b,"x\nu2,phantom\ny"'],
-      [null, 'u3,x'],
-    ]);
-    expect(outline('"a\nb","stray\nc,d\n')).toEqual([
-      ['unclosed_quote', '"a\nb","stray'],
-      [null, 'c,d'],
-    ]);
-  });
-
-  it('refuses a quote inside a cell and text after a closing quote', () => {
-    expect(outline('a"b,c\n"a"b,c\nd,e\n')).toEqual([
-      ['invalid_quote', 'a"b,c'],
-      ['invalid_quote', '"a"b,c'],
-      [null, 'd,e'],
-    ]);
+  it.each<readonly [string, string, readonly string[]]>([
+    [
+      'takes LF, CRLF and CR in one file, and a last line without one',
+      'a,b\nc\r\nd\re',
+      ['a,b', 'c', 'd', 'e'],
+    ],
+    [
+      'refuses one line for a stray opening quote with no other after it',
+      'u1,"Ann\nu2,Bob\nu3,Eve\n',
+      ['!unclosed_quote u1,"Ann', 'u2,Bob', 'u3,Eve'],
+    ],
+    [
+      'refuses what may be a cell of several lines as one record',
+      'u1,"line one\nu2,phantom\nend" oops\nu3,x\nu4,"C, D"\n',
+      ['!invalid_quote u1,"line one\nu2,phantom\nend" oops', 'u3,x', 'u4,"C, D"'],
+    ],
+    [
+      'goes on behind a quote that may be the end of a cell',
+      'u1,"Ann\nu2,Bob\nu3,"C, D"\nu4,Eve\n',
+      ['!invalid_quote u1,"Ann\nu2,Bob\nu3,"C, D"', 'u4,Eve'],
+    ],
+    [
+      'refuses a cell of several lines whose quotes are not doubled as one record',
+      'u1,"say "hi"\nu2,phantom\nend",z\nu3,x\n',
+      ['!invalid_quote u1,"say "hi"\nu2,phantom\nend",z', 'u3,x'],
+    ],
+    [
+      'begins no record inside a well-closed cell behind a fault on the same line',
+      'u1,"a"b,"x\nu2,phantom\ny"\nu3,x\n',
+      ['!invalid_quote u1,"a"b,"x\nu2,phantom\ny"', 'u3,x'],
+    ],
+    [
+      'begins a record behind the line of a stray quote, also if a cell before it has several lines',
+      '"a\nb","stray\nc,d\n',
+      ['!unclosed_quote "a\nb","stray', 'c,d'],
+    ],
+    [
+      'refuses a quote inside a cell and text after a closing quote',
+      'a"b,c\n"a"b,c\nd,e\n',
+      ['!invalid_quote a"b,c', '!invalid_quote "a"b,c', 'd,e'],
+    ],
+  ])('%s', (_, text, records) => {
+    const found = outline(text).map(([problem, content]) =>
+      problem === null ? content : `!${problem} ${content}`,
+    );
+    expect(found).toEqual(records);
   });
 
   // proves: quoted-cells

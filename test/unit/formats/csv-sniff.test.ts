@@ -18,7 +18,11 @@ interface Found {
 
 function sniff(text: string, hints: Partial<CsvHints> = {}): Found {
   const bytes = Buffer.from(text);
-  const { reading, start, lines } = sniffCsv(bytes, true, { source: {}, map: {}, ...hints });
+  const { reading, start, lines } = sniffCsv({
+    bytes,
+    isWhole: true,
+    hints: { source: {}, map: {}, ...hints },
+  });
   const { delimiter, quote, escape: escapes, comment } = reading.dialect;
   const rest = bytes.toString('utf8', start);
   return {

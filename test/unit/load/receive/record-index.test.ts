@@ -4,8 +4,8 @@ import { CHUNK_BYTES, CHUNK_RECORDS } from '../../../../src/domain/limits.ts';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
 import { plainMarks } from '../../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
+import { sniffCsv } from '../../../../src/formats/csv-sniff.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
-import { sniffBeginning } from '../../../../src/load/receive/csv-opening.ts';
 import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
 import { feedScanner } from '../../formats/feed-scanner.ts';
 
@@ -249,7 +249,7 @@ it('how a CSV is written may be found out elsewhere: lines, header and chunks ar
     run(index.end());
     const { sample } = index;
     if (sample !== null) {
-      index.learn(sniffBeginning(sample));
+      index.learn(sniffCsv(sample));
       run(index.end());
     }
     const { header, headerLine, notes, rows, chunks } = index;
