@@ -11,8 +11,10 @@ import {
   consoleStage,
   expectAccessible,
   expectGoodInEveryLook,
+  expectNoSideScroll,
   isPictured,
   limitUpload,
+  phone,
 } from '../support/console.ts';
 import { ended } from '../support/exactness.ts';
 import { form } from '../support/http.ts';
@@ -110,6 +112,33 @@ test('the page of a planned load shows what it would write, by property and row,
   await expectAccessible(page);
   await page.getByRole('button', { name: 'Apply the plan' }).click();
   await page.getByRole('dialog').getByText('2 records will be written: 1 new, 1 changed.').waitFor();
+});
+
+test('the page of a job that was planned says how long the loading took, and how long the plan waited', async () => {
+  const jobId = await send('user_id\nthought-1\nthought-2\n', 'thought.csv', { plan: 'true' });
+  await stage.t.ended(jobId);
+  await stage.t.system.pool.query(
+    `update loads set accepted_at = accepted_at - interval '5 min', started_at = started_at - interval '5 min',
+      plan_ended_at = plan_ended_at - interval '5 min' where job_id = $1`,
+    [jobId],
+  );
+  await stage.server.fetch(`/v1/background_jobs/${jobId}/apply`, { method: 'POST' });
+  await stage.t.ended(jobId);
+  const page = await stage.open(`/jobs/${jobId}`, { width: phone });
+  const timeline = page.locator('section', { hasText: 'Timeline' });
+  await timeline.getByText(/^[\d.]+ m?s · waited 5 min/).waitFor();
+  expect(await timeline.locator('.phase-name').allInnerTexts()).toEqual([
+    ...['Accepted', 'Started', 'Planned', 'Apply requested', 'Begun again', 'Rows merged', 'Completed'],
+  ]);
+  await timeline
+    .locator('.phase', { hasText: 'Planned' })
+    .getByText(/waited 5 min/)
+    .waitFor();
+  await expectAccessible(page);
+  await expectNoSideScroll(page);
+  await page.goto(stage.address('/jobs?filename=thought'));
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.getByRole('cell', { name: /^[\d.]+ m?s$/ }).waitFor();
 });
 
 // proves: text-not-code

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { MAX_BULK_JOBS } from '../../src/domain/limits.ts';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
 import { form } from '../support/http.ts';
 
 const stage = consoleStage();
@@ -83,4 +83,20 @@ test('more jobs than can be acted on at once are told so, and nothing goes on co
   expect(await dialog.getByRole('button', { name: 'Not counted' }).isDisabled()).toBe(true);
   expect(await dialog.getByText(/counts …|Counting …/).count()).toBe(0);
   await expectAccessible(page);
+});
+
+test('on a phone the name of a job breaks between its words', async () => {
+  const body = form('user_id\nu1\n', { filename: 'customers_of_november_2026.export.csv' });
+  await stage.server.json('/v1/imports', { method: 'POST', body });
+  const page = await stage.open('/jobs?filename=customers_of', { width: phone });
+  await page.getByText('customers_of_november').waitFor();
+  // One box for each line of a part: a part that is broken within has two.
+  const lines = await page.evaluate(`[...document.querySelector('.job-name').childNodes]
+    .filter((node) => node.nodeType === Node.TEXT_NODE)
+    .map((node) => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+    })`);
+  expect(lines).toEqual(['customers_', 'of_', 'november_', '2026.', 'export.', 'csv'].map(() => 1));
 });

@@ -264,6 +264,16 @@ test('a sentence says what each row becomes and how many ids there are, and a pl
   await page.getByText(users).waitFor();
 });
 
+test('the columns of a file of events of another product are not proposed as those of users', async () => {
+  const rows = Array.from({ length: 20 }, (_, n) => `track,Opened,u${n % 3},2026-01-02T03:04:05Z,id${n}`);
+  const text = ['type,event,userId,timestamp,messageId', ...rows].join('\n');
+  const page = await stage.open(`/load?step=columns&upload=${await upload(text, 'segment.csv')}`);
+  const id = page.getByLabel('What userId becomes');
+  await id.waitFor();
+  expect(await id.inputValue()).not.toBe('user_id');
+  expect(await page.getByRole('button', { name: 'Plan the load' }).isDisabled()).toBe(true);
+});
+
 test('an encoding can be chosen, and a sheet of a workbook', async () => {
   const turkish = Buffer.from('user_id,ad\nu1,\xdeükr\xfc \xdd\xfe\xfdk\n', 'latin1');
   const { body } = await stage.server.json<{ upload_id: string }>('/v1/imports/inspect?filename=tr.csv', {

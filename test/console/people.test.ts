@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { apply, segmentItem } from '../support/definitions.ts';
 
 const stage = consoleStage();
@@ -175,4 +175,36 @@ test('an export says its rows, its size and how its files begin before it is sta
     page.getByRole('link', { name: 'users.csv.gz' }).click(),
   ]);
   expect(download.suggestedFilename()).toBe('users.csv.gz');
+});
+
+test('every segment can be reached and chosen, however many there are', async () => {
+  const titles = Array.from({ length: 250 }, (_, n) => `Group ${n + 1}`);
+  await apply(stage.t, stage.t, {
+    segments: titles.map((title, n) => segmentItem(`group-${n}`, { title })),
+  });
+  const page = await stage.open('/segments');
+  await page.getByText(/200 of \d+ segments/).waitFor();
+  await page.getByRole('link', { name: 'Next page' }).click();
+  await page.getByRole('link', { name: 'Group 250', exact: true }).waitFor();
+  await expectAccessible(page);
+  for (const path of ['/people', '/export?data=users']) {
+    await page.goto(stage.address(path));
+    await page.getByLabel('Segment').selectOption({ label: 'Group 250' });
+  }
+});
+
+test('an emoji of several characters stays whole where a text is cut, and a company without events says whose it has', async () => {
+  const family = '👨‍👩‍👧‍👦';
+  const name = `${'x'.repeat(20)}${family}${family}`;
+  await send('/v1/identify', {
+    user_id: 'emoji',
+    company: { company_id: 'quiet' },
+    metadata: { motto: name },
+  });
+  const page = await stage.open('/people?id_prefix=emoji');
+  await page.getByText(`${'x'.repeat(20)}…`).waitFor();
+  await page.goto(stage.address('/people/emoji'));
+  await page.getByText(name).waitFor();
+  await page.goto(stage.address('/companies/quiet'));
+  await page.getByText('No event names this company').waitFor();
 });
