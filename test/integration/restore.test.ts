@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -14,6 +14,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sluice-restore-'));
 });
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
+
+/** Its number was taken by another process since. */
+const killed = { pid: process.ppid, startedAt: '1' };
 
 async function dataOf(major: string, dataDir: string): Promise<void> {
   await mkdir(join(dataDir, 'postgres', 'data'), { recursive: true });
@@ -31,11 +34,10 @@ test('a restore that was killed is said to be unfinished, no empty database is m
   await expect(isNewDatabase(config)).rejects.toThrow('is not complete');
   await expect(embeddedPostgres.inspect(data)).rejects.toThrow('is not complete');
   await assertRestorable({ dataDir, log, replace: false });
-  // Killed, and its number taken by another process since.
-  await writeFile(join(data, 'restoring.json'), JSON.stringify({ pid: process.ppid, startedAt: '1' }));
+  await writeFile(`${data}.restoring.json`, JSON.stringify({ ...killed, aside: null }));
   const again = await embeddedPostgres.claimForRestore(data, log);
   expect(again.aside).toBeNull();
-  expect(await readdir(data)).toEqual(['restoring.json']);
+  expect(await readdir(data)).toEqual([]);
   await again.complete();
   expect(await isNewDatabase(config)).toBe(true);
 });
@@ -47,12 +49,11 @@ test('of two restores into one data directory the second is refused, and takes n
   await expect(embeddedPostgres.claimForRestore(data, log)).rejects.toThrow(
     `is under way in ${join(folder, 'claimed')}: process ${process.pid}`,
   );
-  expect(await readdir(data)).toEqual(['restoring.json']);
+  expect(await readdir(join(folder, 'claimed'))).toEqual(['postgres', 'postgres.restoring.json']);
   await first.undo();
   expect(await readdir(join(folder, 'claimed'))).toEqual([]);
   const { pid } = spawnSync(process.execPath, ['--version']);
-  await mkdir(data);
-  await writeFile(join(data, 'restoring.json'), JSON.stringify({ pid, startedAt: null }));
+  await writeFile(`${data}.restoring.json`, JSON.stringify({ pid, startedAt: null, aside: null }));
   await (await embeddedPostgres.claimForRestore(data, log)).undo();
 });
 
@@ -68,9 +69,35 @@ test('data of another major version of PostgreSQL is refused with the way out, m
   await assertRestorable({ dataDir, log, replace: true });
   const claim = await embeddedPostgres.claimForRestore(data, log);
   expect((await readdir(dataDir)).map((name) => join(dataDir, name)).sort()).toEqual(
-    [data, claim.aside].sort(),
+    [data, `${data}.restoring.json`, claim.aside].sort(),
   );
   await claim.undo();
   expect(await readdir(dataDir)).toEqual(['postgres']);
   expect(await readdir(data)).toEqual(['data']);
 });
+
+// proves: backup-atomic
+test.each([
+  ['before the data is set aside', false],
+  ['after it was set aside', true],
+])(
+  'a restore that replaces data and is killed %s loses none of it, and no empty database takes its place',
+  async (_, isAside) => {
+    const dataDir = join(folder, `replaced-${isAside}`);
+    const data = join(dataDir, 'postgres');
+    const aside = `${data}.before-restore-1`;
+    await dataOf('18', dataDir);
+    await writeFile(join(data, 'kept'), '');
+    await writeFile(`${data}.restoring.json`, JSON.stringify({ ...killed, aside }));
+    if (isAside) await rename(data, aside);
+    await expect(provideDatabase({ databaseUrl: null, dataDir }, log, { share: false })).rejects.toThrow(
+      isAside ? `rename ${aside} to ${data}` : `to give it up, remove ${data}.restoring.json`,
+    );
+    const claim = await embeddedPostgres.claimForRestore(data, log);
+    expect(await readdir(aside)).toContain('kept');
+    expect(await readdir(data)).toEqual([]);
+    await claim.undo();
+    expect(await readdir(data)).toContain('kept');
+    expect(await readdir(dataDir)).toEqual(['postgres']);
+  },
+);
