@@ -76,10 +76,10 @@ async function failToRestore(archive: string): Promise<string> {
   const { path, grow } = await roomFor(54 * mebibyte);
   const dataDir = join(path, 'restored');
   const env = { DATA_DIR: dataDir };
-  const written = (name: string) => () => stat(join(dataDir, 'postgres', name));
+  const written = (name: string) => () => stat(join(dataDir, name));
   for (const [moment, command] of [
-    ['server.json', ['start']],
-    ['restoring.json', ['jobs', 'list']],
+    ['postgres.restoring.json', ['start']],
+    ['postgres/server.json', ['jobs', 'list']],
   ] as const) {
     await killAt(written(moment), ['restore', archive], dataDir);
     const refused = await runCli(command, { env });
