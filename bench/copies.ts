@@ -1,9 +1,9 @@
 /**
  * npm run bench:copies [-- --users N] [--events N]
  *
- * Backs up a running service, restores the backup into a new data directory, and moves that to another database; beside each, what
- * one would do by hand: `psql -c 'copy … to stdout' | gzip -1` for each large table, the way back, and from one database into
- * another. By hand nothing is compared, nothing is one snapshot, and no small tables and files are copied.
+ * Backs up a running service and restores the backup into a new data directory; beside each, what one would do by hand:
+ * `psql -c 'copy … to stdout' | gzip -1` for each large table, and the way back. By hand nothing is compared, nothing is one
+ * snapshot, and no small tables and files are copied.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -62,16 +62,6 @@ try {
     size,
     await inTurn(tables, (table) => `gunzip -c ${byHand}/${table}.gz | ${copyIn(back, table)}`),
   );
-
-  const [moved, piped] = [await newDatabase('moved', false), await newDatabase('piped')];
-  const move = await sluice(['move'], { DATA_DIR: restored, MOVE_TO: moved });
-  const across = (table: string) => `${psql(service.databaseUrl, copyOut(table))} | ${copyIn(piped, table)}`;
-  row(
-    'move',
-    move,
-    move.tables?.reduce((sum, { bytes = 0 }) => sum + bytes, 0) ?? 0,
-    await inTurn(tables, across),
-  );
 } finally {
   await client.end();
   await service.stop();
@@ -101,12 +91,11 @@ async function largeTables(): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Another database of the server; with our tables, empty, unless told otherwise. */
-async function newDatabase(name: string, prepared = true): Promise<string> {
+/** Creates another database of the server, with our tables. */
+async function newDatabase(name: string): Promise<string> {
   await client.query(`create database ${name}`);
   const url = new URL(service.databaseUrl);
   url.pathname = `/${name}`;
-  if (!prepared) return url.href;
   await prepareDatabase(url.href, true, pino({ level: 'silent' }));
   const copy = new pg.Client({ connectionString: url.href });
   await copy.connect();
@@ -143,7 +132,6 @@ async function inTurn(tables: readonly string[], command: (table: string) => str
 
 interface Outcome {
   readonly rows: number;
-  readonly tables?: readonly { readonly bytes?: number }[];
   readonly seconds: number;
   readonly peakMib: number;
 }
