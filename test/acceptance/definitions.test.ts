@@ -44,15 +44,6 @@ afterAll(async () => {
 });
 
 describe('sluice definitions', () => {
-  test('apply --dry-run shows what would come, and writes nothing', async () => {
-    const dry = await definitions('apply', sample, '--dry-run');
-    expect(dry.code).toBe(0);
-    expect(dry.stdout).toContain('+ segments  power-users\n');
-    expect(dry.stdout).toMatch(/^segments +8 +0 +0 +0$/m);
-    expect(dry.stderr).toContain('Dry run: nothing was written.');
-    expect(json(await definitions('show', '--json'))).toMatchObject({ segments: [] });
-  });
-
   test('apply makes it so, and the second time has nothing to do', async () => {
     const first = json<Result>(await definitions('apply', sample, '--json'));
     expect(first).toMatchObject({ environment: 'default', dry_run: false, written: true, blocked_by: [] });
@@ -68,14 +59,6 @@ describe('sluice definitions', () => {
     expect(second.stdout).not.toMatch(/^[+~-] /m);
     expect(second.stderr).toContain('Nothing to do: environment default has these definitions already.');
     expect(json<Result>(await definitions('apply', sample, '--json')).written).toBe(false);
-  });
-
-  test('show has a table for each kind, with ids', async () => {
-    const { stdout } = await definitions('show');
-    for (const kind of ['segments', 'surveys', 'embeds', 'flows', 'resource center modules', 'features'])
-      expect(stdout).toMatch(new RegExp(`^${kind}$`, 'm'));
-    expect(stdout).toMatch(/^ *\d+ {2}staff +Our own people +exclusion /m);
-    expect(stdout).toMatch(/^api-access +API access +beta_feature$/m);
   });
 
   test('segments preview counts who is in one and shows the first, by key or id', async () => {
@@ -108,49 +91,9 @@ describe('sluice definitions', () => {
     const path = await file('definitions.json', written.stdout);
     expect(json<Result>(await definitions('apply', path, '--json')).written).toBe(false);
   });
-
-  test('protected segments are only removed by force', async () => {
-    const path = await file('less.yaml', 'embeds: []\n');
-    const refused = await definitions('apply', path, '--env', 'staging');
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain(
-      'Nothing was written: the file lacks protected segments (power-users, staff).',
-    );
-    const told = await definitions('apply', path, '--env', 'staging', '--dry-run', '--json');
-    expect([told.code, json<Result>(told).blocked_by]).toEqual([2, ['power-users', 'staff']]);
-    const forced = await definitions('apply', path, '--env', 'staging', '--force');
-    expect(forced.code).toBe(0);
-    expect(forced.stdout).toMatch(/^segments +0 +0 +8 +0$/m);
-    // The other environment has its own.
-    expect(json<{ segments: object[] }>(await definitions('show', '--json')).segments).toHaveLength(8);
-  });
 });
 
 describe('what cannot be applied', () => {
-  test('a wrong file is refused with the line and column of every problem, before a database is looked for', async () => {
-    const path = await file(
-      'wrong.yaml',
-      'segments:\n  - title: A\n    is_hidden: maybe\n    definition: { plan: pro }\n',
-    );
-    const env = { DATABASE_URL: 'postgres://127.0.0.1:1/nowhere' };
-    const refused = await runCli(['definitions', 'apply', path], { env });
-    expect(refused.code).toBe(2);
-    expect(refused.stdout).toBe('');
-    expect(refused.stderr.split('\n')).toEqual([
-      `sluice: ${path} has 3 problems; nothing was applied.`,
-      `${path}:2:5: segments[0].key is missing; a segment must have it`,
-      `${path}:3:16: segments[0].is_hidden must be true or false, not "maybe"`,
-      expect.stringContaining(`${path}:4:17: segments[0].definition has none of all, any`),
-      '',
-    ]);
-    const told = await runCli(['definitions', 'apply', path, '--json'], { env });
-    expect(told.code).toBe(2);
-    expect(json(told)).toMatchObject({
-      problem_count: 3,
-      problems: [{ line: 2, column: 5, path: 'segments[0].key' }, { line: 3 }, { line: 4 }],
-    });
-  });
-
   test.each([
     [['apply', '/no/such/file.yaml'], 'There is no file /no/such/file.yaml.'],
     [['apply', sample, '--env', 'nowhere'], 'There is no environment nowhere.'],

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { appendFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -85,29 +85,6 @@ describe('sluice export, without a server', () => {
       expect(done.stderr).toMatch(says);
       expect(existsSync(join(folder, 'none'))).toBe(false);
     }
-  });
-
-  test('wants a folder that is empty', async () => {
-    expect((await sluice('export')).code).toBe(2);
-    await mkdir(join(folder, 'full'));
-    await writeFile(join(folder, 'full', 'x'), '');
-    const done = await sluice('export', '--out', 'full');
-    expect([done.code, await files('full')]).toEqual([2, ['x']]);
-  });
-});
-
-describe('sluice export verify', () => {
-  test('finds what was changed', async () => {
-    await load(20);
-    await sluice('export', '--out', 'backup', '--compression', 'none');
-    const good = await runCli(['export', 'verify', 'backup'], { cwd: folder });
-    expect(good).toMatchObject({ code: 0, stderr: '' });
-    await appendFile(join(folder, 'backup/users.ndjson'), '{}\n');
-    const bad = await runCli(['export', 'verify', 'backup', '--json'], { cwd: folder });
-    expect(bad.code).toBe(1);
-    expect(JSON.parse(bad.stdout).differences[0]).toMatchObject({ filename: 'users.ndjson' });
-    const none = await runCli(['export', 'verify', '.'], { cwd: folder });
-    expect(none.code).not.toBe(0);
   });
 });
 

@@ -25,13 +25,6 @@ describe('in a folder without data', () => {
     },
   );
 
-  test('sluice doctor makes nothing', async () => {
-    const cwd = await temporaryFolder();
-    const { stdout } = await runCli(['doctor'], { cwd });
-    expect(stdout).toContain('.sluice/files is not there yet, and can be made');
-    expect(await readdir(cwd)).toEqual([]);
-  });
-
   test('sluice import makes a database and says where; then others find it', async () => {
     const cwd = await temporaryFolder();
     await writeFile(join(cwd, 'users.csv'), 'user_id\nada\n');

@@ -15,7 +15,7 @@ import {
   startService,
   temporaryFolder,
 } from './cli.ts';
-import { awaitGone, descendants } from './processes.ts';
+import { descendants } from './processes.ts';
 import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
 let dataDir: string;
@@ -81,35 +81,6 @@ describe('sluice import, without a server', () => {
     }
   });
 
-  // proves: saved-mappings
-  test('takes what a saved mapping says, which an inspection offers for files with the same header', async () => {
-    await put('november.csv', 'Kunden-Nr;Stufe\nm1;a\n');
-    await put('december.csv', 'Kunden-Nr;Stufe\nm2;N/A\n');
-    const run = (...args: readonly string[]) =>
-      runCli([...args, '--data-dir', dataDir], { cwd: folder, env: { DATABASE_URL: database?.url ?? '' } });
-    const rules = ['--map', 'Kunden-Nr=user_id', '--null', 'N/A', '--header-of', 'november.csv'];
-    expect(await run('mappings', 'save', 'kunden', ...rules)).toMatchObject({ code: 0 });
-    const looked = await run('inspect', 'december.csv');
-    expect(looked.stdout).toMatch(/mappings +saved for this header: kunden/);
-    expect(looked.stdout).toMatch(/Kunden-Nr +user_id .* the saved mapping kunden says so/);
-    expect(looked.stderr).toContain('Shown is what --mapping kunden comes to.');
-    expect(await importing(['december.csv', '--mapping', 'nobody'])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('There is no saved mapping "nobody".'),
-    });
-    expect(await importing(['december.csv', '--mapping', 'kunden'])).toMatchObject({ code: 0 });
-    expect(await stored('select user_id, metadata from sluice.users')).toEqual([
-      { user_id: 'm2', metadata: {} },
-    ]);
-    const { stdout } = await run('mappings', 'show', 'kunden', '--json');
-    expect(JSON.parse(stdout)).toMatchObject({
-      map: { 'Kunden-Nr': 'user_id' },
-      null: ['N/A'],
-      column_names: ['Kunden-Nr', 'Stufe'],
-      last_used_at: expect.any(String),
-    });
-  });
-
   test('takes a pattern in quotes, a workbook, a gzipped file and standard input, in the order given', async () => {
     const sheet = { name: 'S', rows: textRow(1, 'user_id', 'v') + textRow(2, 'a', '10') };
     await put('part-10.xlsx', workbookFile({ sheets: [sheet] }));
@@ -127,18 +98,6 @@ describe('sluice import, without a server', () => {
     await importing(['users.ndjson']);
     expect(await readFile(join(folder, 'users.rejects.ndjson'), 'utf8')).toBe('mended');
     expect(await readdir(folder)).toContain('users.rejects-2.ndjson');
-  });
-
-  test('--dry-run checks and reports, and writes nothing', async () => {
-    await put('users.csv', 'user_id,name\na,Ada\n,nobody\n');
-    await importing(['users.csv', '--dry-run']);
-    const done = await importing(['users.csv', '--dry-run']);
-    const written = (await readdir(folder)).filter((name) => name.includes('rejects'));
-    expect(written, 'the second replaces the first').toEqual(['users.rejects.dry-run.csv']);
-    expect(done.code).toBe(0);
-    expect(done.stdout).toContain('dry run: nothing was written');
-    expect(done.stdout).toContain('missing_id');
-    expect(await stored('select * from sluice.users')).toEqual([]);
   });
 
   test('--map and --entity say what the columns are, and an option that the file has no use for is refused', async () => {
@@ -159,15 +118,6 @@ describe('sluice import, without a server', () => {
     ]);
   });
 
-  test('--if-duplicate: skip is no failure, reject is', async () => {
-    await put('users.csv', usersCsv(10));
-    await importing(['users.csv']);
-    const skipped = await importing(['users.csv', '--if-duplicate', 'skip']);
-    expect(skipped.code).toBe(0);
-    expect(skipped.stdout).toContain('loaded before');
-    expect(await importing(['users.csv', '--if-duplicate', 'reject'])).toMatchObject({ code: 1 });
-  });
-
   test('stops at the first file that cannot be loaded, and names those left out', async () => {
     await put('1.csv', usersCsv(1));
     await put('2.csv', 'a,b\n1,2\n');
@@ -182,18 +132,6 @@ describe('sluice import, without a server', () => {
 
 describe('sluice import, with the embedded database', () => {
   beforeEach(prepare);
-
-  test('leaves no process behind', async () => {
-    await put('users.csv', usersCsv(20_000));
-    const env = { WORKERS: '2' };
-    const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder, env });
-    const processes = await waitFor('its workers', async () => {
-      const below = await descendants(running.pid);
-      return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
-    });
-    expect(await running.finished).toMatchObject({ code: 0 });
-    await awaitGone(processes, 1_000);
-  });
 
   test('Ctrl-C amid a load: says how to go on, and the next start completes it exactly', async () => {
     await put('users.csv', usersCsv(100_000));

@@ -87,24 +87,6 @@ test('SIGTERM to `npm start` stops all of it in order before npm ends, with exit
   expect(started.output()).toContain('"msg":"stopped"');
 });
 
-test('Ctrl-C, which reaches the service from the terminal and again from npm, is one request to stop', async () => {
-  const started = npm(['start'], { DATA_DIR: await preparedDataDir() });
-  const { processes } = await ready(started);
-  process.kill(-started.pid, 'SIGINT');
-  expect(await started.ended).toBe(0);
-  await awaitGone(processes, 1_000);
-  expect(started.output()).toContain('"msg":"stopped"');
-});
-
-test('the service stops when npm is gone without having passed on a signal', async () => {
-  const started = npm(['start'], { DATA_DIR: await preparedDataDir() });
-  const { processes } = await ready(started);
-  started.child.kill('SIGHUP');
-  expect(await started.ended).toBe('SIGHUP');
-  await awaitGone(processes, 20_000);
-  await waitFor('the last line', () => started.output().includes('"msg":"stopped"'));
-});
-
 test('`npx sluice` in a clone that is not built says at once what to run, and in a built one builds nothing again', async () => {
   const run = async (paths: readonly string[]) => {
     const clone = await makeClone(['package.json', 'tools/launch.js', ...paths]);

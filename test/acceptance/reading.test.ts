@@ -78,19 +78,6 @@ describe('sluice users and companies', () => {
     expect((await sluice('companies', 'show', 'globex')).stdout).toMatch(/^metadata +industry: tools$/m);
   });
 
-  test('show: who is not stored is said in a sentence, with exit code 1; who has only events is shown with them', async () => {
-    for (const noun of ['users', 'companies']) {
-      const failed = await sluice(noun, 'show', 'nobody');
-      expect(failed).toMatchObject({ code: 1, stdout: '' });
-      expect(failed.stderr).toMatch(
-        /^sluice: There is no (user|company) "nobody" in the environment default\.\n$/,
-      );
-    }
-    await addEvent('x1', 'ghost', 'opened');
-    const shown = await sluice('users', 'show', 'ghost');
-    expect(shown.stdout).toMatch(/^There is no profile of this user, only events\.\n\n.* opened {2}ghost/);
-  });
-
   test('list: by property and company, up to a limit, as a table or JSON', async () => {
     const ids = async (...words: string[]) =>
       json<Profile[]>(await sluice(...words, '--json')).map(

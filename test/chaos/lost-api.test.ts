@@ -3,14 +3,10 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { chunkJob } from '../../jobs/chunk.ts';
-import { finishJob } from '../../jobs/finish.ts';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { readConfig } from '../../src/config.ts';
 import { openSystem } from '../../src/context.ts';
 import { ABANDONED_FILE_MS } from '../../src/domain/limits.ts';
-import { consume } from '../../src/queue/notify.ts';
-import { runNextTask, Turns, withoutStop } from '../../src/tasks/run-task.ts';
 import { ended, expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import {
@@ -29,22 +25,10 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 const small = createProfileFile({ rows: 1_000, seed: 9 });
-/** Several times what the reconciler takes. */
-const patienceMs = 8_000;
 /** As in src/postgres/stores/lanes.ts: who holds it decides which load starts. */
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
-  test('a load whose server is killed after the start and before the queue was told is done all the same', async () => {
-    await onSite({ queue }, async (site) => {
-      const release = await silenceQueue(site);
-      const jobId = await acceptAndKill(site);
-      await release();
-      expect((await readLoad(site.sql, jobId)).status).toBe('processing');
-      await expectDone(site, jobId, 'killed before telling the queue');
-    });
-  });
-
   // proves: load-survives
   test('a small load that the server was merging itself when it was killed is done by a worker, nothing lost or doubled', async () => {
     await onSite({ queue }, async (site) => {
@@ -155,25 +139,6 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
     });
   });
 
-  test('without the reconciler such a load is noticed: it waits for ever', async () => {
-    await onSite({ queue }, async (site) => {
-      const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [
-        laneLock,
-        site.environmentId,
-      ]);
-      const jobId = await acceptAndKill(site);
-      await release();
-      const stop = workWithoutReconciler(site);
-      try {
-        await expect(expectExact(site.sql, jobId, file, table, { timeoutMs: patienceMs })).rejects.toThrow(
-          '"status":"queued"',
-        );
-      } finally {
-        await stop();
-      }
-    });
-  });
-
   // proves: inspection
   test('a server that is killed in the middle of an inspection leaves nothing behind: while the file comes, before it is kept, and while it is looked at', async () => {
     await onSite({ queue }, async (site) => {
@@ -260,23 +225,6 @@ async function pruneLater(site: Site): Promise<void> {
   const system = openSystem({ config, databaseUrl: site.databaseUrl, log, role: 'work', poolSize: 2 });
   await prune(system);
   await system.close();
-}
-
-/** A worker in this process that does what the queue names, and never looks into the ledger for more. Returns its end. */
-function workWithoutReconciler(site: Site): () => Promise<void> {
-  const variables = { DATABASE_URL: site.databaseUrl, DATA_DIR: site.dataDir };
-  const config = readConfig(site.redis === null ? variables : { ...variables, REDIS_URL: site.redis.url });
-  const { databaseUrl } = site;
-  const log = pino({ level: 'silent' });
-  const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize: config.workerPoolSize });
-  const turns = new Turns();
-  const runNext = () => runNextTask(system, [chunkJob, finishJob], turns, withoutStop);
-  const handlers = { chunk: runNext, finish: runNext };
-  const consumer = consume(system.backend, handlers, { concurrency: config.workerConcurrency, log });
-  return async () => {
-    await consumer.close();
-    await system.close();
-  };
 }
 
 /** No ring gets through until released. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { MAX_CHUNK_LOSSES } from '../../src/domain/limits.ts';
 import { digestUsers, ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { anyQueue, brakeAt, chunkOf, onSite, queues, type Sql, workingSession } from '../support/site.ts';
+import { anyQueue, brakeAt, chunkOf, onSite, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 60_000, seed: 8 });
@@ -33,33 +33,6 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       const again = await expectExact(sql, jobId, file, table);
       report(
         `cancelled at ${load.chunks_done} of ${load.chunk_count} chunks and retried, ${queue}: ${again.seconds.toFixed(1)} s in all`,
-      );
-    });
-  });
-});
-
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
-  test('a worker that is asked to stop in the middle of a load gives nothing up for lost', async () => {
-    await onSite({ queue }, async (site) => {
-      const { sql } = site;
-      const [api, workers] = await Promise.all([site.serve(), site.workers(3)]);
-      const jobId = await api.upload(file.bytes);
-      const took: number[] = [];
-      for (const [index, share] of [0.2, 0.4].entries()) {
-        await progressed(sql, jobId, share);
-        const askedAt = performance.now();
-        await workers[index]?.kill('SIGTERM');
-        took.push(performance.now() - askedAt);
-        expect(workers[index]?.ending).toBe('exit code 0');
-      }
-      const load = await expectExact(sql, jobId, file, table);
-      const [spent] = await sql(
-        'select sum(losses)::int as losses, max(attempts) as attempts from sluice.load_chunks',
-      );
-      // One attempt each: nothing failed either.
-      expect(spent).toEqual({ losses: 0, attempts: 1 });
-      report(
-        `workers asked to stop, ${queue}: gone after ${took.map((ms) => ms.toFixed(0)).join(' and ')} ms; load ${load.seconds.toFixed(1)} s`,
       );
     });
   });

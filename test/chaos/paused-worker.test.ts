@@ -16,7 +16,6 @@ import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
 const file = createProfileFile({ rows: 50_000, seed: 3 });
-const small = createProfileFile({ rows: 30_000, seed: 3 });
 /** In one of the first chunks; who waits for its key holds all rows of the chunk with a lower one. */
 const someRow = 6_500;
 
@@ -27,14 +26,6 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
       const brake = await brakeAt(site, file.loneKey(someRow));
       const paused = await pauseInTransaction(site, file, brake);
       await expectExactWithout(site, paused, 'paused amid its rows');
-    });
-  });
-
-  test('a worker that is paused between the end of its chunk and the commit holds nobody up for more than 15 s', async () => {
-    await onSite({ queue }, async (site) => {
-      // The row of the load is the last thing a chunk writes, and all other workers need it, too.
-      const paused = await pauseInTransaction(site, small, null);
-      await expectExactWithout(site, paused, 'paused before its commit');
     });
   });
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
-import { migrate, readMigrationState, readMigrations } from '../../src/postgres/migrate.ts';
+import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
 import { createEmptyDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
 
@@ -26,33 +26,12 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 describe('migrations', () => {
-  test('an empty database is said to lack them', async () => {
-    const names = (await readMigrations()).map(({ name }) => name);
-    expect(await readMigrationState(await connect())).toEqual({
-      pending: names,
-      unknown: [],
-      edited: [],
-      unreleased: false,
-    });
-  });
-
   test('many processes that start at once apply each of them once', async () => {
     const starters = await Promise.all(Array.from({ length: 4 }, connect));
     const applied = await Promise.all(starters.map((client) => migrate(client)));
     const names = (await readMigrations()).map(({ name }) => name);
     expect(applied.flat()).toEqual(names);
     expect(applied.filter((some) => some.length > 0)).toHaveLength(1);
-  });
-
-  test('the second time there is nothing to do', async () => {
-    const client = await connect();
-    expect(await migrate(client)).toEqual([]);
-    expect(await readMigrationState(client)).toEqual({
-      pending: [],
-      unknown: [],
-      edited: [],
-      unreleased: false,
-    });
   });
 
   test('one that was edited after it had been applied is refused, and nothing is applied', async () => {

@@ -2,14 +2,12 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Ajv } from 'ajv';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { settings } from '../../src/settings.ts';
-import { wantsTraces } from '../../src/telemetry/tracing.ts';
 import {
   type ComposeFile,
   exampleVariables,
@@ -40,116 +38,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true }));
 
-const strings = { type: 'array', items: { type: 'string' } };
-const duration = { type: 'string', pattern: '^[1-9][0-9]*s$' };
-const closed = { type: 'object', additionalProperties: false };
-
-/** What of the format is used, and no more: a misspelt key is one that is not known. */
-const schema = {
-  ...closed,
-  required: ['name', 'services', 'networks', 'volumes', 'secrets'],
-  patternProperties: { '^x-': {} },
-  properties: {
-    name: { type: 'string' },
-    services: {
-      type: 'object',
-      additionalProperties: {
-        ...closed,
-        required: ['image', 'networks', 'restart', 'stop_grace_period', 'logging', 'deploy'],
-        // Ours have the one of the image, unless they say otherwise.
-        anyOf: [{ required: ['build'] }, { required: ['healthcheck'] }],
-        properties: {
-          // A version that is never made anew, or our own.
-          image: { type: 'string', pattern: '^(?:sluice:local|[a-z/]+:v?[0-9]+\\.[0-9]+(?:\\.[0-9]+)?)$' },
-          build: { type: 'string' },
-          init: { type: 'boolean' },
-          user: { type: 'string', pattern: '^[1-9][0-9]*:[1-9][0-9]*$' },
-          read_only: { type: 'boolean' },
-          tmpfs: strings,
-          cap_drop: { const: ['ALL'] },
-          cap_add: {
-            type: 'array',
-            items: { enum: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'] },
-          },
-          security_opt: { const: ['no-new-privileges:true'] },
-          networks: strings,
-          stop_grace_period: duration,
-          command: strings,
-          profiles: { const: ['cli'] },
-          entrypoint: strings,
-          environment: { type: 'object', additionalProperties: { type: 'string' } },
-          restart: { enum: ['no', 'unless-stopped'] },
-          ports: strings,
-          volumes: strings,
-          shm_size: { type: 'string', pattern: '^[0-9]+mb$' },
-          secrets: strings,
-          logging: {
-            const: { driver: 'local', options: { 'max-size': '20m', 'max-file': '5' } },
-          },
-          deploy: {
-            ...closed,
-            required: ['resources'],
-            properties: {
-              replicas: { type: 'string', pattern: '^[0-9]+$' },
-              resources: {
-                ...closed,
-                properties: {
-                  limits: {
-                    ...closed,
-                    required: ['memory'],
-                    properties: {
-                      memory: { type: 'string', pattern: '^[1-9][0-9]*[mg]$' },
-                      pids: { type: 'integer' },
-                    },
-                  },
-                },
-              },
-            },
-          },
-          healthcheck: {
-            ...closed,
-            properties: {
-              disable: { const: true },
-              test: { type: 'array', items: [{ enum: ['CMD', 'CMD-SHELL'] }, { type: 'string' }] },
-              interval: duration,
-              timeout: duration,
-              start_period: duration,
-              retries: { type: 'integer' },
-            },
-          },
-          depends_on: {
-            type: 'object',
-            additionalProperties: {
-              ...closed,
-              required: ['condition'],
-              properties: { condition: { enum: ['service_healthy', 'service_completed_successfully'] } },
-            },
-          },
-        },
-      },
-    },
-    networks: {
-      type: 'object',
-      additionalProperties: { ...closed, properties: { internal: { type: 'boolean' } } },
-    },
-    volumes: { type: 'object', additionalProperties: closed },
-    secrets: {
-      type: 'object',
-      additionalProperties: {
-        ...closed,
-        properties: { file: { type: 'string', pattern: '^\\./secrets/[a-z_]+$' } },
-      },
-    },
-  },
-};
-
 describe('docker-compose.yml', () => {
-  test('has the shape of a compose file', () => {
-    const validate = new Ajv({ allErrors: true, strict: false }).compile(schema);
-    validate(compose);
-    expect(validate.errors ?? []).toEqual([]);
-  });
-
   test('names nothing that is not there, and waits for what can come', () => {
     for (const [, service] of services) {
       for (const network of service.networks) expect(Object.keys(compose.networks)).toContain(network);
@@ -184,23 +73,6 @@ describe('docker-compose.yml', () => {
     }
     // How many worker processes there are is compose's.
     expect(known.filter((name) => !given.has(name))).toEqual(['WORKERS']);
-  });
-
-  test('passes on what compose.env sets', async () => {
-    const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
-    const set = { STORAGE_URL: 's3://bucket', RATE_LIMIT: '7', SCHEDULES: './schedules', ...traces };
-    const { services: theirs } = await readCompose({ ...variables, ...set });
-    const { environment, volumes } = theirs['work'] ?? {};
-    expect(readConfig(withSecrets(environment, secrets))).toMatchObject({
-      storage: { kind: 's3', bucket: 'bucket' },
-      rateLimit: 7,
-      inboxDir: '/inbox',
-    });
-    expect(volumes).toContain('./schedules:/schedules:ro');
-    expect([
-      wantsTraces(environment ?? {}),
-      wantsTraces(compose.services['work']?.environment ?? {}),
-    ]).toEqual([true, false]);
   });
 
   test('runs what test/acceptance/compose.test.ts runs, and nothing else; commands see every volume', () => {

@@ -4,13 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
 import { readEvents, type StoredEvent } from '../support/events.ts';
 import {
-  acceptFile,
   newEnvironment,
   readProfiles,
   readRejects,
   runManually,
   startManually,
-  withoutQueue,
 } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
@@ -217,28 +215,6 @@ describe('an export file', () => {
       ),
       { numRuns: runs(25) },
     );
-  });
-
-  test('that is a CSV, or comes with a map too, is refused with the reason', async () => {
-    const environment = await newEnvironment(t.system);
-    const context = withoutQueue(t.system);
-    const csv = acceptFile(context, environment, 'event,distinct_id\nPaid,u\n', { preset: 'mixpanel' });
-    await expect(csv).rejects.toThrow('preset=mixpanel reads JSON and NDJSON; the file is a CSV');
-    const both = acceptFile(context, environment, '{"event":"Paid"}\n', {
-      ...{ preset: 'mixpanel', map: { a: 'b' } },
-    });
-    await expect(both).rejects.toThrow('give map or preset, not both');
-  });
-
-  test('is no duplicate of the same bytes loaded without the preset', async () => {
-    const environment = await newEnvironment(t.system);
-    const file = '{"user_id":"u","event":"Paid","distinct_id":"u"}\n';
-    const options = { preset: 'mixpanel', ifDuplicate: 'skip' } as const;
-    const plain = await runManually(await startManually(t.system, environment, file));
-    const load = await runManually(await startManually(t.system, environment, file, options));
-    expect(load.jobId).not.toBe(plain.jobId);
-    expect(load.duplicateOf).toBeNull();
-    expect(await acceptFile(withoutQueue(t.system), environment, file, options)).toBe(load.jobId);
   });
 });
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
 import type { Entity } from '../../src/domain/entity.ts';
-import { MAX_LISTED_NAMES, SAMPLED_ROWS } from '../../src/domain/limits.ts';
+import { MAX_LISTED_NAMES } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/domain/load.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
 import {
@@ -115,19 +115,6 @@ describe('an environment', () => {
       );
     }
   });
-
-  test('keeps its automatic properties as they are, whatever data bears their names', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const content = lines({ user_id: 'u', first_seen_at: 'long ago', last_seen_at: 5 });
-    await load(environmentId, content);
-    const rows = await t.system.db
-      .selectFrom('properties')
-      .select('data_type')
-      .where('environment_id', '=', environmentId)
-      .execute();
-    expect(rows.map((row) => row.data_type)).toEqual(Array(4).fill('date'));
-    expect(await withTablesLocked(() => load(environmentId, content))).not.toBeNull();
-  });
 });
 
 describe('a load lists', () => {
@@ -152,15 +139,6 @@ describe('a load lists', () => {
     expect(rows).toEqual([{ display_name: 'Firm Name' }]);
   });
 
-  test('a column that is empty at the head of its chunk, without widening what is known of it', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const empty = Array.from({ length: SAMPLED_ROWS }, (_, n) => `u${n},,\n`).join('');
-    await load(environmentId, 'user_id,ended,note\nu,2024-01-01,\n');
-    expect(await listed(environmentId)).toEqual({ ended: 'date' });
-    await load(environmentId, `user_id,ended,note\n${empty}v,2024-01-02,x\n`);
-    expect(await listed(environmentId)).toEqual({ ended: 'date', note: 'string' });
-  });
-
   test('the properties of NDJSON records, of users and of the companies inside them', async () => {
     const environmentId = await newEnvironment(t.system);
     const company = { id: 'c', name: 'C', metadata: { seats: 5, public: true } };
@@ -179,13 +157,6 @@ describe('a load lists', () => {
       public: 'boolean',
       since: 'date',
     });
-  });
-
-  test('nothing of a dry run', async () => {
-    const environmentId = await newEnvironment(t.system);
-    await load(environmentId, lines({ user_id: 'u', a: 1, company: { id: 'c', b: 1 } }), { dryRun: true });
-    await load(environmentId, 'user_id,a\nu,1\n', { dryRun: true });
-    expect([await listed(environmentId), await listed(environmentId, 'companies')]).toEqual([{}, {}]);
   });
 
   test.each([
@@ -227,41 +198,6 @@ describe('what is known costs no statement', () => {
     await load(environmentId, content);
     expect(await withTablesLocked(() => load(environmentId, content))).not.toBeNull();
   });
-
-  test('when a string property comes with other types, and for names of events', async () => {
-    const environmentId = await newEnvironment(t.system);
-    const { knownProperties, db } = t.system;
-    await knownProperties.learn(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
-    await knownProperties.learn(db, environmentId, 'event_names', named(['opened', 'closed', 'opened']));
-    const again = () =>
-      Promise.all([
-        knownProperties.learn(db, environmentId, 'users', types({ s: 'date', n: 'numeric' })),
-        knownProperties.learn(db, environmentId, 'event_names', named(['closed', 'opened'])),
-        knownProperties.learn(db, environmentId, 'companies', new Map()),
-      ]);
-    expect(await withTablesLocked(again)).not.toBeNull();
-    expect(knownProperties.knows(environmentId, 'users', 's', 'boolean')).toBe(true);
-    expect(knownProperties.knows(environmentId, 'users', 'n', 'boolean')).toBe(false);
-    expect(knownProperties.knows(environmentId, 'companies', 's', 'string')).toBe(false);
-    expect(knownProperties.knows(environmentId, 'event_names', 'opened', null)).toBe(true);
-    expect(knownProperties.knows(environmentId, 'event_names', 'other', null)).toBe(false);
-  });
-
-  test('and a process that does not know it yet reads it, but writes and locks no row', async () => {
-    const environmentId = await newEnvironment(t.system);
-    await load(environmentId, lines({ user_id: 'u', a: 1, b: 'x' }));
-    const state = async () =>
-      (
-        await sql<object>`
-          select key, xmin::text, xmax::text, (select last_value from properties_property_id_seq) as last_id
-          from properties where environment_id = ${environmentId} order by key`.execute(t.system.db)
-      ).rows;
-    const before = await state();
-    // Another user: a record that its profile bears the digest of is not read at all.
-    await load(environmentId, lines({ user_id: 'v', a: 2, b: 'y' }), {}, other);
-    expect(await state()).toEqual(before);
-    expect(other.knownProperties.knows(environmentId, 'users', 'a', 'numeric')).toBe(true);
-  });
 });
 
 describe('two processes', () => {
@@ -294,17 +230,6 @@ describe('two processes', () => {
         expect(knownProperties.knows(environmentId, 'event_names', 'e7', null)).toBe(true);
       }
     }
-  });
-});
-
-describe('a statement that fails', () => {
-  test('is told to the caller, and nothing is remembered', async () => {
-    const { knownProperties, db } = t.system;
-    const nowhere = 1_000_000;
-    await expect(knownProperties.learn(db, nowhere, 'users', types({ a: 'date' }))).rejects.toThrow();
-    await expect(knownProperties.learn(db, nowhere, 'event_names', named(['opened']))).rejects.toThrow();
-    expect(knownProperties.knows(nowhere, 'users', 'a', 'date')).toBe(false);
-    expect(knownProperties.knows(nowhere, 'event_names', 'opened', null)).toBe(false);
   });
 });
 
@@ -347,17 +272,5 @@ describe('bounds', () => {
     const after = await listed(environmentId);
     expect(Object.keys(after)).toHaveLength(room);
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
-  });
-
-  test('of more names than memory is given for, those of other environments are forgotten and learned again', async () => {
-    const knownProperties = new KnownProperties(t.system.log, 10);
-    const { db } = t.system;
-    const [one, two] = [await newEnvironment(t.system), await newEnvironment(t.system)];
-    await knownProperties.learn(db, one, 'event_names', named(many(0, 8)));
-    await knownProperties.learn(db, two, 'event_names', named(many(0, 8)));
-    expect(knownProperties.knows(one, 'event_names', many(0, 1)[0] ?? '', null)).toBe(false);
-    expect(knownProperties.knows(two, 'event_names', many(0, 1)[0] ?? '', null)).toBe(true);
-    await knownProperties.learn(db, one, 'event_names', named(many(0, 9)));
-    expect(await listedNames(one)).toEqual(many(0, 9));
   });
 });

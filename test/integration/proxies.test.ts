@@ -272,31 +272,6 @@ describe.each([
   });
 
   // proves: proxies
-  test.skipIf(!installed)('a file of an export is got in parts, by its link, packed once', async () => {
-    const jobs = '/api/v1/analytics/exports';
-    const { job_id: jobId } = await post<{ readonly job_id: string }>(jobs, { event_type: ['users'] });
-    const link = await waitFor('the export', async () => {
-      const { body } = await call('GET', `${jobs}/jobs/${jobId}`);
-      const { presigned_urls: links } = JSON.parse(body.toString()) as {
-        readonly presigned_urls: readonly { readonly filename: string; readonly url: string }[];
-      };
-      return links.find(({ filename }) => filename.startsWith('users.'))?.url;
-    });
-    expect(link.startsWith(`${proxy.url}/`)).toBe(true);
-    const { pathname, search } = new URL(link);
-    const packed = { authorization: '', 'accept-encoding': 'gzip' };
-    const whole = Buffer.from(await (await fetch(`${server.address}${pathname}${search}`)).arrayBuffer());
-    const part = await call('GET', pathname + search, { ...packed, range: 'bytes=2-9' });
-    expect([part.status, part.headers['content-range'], part.headers['content-encoding']]).toEqual([
-      206,
-      `bytes 2-9/${whole.length}`,
-      undefined,
-    ]);
-    expect(part.body).toEqual(whole.subarray(2, 10));
-    expect((await call('GET', pathname + search, packed)).body).toEqual(whole);
-  });
-
-  // proves: proxies
   test.skipIf(!installed)(
     'the cookie of the console is for TLS only, and the figures are not there',
     async () => {

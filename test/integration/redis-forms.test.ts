@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts';
 import { createCertificates, type TestCertificates } from '../support/certificates.ts';
 import { serve } from '../support/http.ts';
 import { redisAvailable } from '../support/redis.ts';
-import { startClusterRedis, startSentinelRedis, startTlsRedis } from '../support/redis-fleet.ts';
+import { startClusterRedis, startTlsRedis } from '../support/redis-fleet.ts';
 import { openTestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -71,20 +71,6 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
       expect(problem).toMatchObject({ away: true, sentence: expect.stringContaining('(cluster)') });
     },
   );
-
-  test('for sentinels and TLS: a load goes through the master that they name', async () => {
-    const certificates = await certificatesOfTest('IP:127.0.0.1');
-    const redis = await startSentinelRedis(certificates);
-    cleanups.push(() => redis.stop());
-    const settings = { REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile };
-    expect(await checkRedis(readConfig(settings))).toBeNull();
-    const withoutCa = await checkRedis(readConfig({ REDIS_URL: redis.url }));
-    expect(withoutCa).toMatchObject({ away: true });
-    expect(withoutCa?.sentence).not.toContain('hidden');
-    await loadThrough(settings);
-    const [master = 0] = redis.ports;
-    expect(await redis.look(master).keys('*:meta')).toEqual(expect.arrayContaining(['bull:sluice:meta']));
-  });
 });
 
 async function certificatesOfTest(names?: string): Promise<TestCertificates> {

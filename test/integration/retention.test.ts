@@ -104,29 +104,6 @@ describe('retention of events', () => {
     expect(await prune(t.system)).toMatchObject({ events: 0, months: 0 });
   });
 
-  test('an event that comes late for a month that is gone is taken in, and goes with the next pruning; until then its id counts', async () => {
-    const { environmentId } = t.environment;
-    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
-    const month = `events_${monthName(monthsAgo(12))}`;
-    const track = () =>
-      t.system.ingest.track(
-        eventOf({ user_id: 'u', event_name: 'page_view', event_id: 'late', timestamp: at }, environmentId),
-        null,
-      );
-    await track();
-    for (let time = 0; time < 2; time++) {
-      expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
-      expect(await eventTables(t)).not.toContain(month);
-      // The process remembers the month, which is gone.
-      await track();
-      await track();
-      expect(await heldEvents(t)).toEqual({
-        events: [`${environmentId}/late`],
-        ids: [`${environmentId}/late`],
-      });
-    }
-  });
-
   // proves: retention
   test('records go on being taken in while months are dropped, those of these months too', async () => {
     const { environmentId } = t.environment;

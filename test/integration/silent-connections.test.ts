@@ -9,7 +9,6 @@ import type { System } from '../../src/context.ts';
 import { startPoller } from '../../src/poller.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { InboxLock } from '../../src/postgres/stores/inbox.ts';
 import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
@@ -79,15 +78,6 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
       await silent;
       await expectLoaded(t, jobId, plan);
     }
-  });
-
-  test('while nothing is under way, like all others: a load goes through, by a queue in Postgres too', async () => {
-    const { t, proxy, system } = await openBehindProxy({ worker: true });
-    await expectLoaded(t, await accept(t, system, 'free'), 'free');
-    proxy.silence();
-    const silentSince = performance.now();
-    await expectLoaded(t, await accept(t, system, 'pro'), 'pro');
-    expect(performance.now() - silentSince).toBeLessThan(mendedMs);
   });
 
   test('in the middle of an export: it is begun anew and complete, and its snapshot is let go', async () => {
@@ -171,24 +161,6 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
         (select count(*)::int from events) as events,
         (select count(distinct event_id)::int from events) as "differentEvents"`.execute(t.system.db);
     expect(counts).toEqual([{ users: n, companies: n, events: n, differentEvents: n }]);
-  });
-
-  test('while it holds the lock of an inbox: the lock is lost, and another process gets it', async () => {
-    const database = await createTestDatabase();
-    cleanups.push(() => database.drop());
-    const proxy = await startPostgresProxy(database.url);
-    cleanups.push(() => proxy.close());
-    const [ours, theirs] = [proxy.url, database.url].map((url) => {
-      const monitor = new ConnectionMonitor({ url, log: pino({ level: 'silent' }) });
-      cleanups.push(async () => monitor.close());
-      return new InboxLock({ url, monitor }, 'an inbox', () => undefined);
-    }) as [InboxLock, InboxLock];
-    expect(await ours.hold()).toBe(true);
-    expect(await theirs.hold()).toBe(false);
-    proxy.silence();
-    await expect(ours.hold()).rejects.toThrow('the database gave no answer');
-    expect(await theirs.hold()).toBe(true);
-    await theirs.release();
   });
 });
 
@@ -288,20 +260,6 @@ describe.concurrent('the monitor', () => {
     await direct.query('commit');
     expect((await slept).rowCount).toBe(1);
     expect((await locked).command).toBe('DROP');
-  });
-
-  test('the server ends a statement whose process is gone, though it waits for a lock', async () => {
-    const { url, pool, direct, proxy } = await openPool();
-    await direct.query('create table public.t ()');
-    const holder = await connect(url);
-    await holder.query('begin; lock table public.t');
-    const lost = pool.query('drop table public.t').catch((error: Error) => error);
-    await waitFor('the statement to wait', async () => (await waiting(direct)) === 1);
-    proxy.cut();
-    expect(await lost).toBeInstanceOf(Error);
-    await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
-    await holder.query('commit');
-    await direct.query('select from public.t');
   });
 });
 
