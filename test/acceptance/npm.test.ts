@@ -1,6 +1,6 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -99,44 +99,4 @@ test('`npx sluice` in a clone that is not built says at once what to run, and in
   });
   // The source is not there: a build would fail.
   expect(await run(['dist/bundle'])).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+$/m) });
-});
-
-test('`npm version` moves the unreleased changes under the version, makes the documents again, commits and tags; without changes it does nothing', async () => {
-  const clone = await makeClone([
-    ...['package.json', 'package-lock.json', 'CHANGELOG.md'],
-    ...['tools', 'src/package-root.ts'],
-  ]);
-  const git = (...args: string[]): string => execFileSync('git', args, { cwd: clone, encoding: 'utf8' });
-  await mkdir(join(clone, 'docs'));
-  await writeFile(join(clone, '.gitignore'), 'node_modules\n');
-  const manifest = await readFile(join(clone, 'package.json'), 'utf8');
-  // Making all documents takes seconds. What `npm run check` says of them is not tested here.
-  const documents = '"generate:docs": "node -p process.env.npm_package_version > docs/version.txt"';
-  await writeFile(join(clone, 'package.json'), manifest.replace(/"generate:docs": "[^"]*"/, documents));
-  git('init', '--quiet');
-  for (const [name, value] of [
-    ['user.name', 'test'],
-    ['user.email', 'test@example.org'],
-  ] as const)
-    git('config', name, value);
-  git('add', '.');
-  git('commit', '--quiet', '--message', 'before');
-
-  const released = npm(['version', '7.1.0'], {}, clone);
-  expect(await released.ended, released.output()).toBe(0);
-  const [changelog, lock, version] = await Promise.all(
-    ['CHANGELOG.md', 'package-lock.json', 'docs/version.txt'].map((path) =>
-      readFile(join(clone, path), 'utf8'),
-    ),
-  );
-  const today = new Date().toISOString().slice(0, 7);
-  expect(changelog).toContain(`## [Unreleased]\n\n## [7.1.0] - ${today}`);
-  expect([JSON.parse(lock ?? ''), version]).toMatchObject([{ version: '7.1.0' }, '7.1.0\n']);
-  expect(git('describe', '--tags')).toBe('v7.1.0\n');
-  expect(git('status', '--porcelain')).toBe('');
-
-  const again = npm(['version', 'patch'], {}, clone);
-  expect(await again.ended).not.toBe(0);
-  expect(again.output()).toContain('says nothing under "Unreleased"');
-  expect([git('status', '--porcelain'), git('describe', '--tags')]).toEqual(['', 'v7.1.0\n']);
 });

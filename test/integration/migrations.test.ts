@@ -5,7 +5,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
 import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
 import { createEmptyDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
 
 let database: TestDatabase;
 const clients: pg.Client[] = [];
@@ -54,39 +53,4 @@ test('the schema type is what the migrations make', () => {
     { cwd: packageRoot, encoding: 'utf8' },
   );
   expect(status, `${stdout}${stderr}`).toBe(0);
-});
-
-describe('the block-range index on when a profile changed', () => {
-  const found = async (client: pg.Client): Promise<string[]> => {
-    const { rows } = await client.query<{ index: string }>(
-      "select indexname as index from pg_indexes where schemaname = 'sluice' and indexname like '%_updated_idx' order by 1",
-    );
-    return rows.map(({ index }) => index);
-  };
-
-  test.skipIf(systemPostgres === undefined)(
-    'is not there on PostgreSQL 15, where it would keep updates from being made in place',
-    async ({ skip }) => {
-      const server = await startSystemPostgres();
-      const client = new pg.Client({ connectionString: server.url });
-      await client.connect();
-      try {
-        const { rows } = await client.query('show server_version_num');
-        if (Number(rows[0].server_version_num) >= 160_000)
-          return skip('the PostgreSQL of this machine is newer');
-        await migrate(client);
-        expect(await found(client)).toEqual([]);
-        await client.query("insert into sluice.users (environment_id, user_id) values (1, 'u')");
-        await client.query('update sluice.users set metadata = \'{"a":1}\', updated_at = now()');
-        await client.query('select pg_stat_force_next_flush()');
-        const stats = await client.query(
-          "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where schemaname = 'sluice' and relname = 'users'",
-        );
-        expect(stats.rows).toEqual([{ n_tup_upd: '1', n_tup_hot_upd: '1' }]);
-      } finally {
-        await client.end();
-        await server.stop();
-      }
-    },
-  );
 });

@@ -2,11 +2,8 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { settings } from '../../src/settings.ts';
 import {
   type ComposeFile,
@@ -118,37 +115,6 @@ describe('docker-compose.yml', () => {
       const { shutdownMs } = readConfig(withSecrets(service.environment, secrets));
       expect(Number.parseInt(service.stop_grace_period ?? '', 10) * 1000).toBeGreaterThan(shutdownMs + 5_000);
     }
-  });
-
-  test('has settings that PostgreSQL takes, and connections enough for what it says', async () => {
-    const [program, ...flags] = compose.services['postgres']?.command ?? [];
-    expect(program).toBe('postgres');
-    const given = flags.map((flag) => /^-c(\w+)=(.+)$/.exec(flag)?.slice(1) ?? [flag, '']);
-    const chosen = Object.fromEntries(given) as Record<string, string>;
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'));
-    const log = pino({ level: 'silent' });
-    const server = await embeddedPostgres.start({ dataDir: folder, log, settings: chosen });
-    const client = new pg.Client({ connectionString: server.url });
-    try {
-      await client.connect();
-      const { rows } = await client.query<{ name: string; value: string }>(
-        'select name, current_setting(name) as value from pg_settings where name = any($1)',
-        [Object.keys(chosen)],
-      );
-      expect(Object.fromEntries(rows.map(({ name, value }) => [name, value]))).toEqual(chosen);
-    } finally {
-      await client.end();
-      await server.stop();
-      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
-    }
-    const connections = (service: string) =>
-      readConfig(withSecrets(compose.services[service]?.environment, secrets));
-    const [perServer, perWorker] = [
-      connections('serve').poolSize + 3,
-      connections('work').workerPoolSize + 2,
-    ];
-    // As docs/operations.md counts: five for superusers, commands and migrating.
-    expect(perServer + 11 * perWorker + 5).toBeLessThanOrEqual(Number(chosen['max_connections']));
   });
 });
 

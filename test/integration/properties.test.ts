@@ -96,26 +96,7 @@ async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } 
   }
 }
 
-describe('an environment', () => {
-  test('lists when its users and companies were first and last seen, from the moment it is made', async () => {
-    for (const environmentId of [t.environment.environmentId, await newEnvironment(t.system)]) {
-      const rows = await t.system.db
-        .selectFrom('properties')
-        .select(['entity', 'key', 'display_name', 'data_type'])
-        .where('environment_id', '=', environmentId)
-        .where('is_auto_property', '=', true)
-        .orderBy('entity')
-        .orderBy('key')
-        .execute();
-      expect(rows).toEqual(
-        ['companies', 'users'].flatMap((entity) => [
-          { entity, key: 'first_seen_at', display_name: 'First Seen At', data_type: 'date' },
-          { entity, key: 'last_seen_at', display_name: 'Last Seen At', data_type: 'date' },
-        ]),
-      );
-    }
-  });
-});
+describe('an environment', () => {});
 
 describe('a load lists', () => {
   test('the columns of a CSV: as dates or strings, under the names that they are stored by', async () => {

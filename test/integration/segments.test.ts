@@ -137,13 +137,6 @@ describe('a property', () => {
     expect(await usersOf(environmentId, json)).toEqual([...expected].sort());
     expect(usersInSegment(json, content)).toEqual([...expected].sort());
   });
-
-  test.each(['', 'P', 'p ', '__proto__', `'p'`, '$1'].filter((name) => name !== ''))(
-    'of the name %s is another one',
-    async (property) => {
-      expect(await usersOf(environmentId, { property, exists: true })).toEqual([]);
-    },
-  );
 });
 
 test('any value is what the documentation says it is, whatever the settings of the session', async () => {
