@@ -254,18 +254,6 @@ describe('refused are', () => {
   });
 });
 
-test('the same Idempotency-Key gives the first answer again', async () => {
-  const owner = await tenant();
-  const { job_id } = await load(owner, file);
-  const mended = 'user_id,name,sluice_row\nu2,Grace,2\n';
-  const path = `/v1/background_jobs/${job_id}/amend`;
-  const again = () => post<Job>(owner, path, mended, 'text/csv', { 'idempotency-key': 'once' });
-  const [first, second] = [await again(), await again()];
-  expect([first.status, second.status, second.body.job_id]).toEqual([202, 202, first.body.job_id]);
-  await ended(owner, first.body.job_id);
-  expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 1 });
-});
-
 describe('a proposal', () => {
   const file = 'user_id,name,spent\nu1,Ada,1\nu2,Bo,7,5\nu3,Cy,8,25\nu4,Di\n';
   const causes = async ({ key }: Tenant, jobId: string) =>
@@ -322,36 +310,6 @@ describe('a proposal', () => {
     const nobody = await amend<ErrorBody>(owner, parent.job_id, '', 'text/csv', '?apply=0000000000000-trim');
     expect([nobody.status, nobody.body.errors[0]?.error_code]).toEqual([409, 'already_amended']);
     expect((await show(owner, parent.job_id)).amendments).toEqual([]);
-  });
-
-  test.each([
-    [
-      'semicolons',
-      '',
-      'user_id;name;spent\nu1;a, b | c;1\nm1\t=1, +2;3\tx\n',
-      { name: '=1, +2;3', spent: 'x' },
-    ],
-    ['tabs', '', 'user_id\tname\tspent\nu1\ta, b | c\t1\nm1,a\\b,x;y|z\n', { name: 'a\\b', spent: 'x;y|z' }],
-    [
-      'single quotes',
-      "?quote='",
-      "user_id,name,spent\nu1,'a, b',1\nm1;'it; is';'x, y'\n",
-      { name: 'it; is', spent: 'x, y' },
-    ],
-    ['words for nothing', '?null=NULL', 'user_id,name,spent\nu1,NULL,1\nm1;"NULL";NULL\n', { name: 'NULL' }],
-    ['no header', '?header=none&map=1=user_id', 'u1,Ada,1\nm1;Bo;2\n', { column_2: 'Bo', column_3: '2' }],
-    ['comments', '?comment=%23', 'user_id,name,spent\n# x\nu1,Ada,1\nm1;#;2\n', { name: '#', spent: '2' }],
-  ])('mends records of a file with %s to what they mean', async (_, query, body, metadata) => {
-    const owner = await tenant();
-    const parent = await load(owner, body, 'text/csv', query);
-    expect(parent.counts).toMatchObject({ inserted: 1, rejected: 1 });
-    const [cause] = await causes(owner, parent.job_id);
-    const apply = JSON.stringify({ apply: cause?.proposals[0]?.id });
-    expect(await amended(owner, parent.job_id, apply, 'application/json')).toMatchObject({
-      counts: { inserted: 1 },
-    });
-    expect((await users(owner))['m1']).toEqual(metadata);
-    expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 1 });
   });
 });
 

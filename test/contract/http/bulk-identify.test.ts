@@ -41,9 +41,6 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
   });
 
   test.each([
-    ['with a charset', body, { 'content-type': 'application/json; charset=utf-8' }],
-    ['compressed', gzipSync(body), { ...json, 'content-encoding': 'gzip' }],
-    ['without a content type', new TextEncoder().encode(body), {}],
     ['as a bare array', JSON.stringify(items(3)), json],
     ['with other keys around it', JSON.stringify({ version: 1, [entity]: items(3), more: {} }), json],
     [
@@ -58,17 +55,10 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     ],
     ['as a form with CSV', form(`${id},name\na,x\nb,y\nc,z\n`, { filename: 'a.csv' }), {}],
     ['as a form with gzip', form(gzipSync(`${id},name\na,x\nb,y\nc,z\n`), { filename: 'a.csv.gz' }), {}],
-    ['to a path with a slash at the end', body, { ...json, 'x-slash': '/' }],
   ] as [string, Body, Record<string, string>][])('is taken %s', async (_, content, headers) => {
-    const { 'x-slash': slash = '', ...others } = headers;
-    const answer = await post(path + slash, content, others);
+    const answer = await post(path, content, headers);
     expect([answer.status, answer.body.total_rows]).toEqual([202, 3]);
     expect((await t.ended(answer.body.job_id)).tally).toMatchObject({ read: 3, rejected: 0 });
-  });
-
-  test('has a fixed entity, whatever the records hold', async () => {
-    const answer = await post(path, JSON.stringify({ [entity]: [{ user_id: 'u', company_id: 'c' }] }), json);
-    expect(await t.ended(answer.body.job_id)).toMatchObject({ entity });
   });
 
   test('takes the options of an import', async () => {
@@ -89,16 +79,12 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
 
   test.each([
     ['{"other":[]}', 'missing_field'],
-    ['{}', 'missing_field'],
     [`{"${entity}":{}}`, 'invalid_field'],
     [`{"${entity}":[]}`, 'empty_file'],
-    ['[]', 'empty_file'],
     ['', 'empty_file'],
     [`{"${entity}":[{"a":1}`, 'invalid_json'],
     [`{"${entity}":[{"a":1}]} x`, 'invalid_json'],
-    ['{nonsense', 'invalid_json'],
     ['nonsense', 'invalid_field'],
-    ['"text"', 'invalid_field'],
   ])('%j is 400 %s, and not kept', async (content, code) => {
     const before = await t.storedFiles();
     const answer = await post(path, content, json);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { ExportJob as Detail } from '../../../src/api/export.ts';
@@ -140,25 +140,6 @@ describe('POST /api/v1/analytics/exports', () => {
   });
 
   test.each([
-    ['no body at all', undefined, {}],
-    ['an empty body of JSON', '', { 'content-type': 'application/json' }],
-    [
-      'gzip',
-      gzipSync('{"from":"2020-01-01"}'),
-      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
-    ],
-    [
-      'empty and null fields',
-      '{"from":"","to":null,"emails":[],"segment_id":"","exclusions":""}',
-      { 'content-type': 'application/json' },
-    ],
-  ])('takes %s', async (_name, body, headers) => {
-    const init = body === undefined ? {} : { body };
-    const { status } = await server.json(exportsPath, { method: 'POST', headers, ...init } as never);
-    expect(status).toBe(201);
-  });
-
-  test.each([
     ['{', 'invalid_json'],
     ['[]', 'invalid_field'],
     ['null', 'invalid_field'],
@@ -172,54 +153,26 @@ describe('POST /api/v1/analytics/exports', () => {
     expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, code]);
   });
 
-  test('refuses a body that is 500 000 levels deep', async () => {
-    const answer = await server.json<ErrorBody>(exportsPath, {
-      method: 'POST',
-      body: `{"from":${'['.repeat(500_000)}${']'.repeat(500_000)}}`,
-      headers: { 'content-type': 'application/json' },
-    });
-    expect([answer.status, answer.body.errors[0]?.message]).toEqual([
-      400,
-      'The body is nested deeper than 34 levels',
-    ]);
-  });
-
   test.each([
     [{ from: '2026-13-01' }, 'invalid_date', 'from'],
     [{ exclusions: Array.from({ length: 101 }, (_, n) => `${n}*`).join() }, 'invalid_field', 'exclusions'],
     [{ to: 'yesterday' }, 'invalid_date', 'to'],
-    [{ from: 5 }, 'invalid_date', 'from'],
-    [{ from: '0000-01-01' }, 'invalid_date', 'from'],
     [{ from: '2026-02-02', to: '2026-02-01' }, 'invalid_range', 'from'],
     [{ from: '2999-01-01' }, 'invalid_range', 'from'],
-    [{ from: '2026-02-01T10:00:00Z', to: '2026-02-01T09:59:59Z' }, 'invalid_range', 'from'],
     [{ segment_id: 999_999 }, 'unknown_segment', 'segment_id'],
-    [{ segment_id: '99999999999' }, 'unknown_segment', 'segment_id'],
-    [{ segment_id: 'pro' }, 'unknown_segment', 'segment_id'],
-    [{ segment_id: 1.5 }, 'invalid_field', 'segment_id'],
     [{ event_type: ['nobody_did_this'] }, 'unknown_event_type', 'event_type: nobody_did_this'],
     [{ event_type: { a: 1 } }, 'invalid_field', 'event_type[0]'],
     [{ user_id: ['ok', ''] }, 'invalid_field', 'user_id[1]'],
-    [{ company_id: [true] }, 'invalid_field', 'company_id[0]'],
     [{ user_id: ['a\u0000b'] }, 'invalid_field', 'user_id[0]'],
     [{ exclusions: 'user:a,nothing' }, 'invalid_field', 'exclusions: nothing'],
-    [{ exclusions: 'colour:red' }, 'invalid_field', 'exclusions: colour:red'],
-    [{ exclusions: 'user:' }, 'invalid_field', 'exclusions: user:'],
-    [{ exclusions: 'segment:x' }, 'invalid_field', 'exclusions: segment:x'],
     [{ exclusions: 'segment:999999' }, 'unknown_segment', 'exclusions: segment:999999'],
-    [{ exclusions: 5 }, 'invalid_field', 'exclusions'],
     [{ emails: ['Ada <ada@example.com>'] }, 'invalid_field', 'emails[0]'],
-    [{ emails: ['a@b.c, d@e.f'] }, 'invalid_field', 'emails[0]'],
     [{ emails: ['a@b.c\r\nBcc: x@y.z'] }, 'invalid_field', 'emails[0]'],
-    [{ emails: ['a@b.c\n'] }, 'invalid_field', 'emails[0]'],
     [{ emails: ['=?utf-8?q?x?=@b.c'] }, 'invalid_field', 'emails[0]'],
     [{ event_type: ['a\0b'] }, 'invalid_field', 'event_type[0]'],
-    [{ event_type: '\0' }, 'invalid_field', 'event_type[0]'],
     [{ emails: Array.from({ length: 21 }, (_, n) => `a${n}@b.c`) }, 'invalid_field', 'emails'],
     [{ format: 'xml' }, 'invalid_field', 'format'],
-    [{ compression: 'zip' }, 'invalid_field', 'compression'],
     [{ escape_formulas: 'no' }, 'invalid_field', 'escape_formulas'],
-    [{ layout: 'rows' }, 'invalid_field', 'layout'],
     [{ format: 'avro', compression: 'gzip' }, 'invalid_field', 'compression'],
   ])('refuses %j', async (body, code, details) => {
     expect(await problems(body)).toEqual([[code, details]]);
@@ -274,27 +227,15 @@ describe('event_type', () => {
 
   test.each([
     [[], ['companies', 'events', 'users']],
-    [['identify_user'], ['users']],
     ['users', ['users']],
-    [['identify_company'], ['companies']],
     [['track'], ['events']],
     [
       ['companies', 'logged_in'],
       ['companies', 'events'],
     ],
     [['a_feature'], ['events']],
-    [['page_view'], ['events']],
-    [['interaction', 'track_feature', 'session_start'], ['events']],
   ])('%j gives the files %j', async (eventType, files) => {
     expect(names(await completed({ event_type: eventType }))).toEqual(files);
-  });
-
-  test('kinds of which nothing is stored select no rows, beside a name they add none', async () => {
-    for (const kind of ['page_view', 'interaction', 'track_feature', 'session_start']) {
-      expect(await records(await completed({ event_type: kind }), 'events')).toEqual([]);
-    }
-    const some = await completed({ event_type: ['page_view', 'logged_in'] });
-    expect(await records(some, 'events')).toHaveLength(2);
   });
 
   test('an event key selects those events, beside track it selects nothing', async () => {
@@ -329,21 +270,6 @@ describe('an export that is completed', () => {
     }
     const users = await records(detail, 'users');
     expect(users.map((user) => user['user_id'])).toEqual(['u1', 'u2']);
-  });
-
-  test('holds what the filters let through', async () => {
-    const ids = async (body: unknown) =>
-      (await records(await completed({ event_type: 'users', ...(body as object) }), 'users')).map(
-        (user) => user['user_id'],
-      );
-    expect(await ids({ segment_id: segmentId })).toEqual(['u1']);
-    expect(await ids({ segment_id: String(segmentId) })).toEqual(['u1']);
-    expect(await ids({ exclusions: `segment:${segmentId}` })).toEqual(['u2']);
-    expect(await ids({ exclusions: `segment:${segmentId}*, user:nobody` })).toEqual(['u2']);
-    expect(await ids({ user_id: 'u2' })).toEqual(['u2']);
-    expect(await ids({ company_id: ['c1'] })).toEqual(['u1']);
-    expect(await ids({ to: '2020-01-01' })).toEqual([]);
-    expect(await ids({ from: '0001-01-01', to: '9999-12-31' })).toEqual(['u1', 'u2']);
   });
 
   test('is among the background jobs, as a job record', async () => {
@@ -410,11 +336,8 @@ describe("another environment's export", () => {
   test.each([
     ['GET', () => `${exportsPath}/jobs/${jobId}`],
     ['POST', () => `${exportsPath}/jobs/${jobId}/cancel`],
-    ['GET', () => `/v1/background_jobs/${jobId}`],
     ['POST', () => `/v1/background_jobs/${jobId}/cancel`],
-    ['POST', () => `/v1/background_jobs/${jobId}/retry`],
     ['GET', () => `${exportsPath}/jobs/${unknownJob}`],
-    ['GET', () => `${exportsPath}/jobs/none`],
   ])('%s is 404', async (method, path) => {
     const { status, body } = await server.json<ErrorBody>(path(), { method });
     expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
@@ -430,14 +353,6 @@ describe("another environment's export", () => {
     expect((await create({ segment_id: segmentId }, { key: other.key })).status).toBe(400);
     expect((await create({ event_type: 'logged_in' }, { key: other.key })).status).toBe(400);
   });
-});
-
-test('a segment that is not known: the refusal says how one is made', async () => {
-  for (const segment_id of [999_999, 'pro']) {
-    const { status, body } = await server.json<ErrorBody>(exportsPath, jsonPost({ segment_id }));
-    expect(status).toBe(400);
-    expect(body.errors[0]?.message).toMatch(/sluice definitions apply.*docs\/definitions\.md/);
-  }
 });
 
 describe('a link', () => {

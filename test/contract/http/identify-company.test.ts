@@ -85,14 +85,6 @@ describe('metadata', () => {
 });
 
 describe('the id', () => {
-  test('may be a number, or stand in an object company, of which the rest is a property', async () => {
-    await identify('{"company_id":9007199254740993,"a":1}');
-    expect((await stored('9007199254740993')).metadata).toEqual({ a: 1 });
-    await identify({ company: { company_id: 'within' }, metadata: { a: 1 } });
-    await identify({ company: { id: 'within', name: 'x' }, metadata: { b: 1 } });
-    expect((await stored('within')).metadata).toEqual({ a: 1, b: 1, company: { name: 'x' } });
-  });
-
   test('is refused where a second one contradicts it, and where there is none', async () => {
     await refuse({ company_id: 'a', company: { company_id: 'b' } }, [
       'invalid_field',
@@ -103,33 +95,5 @@ describe('the id', () => {
     await refuse({ company: {}, metadata: { company_id: 'x' } }, ['missing_field', 'company_id']);
     await identify({ company_id: 'agrees', company: { company_id: 'agrees', id: 'agrees' } });
     expect((await stored('agrees')).metadata).toEqual({});
-  });
-
-  test('does not make properties of company, id and a company_id in metadata ids', async () => {
-    await identify({ company_id: 'plain', id: 7, company: 'x', metadata: { company_id: 'y' } });
-    expect((await stored('plain')).metadata).toEqual({ id: 7, company: 'x', company_id: 'y' });
-  });
-});
-
-describe('a company that is there already', () => {
-  test('is seen again with every identify, and updated only by what is new', async () => {
-    await identify({ company_id: 'times', metadata: { a: 1, b: [1, { c: 1.0 }] } });
-    const first = await stored('times');
-    expect([first.last_seen_at, first.updated_at]).toEqual([first.first_seen_at, first.first_seen_at]);
-    let last = first;
-    for (const record of [{}, { a: 1 }, { metadata: { b: [1, { c: 1 }] } }, { a: 1, absent: null }]) {
-      await identify({ company_id: 'times', ...record });
-      const now = await stored('times');
-      expect([record, now]).toEqual([record, { ...first, last_seen_at: now.last_seen_at }]);
-      expect(now.last_seen_at > last.last_seen_at).toBe(true);
-      last = now;
-    }
-    for (const record of [{ a: 2 }, { b: [] }, { n: 1 }, { n: null }]) {
-      await identify({ company_id: 'times', ...record });
-      const now = await stored('times');
-      expect([record, now.updated_at > last.updated_at]).toEqual([record, true]);
-      expect([now.last_seen_at, now.first_seen_at]).toEqual([now.updated_at, first.first_seen_at]);
-      last = now;
-    }
   });
 });

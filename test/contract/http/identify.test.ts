@@ -89,21 +89,6 @@ describe('metadata', () => {
     await identify({ user_id: 'texts', metadata });
     expect((await stored('texts')).metadata).toEqual(metadata);
   });
-
-  test('takes null for a removal, of what is stored and of what is not', async () => {
-    await identify({ user_id: 'remove', metadata: { a: '1', b: '2' } });
-    await identify({ user_id: 'remove', metadata: { a: null, never: null, c: '3' } });
-    expect((await stored('remove')).metadata).toEqual({ b: '2', c: '3' });
-    await identify({ user_id: 'remove-new', metadata: { a: null, b: '2' } });
-    expect((await stored('remove-new')).metadata).toEqual({ b: '2' });
-  });
-
-  test('wins over a key beside it; keys beside it are properties too', async () => {
-    await identify({ user_id: 'beside', plan: 'free', email: 'a@example.com', metadata: { plan: 'pro' } });
-    expect((await stored('beside')).metadata).toEqual({ plan: 'pro', email: 'a@example.com' });
-    await identify({ user_id: 'beside', email: null, plan: 'x', metadata: { plan: null } });
-    expect((await stored('beside')).metadata).toEqual({});
-  });
 });
 
 describe('all problems at once', () => {
@@ -127,34 +112,6 @@ describe('all problems at once', () => {
 });
 
 describe('company', () => {
-  test('is created with its properties, of any type, and is the company of the user', async () => {
-    await identify({
-      user_id: 'u-new-company',
-      metadata: { name: 'Ada' },
-      company: {
-        company_id: 'new-company',
-        name: 'Acme',
-        size: 120,
-        paying: true,
-        tags: ['a', 1],
-        metadata: { address: { city: 'Bonn' }, gone: null },
-      },
-    });
-    expect(await stored('u-new-company')).toMatchObject({
-      company_id: 'new-company',
-      metadata: { name: 'Ada' },
-    });
-    const { metadata, first_seen_at, last_seen_at } = await storedCompany('new-company');
-    expect(metadata).toEqual({
-      name: 'Acme',
-      size: 120,
-      paying: true,
-      tags: ['a', 1],
-      address: { city: 'Bonn' },
-    });
-    expect(last_seen_at).toBe(first_seen_at);
-  });
-
   // proves: one-company-id
   test('may be named more than once by one id; ids that contradict each other are refused and named', async () => {
     await identify({ user_id: 'thrice', company_id: 71, company: { company_id: '71', id: 71, size: 1 } });
@@ -187,21 +144,6 @@ describe('company', () => {
     }
   });
 
-  test('may be named by company_id beside it, which alone is enough', async () => {
-    await identify({ user_id: 'plain', company_id: 'plain-1' });
-    expect([(await stored('plain')).company_id, (await storedCompany('plain-1')).metadata]).toEqual([
-      'plain-1',
-      {},
-    ]);
-    await identify({ user_id: 'plain', company_id: 'plain-2', company: { size: 3 } });
-    expect([(await stored('plain')).company_id, (await storedCompany('plain-2')).metadata]).toEqual([
-      'plain-2',
-      { size: 3 },
-    ]);
-    await identify({ user_id: 'plain', company_id: 'plain-3', company: null });
-    expect((await stored('plain')).company_id).toBe('plain-3');
-  });
-
   test('without an id is refused', async () => {
     for (const company of [{ metadata: {} }, { name: 'x' }, { company_id: null, id: null }])
       await refuse({ user_id: 'u', company }, ['missing_field', 'company.company_id']);
@@ -230,19 +172,6 @@ describe('company', () => {
     await refuse({ user_id: 'u', company: { company_id: 'a\0' } }, ['invalid_field', 'company.company_id']);
     await refuse({ user_id: 'u', company_id: [7] }, ['invalid_field', `company_id: ${wrong} array`]);
     await refuse({ user_id: 'u', company_id: '' }, ['invalid_field', 'company_id']);
-  });
-
-  test('null takes the user out of it, by either name, and leaves the company as it is', async () => {
-    for (const [i, nothing] of [{ company: null }, { company_id: null }].entries()) {
-      const user = `leaver${i}`;
-      await identify({ user_id: user, company: { company_id: `left${i}`, size: 3 } });
-      const before = await storedCompany(`left${i}`);
-      await identify({ user_id: user, metadata: { a: '1' }, ...nothing });
-      expect(await stored(user)).toMatchObject({ company_id: null, metadata: { a: '1' } });
-      expect(await storedCompany(`left${i}`)).toEqual(before);
-      await identify({ user_id: `${user}-new`, ...nothing });
-      expect((await stored(`${user}-new`)).company_id).toBeNull();
-    }
   });
 
   test('row is left alone by a user who brings nothing new', async () => {
@@ -339,16 +268,6 @@ describe('a user who is there already', () => {
 });
 
 describe('identifies of one user', () => {
-  test('two hundred pipelined on one connection take effect in their order', async () => {
-    const each = Array.from({ length: 200 }, (_, i) => i + 1);
-    const statuses = await site.pipeline(
-      each.map((i) => [path, { user_id: 'line', metadata: { x: `${i}`, [`p${i % 7}`]: `${i}` } }] as const),
-    );
-    expect(statuses).toEqual(each.map(() => 202));
-    const last = Object.fromEntries([194, 195, 196, 197, 198, 199, 200].map((i) => [`p${i % 7}`, `${i}`]));
-    expect((await stored('line')).metadata).toEqual({ x: '200', ...last });
-  });
-
   test('do not overtake each other while the statement of the first waits for others', async () => {
     const held = Array.from({ length: 8 }, (_, i) => `held-${i}`);
     for (const user_id of [...held, 'overtaken']) await identify({ user_id });

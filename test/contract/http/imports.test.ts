@@ -75,60 +75,6 @@ describe('a file in a form', () => {
     }
   });
 
-  test('with a preset becomes the users and events of another product', async () => {
-    const person = JSON.stringify({ $distinct_id: `p${++serial}`, $properties: { $name: 'Ada' } });
-    const paid = JSON.stringify({
-      event: 'Paid',
-      properties: { distinct_id: `p${serial}`, time: 1772600767 },
-    });
-    for (const content of [
-      `${paid}\n${person}\n`,
-      `[${paid},${person}]`,
-      `{"project":1,"events":[${paid},${person}]}`,
-      `{"batch":[${paid},${person}],"sentAt":"2026-03-04T05:06:07Z"}`,
-    ]) {
-      const { status, body } = await post(form(content, { before: { preset: 'mixpanel' } }));
-      expect(status).toBe(200);
-      expect(await detail(body.job_id)).toMatchObject({
-        counts: { read: 2, rejected: 0 },
-        counts_by_kind: { identify_user: { read: 1 }, track: { read: 1 } },
-      });
-    }
-    const one = await post(paid, '/v1/imports?preset=mixpanel', { 'content-type': 'application/json' });
-    expect(one.status).toBe(200);
-  });
-
-  test('may be a workbook, whose sheet an option names; the job says what was read', async () => {
-    const sheets = [{ name: 'Costs', rows: textRow(1, 'company_id') + textRow(2, 'acme') }, users];
-    const data = new Blob([workbookFile({ sheets })]);
-    const upload = new FormData();
-    upload.append('sheet', 'users');
-    upload.append('file', data, 'all.xlsx');
-    const { status, body } = await post(upload);
-    expect([status, body.total_rows]).toEqual([200, '2']);
-    expect(await detail(body.job_id)).toMatchObject({
-      counts: { read: 2, rejected: 0 },
-      read_as: {
-        format: 'xlsx',
-        encoding: null,
-        sheet: 'Users',
-        sheets: ['Costs', 'Users'],
-        member: null,
-        csv: { columns: ['user_id', 'name'], header_line: 1 },
-        notes: [],
-      },
-    });
-    const wrong = new FormData();
-    wrong.append('sheet', 'Nobody');
-    wrong.append('file', data, 'all.xlsx');
-    expect(await post(wrong)).toMatchObject({
-      status: 400,
-      body: {
-        errors: [{ message: 'The workbook has no sheet "Nobody"; it has: Costs, Users', details: 'sheet' }],
-      },
-    });
-  });
-
   test('keeps a name in any script, and nothing of a path or of control characters', async () => {
     const names = [
       ['Kundenübersicht – 客户 🚀.csv', 'Kundenübersicht – 客户 🚀.csv'],
@@ -161,26 +107,6 @@ describe('a file in a form', () => {
       'content-encoding': 'gzip',
     });
     expect([status, body.total_rows, body.filename]).toEqual([200, '1', 'users.csv']);
-  });
-
-  test.each([
-    ['gzip', (rows: Buffer) => rows],
-    ['gzip, with a file in it that is gzip', (rows: Buffer) => gzipSync(rows)],
-  ])('that grows more than 200 times over from a form that is %s is 413, and not kept', async (_, pack) => {
-    const before = await t.storedFiles();
-    const rows = Buffer.alloc(24 * 1024 * 1024, 'a'.repeat(1023).concat('\n'));
-    const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\n';
-    const file = pack(Buffer.concat([Buffer.from('user_id\n'), rows]));
-    const packed = gzipSync(Buffer.concat([Buffer.from(head), file, Buffer.from('\r\n--b--\r\n')]));
-    const { status, body } = await post(new Uint8Array(packed), '/v1/imports', {
-      'content-type': 'multipart/form-data; boundary=b',
-      'content-encoding': 'gzip',
-    });
-    expect([status, body.errors?.[0]?.message]).toEqual([
-      413,
-      'The upload unpacks to more than 200 times its size',
-    ]);
-    expect(await t.storedFiles()).toEqual(before);
   });
 
   test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
@@ -216,15 +142,6 @@ describe('a file in a form', () => {
     expect(body.errors).toMatchObject([{ error_code: code, message: expect.stringMatching(message) }]);
   });
 
-  test('twice is refused, and neither is kept', async () => {
-    const before = await t.storedFiles();
-    const data = form(someCsv());
-    data.append('file', new Blob([csv]), 'more.csv');
-    const { status, body } = await post(data);
-    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
-    expect(await t.storedFiles()).toEqual(before);
-  });
-
   test('followed by an option that is wrong is refused, and not kept', async () => {
     const before = await t.storedFiles();
     const { status, body } = await post(form(someCsv(), { after: { max_errors: 'many', dry_run: 'maybe' } }));
@@ -248,29 +165,6 @@ describe('a file in a form', () => {
     expect(await t.storedFiles()).toEqual(before);
     const said = { before: { encoding: 'utf-8' }, after: { encoding: 'utf-8' } };
     expect((await post(form(someCsv(), said))).status).toBe(200);
-  });
-
-  test.each([
-    ['no boundary', 'multipart/form-data', '--b\r\n'],
-    [
-      'no end',
-      'multipart/form-data; boundary=b',
-      `--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${csv}`,
-    ],
-    ['another boundary', 'multipart/form-data; boundary=c', '--b\r\n\r\n--b--\r\n'],
-    ['an empty body', 'multipart/form-data; boundary=b', ''],
-    [
-      'no name',
-      'multipart/form-data; boundary=b',
-      '--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--\r\n',
-    ],
-    ['text', 'multipart/form-data; boundary=b', 'hello'],
-  ])('in a form with %s is 400, and nothing is kept', async (_, type, body) => {
-    const before = await t.storedFiles();
-    const answer = await post(body, '/v1/imports', { 'content-type': type });
-    expect(answer.status).toBe(400);
-    expect(answer.body.errors[0]?.error_code).toMatch(/missing_field|invalid_field/);
-    expect(await t.storedFiles()).toEqual(before);
   });
 });
 
@@ -326,57 +220,11 @@ describe('a file as the body', () => {
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', dry_run: true });
   });
 
-  test('is read as its options say, columns named by their number, and the job says so', async () => {
-    const columns = 'map=1=user_id&map=2=name';
-    const { body } = await postCsv(
-      'p1,x|Ada\np2,x|NULL\n',
-      `/v1/imports?header=none&delimiter=pipe&${columns}`,
-    );
-    expect(await detail(body.job_id)).toMatchObject({
-      counts: { read: 2, inserted: 2 },
-      read_as: {
-        format: 'csv',
-        encoding: 'utf-8',
-        csv: { delimiter: '|', header_line: null, columns: ['column_1', 'column_2'] },
-      },
-    });
-    const users = await t.system.db
-      .selectFrom('users')
-      .select(['user_id', 'metadata'])
-      .where('environment_id', '=', t.environment.environmentId)
-      .where('user_id', 'like', 'p_,x')
-      .orderBy('user_id')
-      .execute();
-    expect(users).toEqual([
-      { user_id: 'p1,x', metadata: { name: 'Ada' } },
-      { user_id: 'p2,x', metadata: { name: 'NULL' } },
-    ]);
-  });
-
   test('is taken whatever the file in an archive is called', async () => {
     const archive = zipFile([{ name: 'a\0b.csv', data: someCsv() }]);
     const { status, body } = await post(archive, '/v1/imports', { 'content-type': 'application/zip' });
     expect(status).toBe(200);
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', read_as: { member: 'a␀b.csv' } });
-  });
-
-  test('of columns that have a name is not read by their number', async () => {
-    const { status, body } = await postCsv('id,name\nn1,Ada\n', '/v1/imports?header=1&map=1=user_id');
-    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
-    expect(body.errors[0]?.message).toContain('map names a column that the file does not have: 1');
-  });
-
-  test('needs no content type', async () => {
-    const connection = await server.connect();
-    connection.head(
-      'POST /v1/imports HTTP/1.1',
-      'host: x',
-      `authorization: Token ${t.key}`,
-      `content-length: ${csv.length}`,
-    );
-    await connection.write(csv);
-    await connection.until(/^HTTP\/1.1 200.*"total_rows":"2"/s);
-    connection.reset();
   });
 
   test.each([
@@ -443,21 +291,6 @@ describe('a file as the body', () => {
   ])('of type %s %j is 415', async (type, headers) => {
     const { status, body } = await post(csv, '/v1/imports', { 'content-type': type, ...headers });
     expect([status, body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
-  });
-});
-
-describe('a JSON document', () => {
-  const users = [{ user_id: 'd1' }, { user_id: 'd2' }];
-  const headers = { 'content-type': 'application/json' };
-  const document = JSON.stringify({ page: 1, result: { users, teams: [{ id: 1 }] } });
-
-  test('is read where the option records says, and the job says so', async () => {
-    const { status, body } = await post(document, '/v1/imports?records=result.users', headers);
-    expect(status).toBe(200);
-    expect(await detail(body.job_id)).toMatchObject({
-      counts: { read: 2, rejected: 0 },
-      read_as: { format: 'json', encoding: 'utf-8', csv: null, notes: ['Records are under result.users.'] },
-    });
   });
 });
 
@@ -531,25 +364,6 @@ describe('Idempotency-Key', () => {
     expect(both[0]?.body).toEqual(both[1]?.body);
     expect((await t.storedFiles()).length).toBe(before.length + 1);
   });
-
-  test('belongs to its environment', async () => {
-    const other = await t.addEnvironment('other-keys');
-    const content = someCsv();
-    const first = await withKey('k5', content);
-    const second = await server.json<ImportBody>('/v1/imports', {
-      method: 'POST',
-      key: other.key,
-      body: content,
-      headers: { 'content-type': 'text/csv', 'idempotency-key': 'k5' },
-    });
-    expect(second.status).toBe(200);
-    expect(second.body.job_id).not.toBe(first.body.job_id);
-  });
-
-  test.each(['', 'a'.repeat(256), 'tab\there', 'ü'])('%j is refused', async (key) => {
-    const { status, body } = await withKey(key, csv);
-    expect([status, body.errors[0]?.details]).toEqual([400, 'Idempotency-Key']);
-  });
 });
 
 describe('max_errors', () => {
@@ -580,6 +394,7 @@ describe('an upload that does not arrive', () => {
   const jobs = async () =>
     Number((await server.fetch('/v1/background_jobs?limit=1')).headers.get('x-total-count'));
 
+  // proves: upload-cut-off
   test.each([
     ['a body', ['content-type: text/csv', 'content-length: 20000000']],
     ['a form', ['content-type: multipart/form-data; boundary=b', 'content-length: 20000000']],
@@ -610,18 +425,6 @@ describe('an upload that does not arrive', () => {
       expect(await requests(500)).toBe(failed);
     },
   );
-
-  // proves: upload-cut-off
-  test('within a chunk of a chunked body leaves no job and no file', async () => {
-    const [files, count] = [await t.storedFiles(), await jobs()];
-    const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');
-    const part = `${csv}${'u3,x,y\n'.repeat(1_300_000)}`;
-    await connection.write(`${part.length.toString(16)}\r\n${part}\r\n`);
-    await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
-    connection.socket.end();
-    await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
-    expect(await jobs()).toBe(count);
-  });
 });
 
 test('an upload for which the disk of the files has no room is 503 with the reason, leaves nothing, and is taken once there is room', async ({

@@ -200,15 +200,6 @@ describe('a file that is inspected', () => {
       return again.status === 404;
     });
   });
-
-  test('beside a file that is sent is refused', async () => {
-    const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
-    const both = form(someUsers(), { before: { upload_id: body.upload_id } });
-    expect(await refusalOf(server, '/v1/imports', { method: 'POST', body: both })).toEqual([
-      400,
-      ['invalid_field'],
-    ]);
-  });
 });
 
 interface TakenAgain {
@@ -242,14 +233,6 @@ const files: readonly [string, () => [Body, Record<string, string>, Record<strin
         map: 'Nr=user_id,Straße=metadata.street',
       },
       { 'content-type': 'text/csv', 'content-encoding': 'gzip' },
-    ],
-  ],
-  [
-    'a table without a header',
-    () => [
-      `${++serial}-1|Ada\n${serial}-2|Bob\n`,
-      { header: 'none', delimiter: 'pipe', quote: 'none', map: '1=user_id' },
-      { 'content-type': 'text/csv' },
     ],
   ],
   [

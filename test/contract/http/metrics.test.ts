@@ -82,27 +82,6 @@ describe('requests', () => {
   });
 });
 
-describe('single records', () => {
-  test('are shown as they are reported', async () => {
-    const { system, server } = await start();
-    const { metrics } = system.system;
-    metrics.windowCommitted('events', 40, 0.004);
-    metrics.windowCommitted('events', 2, 0.001);
-    metrics.windowWaiting('users', 12);
-    metrics.windowWaiting('users', -5);
-    metrics.recordsEnded('companies', 'refused', 3);
-    const { samples } = await scrape(server);
-    expect(samples.get('sluice_commit_window_records_sum{entity="events"}')).toBe(42);
-    expect(samples.get('sluice_commit_window_records_bucket{le="2",entity="events"}')).toBe(1);
-    expect(samples.get('sluice_commit_window_seconds_count{entity="events"}')).toBe(2);
-    expect(samples.get('sluice_commit_window_waiting{entity="users"}')).toBe(7);
-    expect(samples.get('sluice_ingested_records_total{entity="companies",outcome="refused"}')).toBe(3);
-    // There from the start, so that a rate can be told from the first record on.
-    expect(samples.get('sluice_ingested_records_total{entity="users",outcome="failed"}')).toBe(0);
-    expect(samples.get('sluice_commit_window_records_count{entity="users"}')).toBe(0);
-  });
-});
-
 describe('the ledger', () => {
   test('shows what is to be done, and what was done', async () => {
     const { system, server } = await start();

@@ -164,20 +164,6 @@ describe('applying a plan', () => {
     await t.ended(jobId);
     expect((await profiles()).users['i1']?.metadata).toEqual({ a: '1' });
   });
-
-  test('names what is wrong with the request', async () => {
-    const jobId = await post('/v1/imports?plan=true', 'user_id\nj1\n');
-    for (const body of [{ on_drift: 'maybe' }, { ondrift: 'refuse' }]) {
-      const { status, body: refusal } = await apply(jobId, body);
-      expect([status, refusal.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
-    }
-    const loaded = await post('/v1/imports', 'user_id\nj2\n');
-    const none = await apply(loaded);
-    expect([none.status, none.body.errors[0]?.error_code]).toEqual([409, 'job_not_appliable']);
-    const { key } = await t.addEnvironment('elsewhere');
-    const other = await server.json(`/v1/background_jobs/${jobId}/apply`, { method: 'POST', key });
-    expect(other.status).toBe(404);
-  });
 });
 
 test('a guard that is hit fails the job and nothing of it is written', async () => {

@@ -92,8 +92,6 @@ describe.each(kinds)('POST $path', ({ path, record, stored }) => {
     test.each([
       ['as in every manual', (body: string) => ['-d', body]],
       ['with HTTP/1.0', (body: string) => ['-0', '-d', body]],
-      ['with the method named', (body: string) => ['-X', 'POST', '-d', body]],
-      ['asking first', (body: string) => ['-H', 'Expect: 100-continue', '-d', body]],
       ['with h2c offered', (body: string) => ['--http2', '-d', body]],
     ])('is taken %s', async (_, args) => {
       const id = newId();
@@ -129,26 +127,6 @@ describe.each(kinds)('POST $path', ({ path, record, stored }) => {
 });
 
 describe('pipelined requests', () => {
-  test('twenty in one write are answered in their order, the refused ones among them', async () => {
-    const [lists, companies] = [newId(), newId()];
-    const requests: (readonly [path: string, record: unknown, status: number])[] = Array.from(
-      { length: 20 },
-      (_, i) => {
-        if (i % 5 === 1) return ['/v1/track', 'nonsense', 400] as const;
-        if (i % 5 === 2)
-          return ['/v1/identify', { user_id: lists, metadata: { [`p${i}`]: 'x' } }, 202] as const;
-        if (i % 5 === 3)
-          return ['/v1/companies/identify', { company_id: companies, [`p${i}`]: i }, 202] as const;
-        if (i % 5 === 4) return ['/v1/nowhere', {}, 404] as const;
-        return ['/v1/track', event(lists), 202] as const;
-      },
-    );
-    expect(await site.pipeline(requests)).toEqual(requests.map(([, , status]) => status));
-    expect(await countEvents(lists)).toBe(4);
-    expect((await site.user(lists))?.metadata).toEqual({ p2: 'x', p7: 'x', p12: 'x', p17: 'x' });
-    expect((await site.company(companies))?.metadata).toEqual({ p3: 3, p8: 8, p13: 13, p18: 18 });
-  });
-
   test('that follow a refused body are still understood', async () => {
     const id = newId();
     const refusals = [

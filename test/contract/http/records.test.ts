@@ -92,22 +92,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       expect(await stored(id)).toEqual([{}]);
     });
 
-    test.each<[string, Record<string, string>, (text: string) => string | Uint8Array<ArrayBuffer>]>([
-      ['with a charset', { 'content-type': 'application/json; charset=utf-8' }, (text) => text],
-      ['with a type in capitals', { 'content-type': 'Application/JSON;Charset="UTF-8"' }, (text) => text],
-      ['with a type of its own', { 'content-type': 'application/vnd.api+json' }, (text) => text],
-      ['with headers nobody knows', { 'x-api-version': '2026-01', accept: 'text/html' }, (text) => text],
-      ['as gzip', { 'content-encoding': 'gzip' }, (text) => new Uint8Array(gzipSync(text))],
-      ['as x-gzip', { 'content-encoding': 'X-GZIP' }, (text) => new Uint8Array(gzipSync(text))],
-      ['as identity', { 'content-encoding': 'identity' }, (text) => text],
-      ['with a byte order mark', {}, (text) => `\ufeff${text}`],
-      ['with blanks around it', {}, (text) => `\r\n\t ${text} \n`],
-    ])('may come %s', async (_, headers, write) => {
-      const id = newId();
-      const body = write(JSON.stringify(record(id, { ü: '✓' })));
-      expect(await outcome(id, body, { headers })).toEqual(accepted({ ü: '✓' }));
-    });
-
     test('may have a value of 64 KiB, and be of 1 MiB', async () => {
       const id = newId();
       const metadata = { ascii: 'x'.repeat(MAX_VALUE_BYTES), wide: 'é'.repeat(MAX_VALUE_BYTES / 2) };
@@ -141,15 +125,9 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
     test.each<[string, string | Uint8Array<ArrayBuffer>]>([
       ['a word', 'nonsense'],
-      ['half an object', '{"user_id":"u'],
-      ['two objects', '{"user_id":"u"}{"user_id":"v"}'],
       ['a trailing comma', '{"user_id":"u",}'],
-      ['single quotes', "{'user_id':'u'}"],
-      ['a comment', '{"user_id":"u"} // x'],
-      ['a form', 'user_id=u&event_name=x'],
       ['NaN', '{"user_id":"u","event_name":"x","company_id":"c","n":NaN}'],
       ['a raw control character', '{"user_id":"u\n","event_name":"x","company_id":"c"}'],
-      ['blanks only', ' \n '],
       ['UTF-16', new Uint8Array(Buffer.from('{"user_id":"u"}', 'utf16le'))],
       ['Latin-1', new Uint8Array(Buffer.from('{"user_id":"ü","event_name":"x","company_id":"c"}', 'latin1'))],
       [
@@ -163,12 +141,9 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
     test.each([
       ['[{"user_id":"u","event_name":"x","company_id":"c"}]', 'array'],
-      ['[]', 'array'],
       ['"user_id"', 'string'],
       ['null', 'null'],
-      ['7', 'number'],
       ['1e999', 'number'],
-      ['true', 'boolean'],
     ])('is %s and no object', async (body, kind) => {
       await expectNothing(body, 400, bad(['invalid_field', `got ${kind}`]));
     });
@@ -266,12 +241,8 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
 
     test.each([
       [{ 'content-type': 'application/xml' }, 'Content-Type: application/xml'],
-      [{ 'content-type': 'text/html; charset=utf-8' }, 'Content-Type: text/html'],
-      [{ 'content-type': 'jsonish/json' }, 'Content-Type: jsonish/json'],
-      [{ 'content-type': 'multipart/form-data; boundary=b' }, 'Content-Type: multipart/form-data'],
       [{ 'content-type': 'application/x-ndjson' }, 'Content-Type: application/x-ndjson'],
       [{ 'content-encoding': 'br' }, 'Content-Encoding: br'],
-      [{ 'content-encoding': 'deflate' }, 'Content-Encoding: deflate'],
       [{ 'content-encoding': 'gzip, gzip' }, 'Content-Encoding: gzip, gzip'],
     ])('has the headers %j: 415', async (headers, details) => {
       const error = errorsOf('Unsupported Media Type', ['unsupported_media_type', details]);

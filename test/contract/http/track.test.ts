@@ -171,15 +171,6 @@ describe('an id that the caller gives', () => {
     ]);
   });
 
-  test('thirty at once are one', async () => {
-    await Promise.all(
-      Array.from({ length: 30 }, (_, i) =>
-        track({ user_id: 'burst', event_name: `n${i}`, event_id: 'burst' }),
-      ),
-    );
-    await onlyEvent('burst');
-  });
-
   test('thirty at once are one, also in one statement and from two processes', async () => {
     const records = Array.from(
       { length: 15 },
@@ -210,18 +201,10 @@ describe('the time of an event', () => {
   test.each([
     ['2026-02-03T04:05:06.123456Z', '2026-02-03T04:05:06.123456Z'],
     ['2026-02-03T04:05:06.123456789Z', '2026-02-03T04:05:06.123456Z'],
-    ['2026-02-03T04:05:06.1+05:30', '2026-02-02T22:35:06.100000Z'],
-    ['2026-02-03 04:05:06', '2026-02-03T04:05:06.000000Z'],
-    ['2026-02-03T04:05', '2026-02-03T04:05:00.000000Z'],
     ['2026-02-03', '2026-02-03T00:00:00.000000Z'],
     ['2024-02-29T23:59:59.999999-00:30', '2024-03-01T00:29:59.999999Z'],
-    ['2000-01-01T00:00:00Z', '2000-01-01T00:00:00.000000Z'],
-    ['2000-01-01T01:00+01:00', '2000-01-01T00:00:00.000000Z'],
     [1_770_091_506, '2026-02-03T04:05:06.000000Z'],
-    [1_770_091_506_123, '2026-02-03T04:05:06.123000Z'],
-    [1_770_091_506.123_456, '2026-02-03T04:05:06.123456Z'],
     ['1770091506123.456', '2026-02-03T04:05:06.123456Z'],
-    ['1770091506', '2026-02-03T04:05:06.000000Z'],
   ])('%s is kept to the microsecond, in the partition of its month, by either name', async (given, kept) => {
     for (const name of ['inserted_at', 'timestamp']) {
       const user = `${name} ${given}`;
@@ -233,23 +216,13 @@ describe('the time of an event', () => {
     }
   });
 
-  test.each([
-    'now',
-    '',
-    '2026-02-30',
-    '2026-13-01',
-    '2026-02-03T24:00:00Z',
-    '2026-02-03T04:05:06Z; drop',
-    '03.02.2026',
-    20_260_203,
-    '177009150612345678',
-    -1,
-    {},
-    true,
-  ])('%j is no time', async (value) => {
-    for (const name of ['inserted_at', 'timestamp'])
-      await refuse({ user_id: 'u', event_name: 'x', [name]: value }, ['invalid_date', name]);
-  });
+  test.each(['now', '', '2026-02-30', '2026-02-03T04:05:06Z; drop', 20_260_203, {}, true])(
+    '%j is no time',
+    async (value) => {
+      for (const name of ['inserted_at', 'timestamp'])
+        await refuse({ user_id: 'u', event_name: 'x', [name]: value }, ['invalid_date', name]);
+    },
+  );
 
   test('may be given by both names if they agree, and is now if they are null', async () => {
     const event = { user_id: 'both', event_name: 'x' };
