@@ -27,20 +27,13 @@ import {
 } from '../postgres/stores/background-jobs.ts';
 import { type Deletion, readDeletions } from '../postgres/stores/deletions.ts';
 import { readExports } from '../postgres/stores/exports.ts';
-import { type Backlog, readBacklog, readNeeds } from '../postgres/stores/health.ts';
+import { readBacklog, readNeeds } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
-import { type LaneOverview, readLanes } from '../postgres/stores/lanes.ts';
-import {
-  type Failure,
-  type Retry,
-  type RunningExport,
-  readFailures,
-  readRetries,
-  readRunningExports,
-} from '../postgres/stores/overview.ts';
+import { readLanes } from '../postgres/stores/lanes.ts';
+import { readList } from '../postgres/stores/overview.ts';
 import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
-import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
-import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
+import { readEventRetention } from '../postgres/stores/retention.ts';
+import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
@@ -194,35 +187,19 @@ export async function requireQueueRoom(
   throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
 }
 
-export interface ServiceStatus {
-  readonly workers: readonly LiveWorker[];
-  readonly backlog: Backlog;
-  readonly lanes: readonly LaneOverview[];
-  readonly exports: readonly RunningExport[];
-  /** Jobs that go on after an error; the oldest. */
-  readonly retries: readonly Retry[];
-  readonly retention: EventRetention;
-  readonly failures: readonly Failure[];
-  readonly needs: readonly EnvironmentNeed[];
-}
-
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
-export async function readStatus(
-  watch: pg.Pool,
-  schedulesFile: string | null = null,
-): Promise<ServiceStatus> {
+export async function readStatus(watch: pg.Pool, schedulesFile: string | null = null) {
   const [workers, backlog, lanes, exports, retries, retention, failures, needs] = await Promise.all([
     readLiveWorkers(watch),
     readBacklog(watch),
     readLanes(watch),
-    readRunningExports(watch),
-    readRetries(watch),
+    readList(watch, 'exports'),
+    readList(watch, 'retries'),
     readEventRetention(watch),
-    readFailures(watch),
+    readList(watch, 'failures'),
     findNeeds(watch, { environmentId: null, schedulesFile }),
   ]);
-  const needed = needs.filter(({ needs: some }) => some.length > 0);
-  return { workers, backlog, lanes, exports, retries, retention, failures, needs: needed };
+  return { workers, backlog, lanes, exports, retries, retention, failures, needs };
 }
 
 export interface EnvironmentNeed {

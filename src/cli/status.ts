@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { render } from '../api/render.ts';
-import { readStatus, type ServiceStatus } from '../background-jobs/jobs.ts';
+import { readStatus } from '../background-jobs/jobs.ts';
 import type { Config } from '../config.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
@@ -93,7 +93,7 @@ function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
 }
 
 /** Returns what is shown, with the names of the API: times as text, spans in seconds. */
-export function recordOf(status: ServiceStatus, disks: readonly Disk[]) {
+export function recordOf(status: Awaited<ReturnType<typeof readStatus>>, disks: readonly Disk[]) {
   const { needs, exports, backlog, ...found } = status;
   return renderAll({
     needs: needs.flatMap(({ environment, needs: some }) =>

@@ -1,7 +1,7 @@
 /** The workers of a command that waits for what it asked for. */
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { CommandFailed } from './errors.ts';
-import { checkRedis } from './service/preflight.ts';
+import { findRedisFault } from './service/preflight.ts';
 import type { StopRequest } from './service/processes.ts';
 import { type Supervisor, superviseWorkers, workerEnvironment } from './service/processes.ts';
 import type { Session } from './session.ts';
@@ -46,7 +46,7 @@ async function provideWorkers(
   { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
   // Without the queue the command would wait without a word.
-  const problem = await checkRedis(settings.config);
+  const problem = await findRedisFault(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
   let isOver = false;

@@ -3,9 +3,8 @@ import { access, constants, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { type Disk, foldersWritten, isFull, nearestFolder, readDisk } from '../files/disk.ts';
+import { codeOf, type Disk, foldersWritten, isFull, nearestFolder, readDisk } from '../files/disk.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import { sendRequest } from '../net/http-client.ts';
 import { checkSmtpServer } from '../notifications/mail-transport.ts';
 import { packageRoot } from '../package-root.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
@@ -18,52 +17,45 @@ export async function checkNode(version: string = process.versions.node): Promis
     engines: { node: string };
   };
   const least = engines.node.replace(/^>=/, '');
-  if (isAtLeast(version, least)) return [ok('node', `Node.js ${version}`)];
-  return [failed('node', `Node.js ${version}`, `Install Node.js ${least} or newer.`)];
+  const found = `Node.js ${version}`;
+  return [
+    isAtLeast(version, least)
+      ? ok('node', found)
+      : failed('node', found, `Install Node.js ${least} or newer.`),
+  ];
 }
 
 /** Tells whether a dotted version is another one or newer. */
 export function isAtLeast(version: string, least: string): boolean {
-  const [given, wanted] = [version, least].map((text) =>
-    text.split('.').map((part) => Number.parseInt(part, 10) || 0),
-  );
-  for (const [at, part] of (wanted ?? []).entries()) {
-    const own = given?.[at] ?? 0;
-    if (own !== part) return own > part;
-  }
-  return true;
+  return version.localeCompare(least, 'en', { numeric: true }) >= 0;
 }
 
 const loopback = new Set(['127.0.0.1', '[::1]', '::1', 'localhost']);
 
 /** Checks what links to jobs and files begin with. Messages have no request that could say it. */
-export async function checkPublicUrl({
-  publicUrl,
-  host,
-  port,
-}: Pick<Config, 'publicUrl' | 'host' | 'port'>): Promise<Finding[]> {
+export async function checkPublicUrl(
+  config: Pick<Config, 'publicUrl' | 'host' | 'port'>,
+): Promise<Finding[]> {
+  const { publicUrl, host, port } = config;
   const check = 'public url';
+  const toAddress = 'Set PUBLIC_URL to the address that callers reach the server by.';
   if (publicUrl === null) {
     if (loopback.has(host)) return [ok(check, `not set; the server listens on ${host} only`)];
     const found = `PUBLIC_URL is not set and the server listens on ${host}: links in messages would lead to http://${host}:${port}`;
-    return [warning(check, found, 'Set PUBLIC_URL to the address that callers reach the server by.')];
+    return [warning(check, found, toAddress)];
   }
   const { protocol, hostname, username, password, search, hash, origin } = new URL(publicUrl);
-  if (username !== '' || password !== '' || search !== '' || hash !== '') {
+  if ([username, password, search, hash].some((part) => part !== '')) {
     const found = 'PUBLIC_URL holds a login, a question mark or a #, which links cannot bear';
     return [warning(check, found, 'Set it as in https://sluice.example.com.')];
   }
-  if (loopback.has(hostname) && !loopback.has(host)) {
-    const found = `${origin} is this machine only, and the server listens on ${host}`;
-    return [warning(check, found, 'Set PUBLIC_URL to the address that callers reach the server by.')];
+  if (loopback.has(hostname)) {
+    if (loopback.has(host)) return [ok(check, origin)];
+    return [warning(check, `${origin} is this machine only, and the server listens on ${host}`, toAddress)];
   }
-  if (protocol === 'http:' && !loopback.has(hostname)) {
-    const found = `${origin}: keys and links to files travel unencrypted`;
-    return [
-      warning(check, found, 'Put a proxy with TLS in front, and set PUBLIC_URL to its https:// address.'),
-    ];
-  }
-  return [ok(check, origin)];
+  if (protocol !== 'http:') return [ok(check, origin)];
+  const advice = 'Put a proxy with TLS in front, and set PUBLIC_URL to its https:// address.';
+  return [warning(check, `${origin}: keys and links to files travel unencrypted`, advice)];
 }
 
 /** The file that the schedules are in, and the variables it names. Runs none of them. */
@@ -118,26 +110,27 @@ export async function findAddressFault(address: Address): Promise<AddressFault |
     probe.listen({ host: address.host, port: address.port });
     await once(probe, 'listening');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    return { isTaken: code === 'EADDRINUSE', advice: explainAddress(code, address, error) };
+    return { isTaken: codeOf(error) === 'EADDRINUSE', advice: explainAddress(address, error) };
   }
   probe.close();
   await once(probe, 'close');
   return null;
 }
 
-function explainAddress(code: string, { host, port }: Address, error: unknown): string {
-  switch (code) {
+function explainAddress({ host, port }: Address, error: unknown): string {
+  const hosts =
+    'Choose one with --host (HOST): 127.0.0.1 for this machine only, 0.0.0.0 for every interface.';
+  switch (codeOf(error)) {
     case 'EADDRINUSE':
       return `Port ${port} is taken by another program. Choose another with --port (PORT); 0 takes any free one.`;
     case 'EACCES':
     case 'EPERM':
       return `This user may not listen on port ${port}: those below 1024 take special rights. Choose another with --port (PORT), such as 8080, and let a proxy pass port ${port} on.`;
     case 'EADDRNOTAVAIL':
-      return `${host} is no address of this machine. Choose one with --host (HOST): 127.0.0.1 for this machine only, 0.0.0.0 for every interface.`;
+      return `${host} is no address of this machine. ${hosts}`;
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `${host} is no address, and no name that is known here. Choose one with --host (HOST): 127.0.0.1 for this machine only, 0.0.0.0 for every interface.`;
+      return `${host} is no address, and no name that is known here. ${hosts}`;
     default:
       return `Nobody can listen on ${host}, port ${port}: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -154,32 +147,16 @@ export async function checkPort(address: Address): Promise<Finding[]> {
   return [failed(check, found, fault.advice)];
 }
 
-const answerMs = 2_000;
-const longestAnswer = 1_000;
-
-/** Whoever listens there may be anybody: little is read, and not for long. */
+/** Whoever listens there may be anybody: it is asked once, and not for long. */
 async function isSluice({ host, port }: Address): Promise<boolean> {
   const reached =
     { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
   try {
-    const answer = await sendRequest(new URL(`http://${reached}:${port}/health/live`), {
-      method: 'GET',
-      headers: {},
-      allowPrivate: true,
-      connectTimeoutMs: answerMs,
-      answerTimeoutMs: answerMs,
-      signal: AbortSignal.timeout(answerMs),
+    const answer = await fetch(`http://${reached}:${port}/health/live`, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(2_000),
     });
-    try {
-      let body = '';
-      for await (const bytes of answer.body) {
-        body += bytes.toString('utf8');
-        if (body.length > longestAnswer) return false;
-      }
-      return body === '{"status":"live"}';
-    } finally {
-      await answer.close();
-    }
+    return (await answer.text()) === '{"status":"live"}';
   } catch {
     return false;
   }

@@ -4,8 +4,9 @@ import { plural } from '../domain/wording.ts';
 import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
 import { isPooled, pooling } from '../postgres/session.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
+import { readServer, type ServerFacts } from '../postgres/stores/health.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
-import { type Check, type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
+import { type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
 
 const connectMs = 5_000;
 const statementMs = 5_000;
@@ -25,106 +26,121 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
     await client.connect();
     if (await isPooled(client, url)) return [failed('postgres sessions', pooling.found, pooling.advice)];
     const looks: Readonly<Record<string, () => Promise<Finding[]>>> = {
-      'postgres version': () => checkVersion(client),
-      'postgres privileges': () => checkPrivileges(client, config.redisUrl === null),
-      'postgres connections': () => checkConnections(client, config),
-      'postgres settings': () => checkSettings(client),
+      'postgres server': () => checkServer(client, config),
       'postgres disk': () => checkSpace(client),
       'postgres clock': () => checkClock(client),
       migrations: () => checkMigrations(client),
       'event retention': () => checkEventRetention(client),
     };
     const findings: Finding[] = [];
+    const advice = 'The server did not answer this question; its log may tell why.';
     // In sequence, since they share the connection: the clock's answer must not wait behind another's.
-    for (const [name, run] of Object.entries(looks)) findings.push(...(await runChecks([lookOf(name, run)])));
+    for (const [name, run] of Object.entries(looks))
+      findings.push(...(await runChecks([{ name, run, deadlineMs: lookMs, advice }])));
     return findings;
   } finally {
     await client.end().catch(() => undefined);
   }
 }
 
-function lookOf(name: string, run: Check['run']): Check {
-  return {
-    name,
-    run,
-    deadlineMs: lookMs,
-    advice: 'The server did not answer this question; its log may tell why.',
-  };
-}
-
 const oldest = 150_000;
 
-interface Version {
-  readonly version: string;
-  readonly number: number;
-  readonly encoding: string;
-  readonly readOnly: boolean;
-}
-
-async function checkVersion(client: ClientBase): Promise<Finding[]> {
-  const { rows } = await client.query<Version>(`
-    select
-      current_setting('server_version') as version,
-      current_setting('server_version_num')::int as number,
-      current_setting('server_encoding') as encoding,
-      pg_is_in_recovery() or current_setting('transaction_read_only')::bool as "readOnly"`);
-  const { version = '', number = 0, encoding = '', readOnly = false } = rows[0] ?? {};
-  const check = 'postgres version';
-  const found = `PostgreSQL ${version}`;
-  const findings = [
-    number >= oldest ? ok(check, found) : failed(check, found, 'Use PostgreSQL 15 or newer.'),
-  ];
-  if (encoding !== 'UTF8') {
+/** Judges what one question tells: version, rights, connections, settings. */
+async function checkServer(client: ClientBase, config: Config): Promise<Finding[]> {
+  const schemas = config.redisUrl === null ? ['sluice', 'bullmq'] : ['sluice'];
+  const server = await readServer(client, schemas, Object.keys(rules));
+  const version = `PostgreSQL ${server.version}`;
+  const findings =
+    server.number >= oldest
+      ? [ok('postgres version', version)]
+      : [failed('postgres version', version, 'Use PostgreSQL 15 or newer.')];
+  if (server.encoding !== 'UTF8') {
     const advice = "Make the database with: create database … encoding 'UTF8' template template0.";
-    findings.push(failed('postgres encoding', `${encoding}, which cannot hold every text`, advice));
+    findings.push(failed('postgres encoding', `${server.encoding}, which cannot hold every text`, advice));
   }
-  if (readOnly) {
-    const advice = 'Point DATABASE_URL at the primary server.';
-    const what = 'the server takes no writes: it is a replica or read-only';
-    findings.push(failed('postgres writes', what, advice));
+  if (server.readOnly) {
+    const found = 'the server takes no writes: it is a replica or read-only';
+    findings.push(failed('postgres writes', found, 'Point DATABASE_URL at the primary server.'));
   }
-  return findings;
-}
-
-interface Row {
-  readonly role: string;
-  readonly mayCreate: boolean;
-  /** Lists our schemas that belong to a role whose rights we do not have. */
-  readonly foreign: string[];
-  readonly missing: number;
+  return [
+    ...findings,
+    judgePrivileges(server),
+    judgeConnections(server, config),
+    ...judgeSettings(server.settings),
+  ];
 }
 
 /** Migrations create the schemas, and change what is in them: that takes their owner. */
-async function checkPrivileges(client: ClientBase, queueInPostgres: boolean): Promise<Finding[]> {
-  const schemas = queueInPostgres ? ['sluice', 'bullmq'] : ['sluice'];
-  const { rows } = await client.query<Row>(
-    `
-    select
-      current_user as role,
-      has_database_privilege(current_database(), 'create') as "mayCreate",
-      array(
-        select nspname::text
-        from pg_namespace
-        where nspname = any ($1) and not pg_has_role(nspowner, 'usage')
-      ) as foreign,
-      (
-        select cardinality($1::text[]) - count(*)
-        from pg_namespace
-        where nspname = any ($1)
-      )::int as missing`,
-    [schemas],
-  );
-  const { role = '', mayCreate = false, foreign = [], missing = 0 } = rows[0] ?? {};
+function judgePrivileges({ role, mayCreate, foreign, missing }: ServerFacts): Finding {
   const check = 'postgres privileges';
   if (foreign.length > 0) {
     const advice = 'Connect as their owner, or grant this role membership in it.';
-    return [failed(check, `role ${role} does not own schema ${foreign.join(' and ')}`, advice)];
+    return failed(check, `role ${role} does not own schema ${foreign.join(' and ')}`, advice);
   }
-  if (missing > 0 && !mayCreate) {
-    const advice = `As its owner: grant create on database … to ${role}.`;
-    return [failed(check, `role ${role} may not create schemas in this database`, advice)];
-  }
-  return [ok(check, `role ${role} ${missing > 0 ? 'may create what is missing' : 'owns its schemas'}`)];
+  if (missing === 0) return ok(check, `role ${role} owns its schemas`);
+  if (mayCreate) return ok(check, `role ${role} may create what is missing`);
+  const advice = `As its owner: grant create on database … to ${role}.`;
+  return failed(check, `role ${role} may not create schemas in this database`, advice);
+}
+
+/** The connections of `createWatchPool`, and that of `ConnectionMonitor`. */
+const watching = 2 + 1;
+/** With the queue in PostgreSQL: a pool of two for each of the queues that a process adds to … */
+const queues = 2 * 2;
+/** … and for each of the queues that a worker takes from one of two, and one that listens. */
+const consumers = 2 * 3;
+/** A command of a person, with room for its own queues. */
+const command = 4 + queues;
+
+type Sizes = Pick<Config, 'redisUrl' | 'poolSize' | 'workers' | 'workerPoolSize'>;
+
+/** Counts the connections that one `sluice start` and a command beside it may open. */
+function connectionsWanted({ redisUrl, poolSize, workers, workerPoolSize }: Sizes): number {
+  const ofQueue = (count: number): number => (redisUrl === null ? count : 0);
+  const serving = poolSize + watching + ofQueue(queues);
+  return serving + workers * (workerPoolSize + 1 + ofQueue(queues + consumers)) + command;
+}
+
+function judgeConnections({ most, used }: ServerFacts, config: Config): Finding {
+  const wanted = connectionsWanted(config);
+  const found = `${most} to be had, ${used} used by others; one \`sluice start\` with ${plural(config.workers, 'worker')} may open ${wanted}`;
+  if (wanted + used <= most) return ok('postgres connections', found);
+  const advice =
+    'Raise max_connections, or lower WORKERS, POOL_SIZE or WORKER_POOL_SIZE; count in what other machines run.';
+  return warning('postgres connections', found, advice);
+}
+
+const isOff = (value: string): boolean => value === 'off';
+const isSet = (value: string): boolean => Number(value) > 0;
+
+/** Settings by name: which values harm, in the unit of `pg_settings`, and what to do. */
+const rules: Readonly<Record<string, readonly [isWrong: (value: string) => boolean, advice: string]>> = {
+  fsync: [isOff, 'A crash of the machine may destroy the database: set fsync = on.'],
+  full_page_writes: [isOff, 'A crash of the machine may destroy the database: set full_page_writes = on.'],
+  synchronous_commit: [isOff, 'What was answered may be lost in a crash: set synchronous_commit = on.'],
+  max_wal_size: [
+    (value) => Number(value) < 1_024,
+    'Loads of gigabytes would force checkpoint after checkpoint: set max_wal_size = 4GB.',
+  ],
+  statement_timeout: [
+    isSet,
+    'Exports and deletions may take minutes in one statement: `alter role … set statement_timeout = 0`.',
+  ],
+  transaction_timeout: [
+    isSet,
+    'An export reads in one transaction for as long as it takes: `alter role … set transaction_timeout = 0`.',
+  ],
+  autovacuum: [isOff, 'Tables that loads update would only ever grow: set autovacuum = on.'],
+};
+
+/** Returns a finding for each setting that harms, or one that says that none does. */
+function judgeSettings(settings: ServerFacts['settings']): Finding[] {
+  const wrong = Object.entries(rules).flatMap(([name, [isWrong, advice]]) => {
+    const row = settings.find((each) => each.name === name);
+    if (row === undefined || !isWrong(row.value)) return [];
+    return [warning(`postgres ${name}`, `${row.value}${row.unit === null ? '' : ` ${row.unit}`}`, advice)];
+  });
+  return wrong.length > 0 ? wrong : [ok('postgres settings', 'nothing that harms')];
 }
 
 /** More than a page, so that the server has to ask its disk for room. */
@@ -193,14 +209,12 @@ export async function checkEventRetention(
   now: () => number = Date.now,
 ): Promise<Finding[]> {
   const check = 'event retention';
-  let found: Awaited<ReturnType<typeof readEventRetention>>;
-  try {
-    found = await readEventRetention(client);
-  } catch (error) {
-    // `migrations` tells of it.
-    if (isMissingTable(error)) return [];
-    throw error;
-  }
+  const found = await readEventRetention(client).catch((error: unknown) => {
+    if (!isMissingTable(error)) throw error;
+    return null;
+  });
+  // `migrations` tells of it.
+  if (found === null) return [];
   const { prunedAt, error, failingSince, eventsRemoved, archiveFiles } = found;
   if (prunedAt === null) return [ok(check, 'events have not been pruned yet')];
   if (error !== null) {
@@ -213,115 +227,4 @@ export async function checkEventRetention(
     return [warning(check, `events were last pruned at ${prunedAt.toISOString()}`, 'Is a worker running?')];
   }
   return [ok(check, `${plural(eventsRemoved, 'event')} removed so far, ${plural(archiveFiles, 'archive')}`)];
-}
-
-const leastWalMib = 1_024;
-
-interface Rule {
-  /** A setting of `pg_settings`; numbers are in its own unit. */
-  readonly name: string;
-  readonly isWrong: (value: string) => boolean;
-  readonly advice: string;
-}
-
-const isOff = (value: string): boolean => value === 'off';
-const isSet = (value: string): boolean => Number(value) > 0;
-
-const rules: readonly Rule[] = [
-  {
-    name: 'fsync',
-    isWrong: isOff,
-    advice: 'A crash of the machine may destroy the database: set fsync = on.',
-  },
-  {
-    name: 'full_page_writes',
-    isWrong: isOff,
-    advice: 'A crash of the machine may destroy the database: set full_page_writes = on.',
-  },
-  {
-    name: 'synchronous_commit',
-    isWrong: isOff,
-    advice: 'What was answered may be lost in a crash: set synchronous_commit = on.',
-  },
-  {
-    name: 'max_wal_size',
-    isWrong: (value) => Number(value) < leastWalMib,
-    advice: 'Loads of gigabytes would force checkpoint after checkpoint: set max_wal_size = 4GB.',
-  },
-  {
-    name: 'statement_timeout',
-    isWrong: isSet,
-    advice:
-      'Exports and deletions may take minutes in one statement: `alter role … set statement_timeout = 0`.',
-  },
-  {
-    name: 'transaction_timeout',
-    isWrong: isSet,
-    advice:
-      'An export reads in one transaction for as long as it takes: `alter role … set transaction_timeout = 0`.',
-  },
-  {
-    name: 'autovacuum',
-    isWrong: isOff,
-    advice: 'Tables that loads update would only ever grow: set autovacuum = on.',
-  },
-];
-
-/** Returns a finding for each setting that harms, or one that says that none does. */
-export async function checkSettings(client: ClientBase): Promise<Finding[]> {
-  const { rows } = await client.query<{ name: string; value: string; unit: string | null }>(
-    'select name, setting as value, unit from pg_settings where name = any ($1)',
-    [rules.map(({ name }) => name)],
-  );
-  const wrong = rules.flatMap(({ name, isWrong, advice }) => {
-    const row = rows.find((each) => each.name === name);
-    if (row === undefined || !isWrong(row.value)) return [];
-    return [warning(`postgres ${name}`, `${row.value}${row.unit === null ? '' : ` ${row.unit}`}`, advice)];
-  });
-  return wrong.length > 0 ? wrong : [ok('postgres settings', 'nothing that harms')];
-}
-
-/** The connections of `createWatchPool`, and that of `ConnectionMonitor`. */
-const watching = 2 + 1;
-/** With the queue in PostgreSQL: a pool of two for each of the queues that a process adds to … */
-const queues = 2 * 2;
-/** … and for each of the queues that a worker takes from one of two, and one that listens. */
-const consumers = 2 * 3;
-/** A command of a person, with room for its own queues. */
-const command = 4 + queues;
-
-type Sizes = Pick<Config, 'redisUrl' | 'poolSize' | 'workers' | 'workerPoolSize'>;
-
-/** Counts the connections that one `sluice start` and a command beside it may open. */
-function connectionsWanted({ redisUrl, poolSize, workers, workerPoolSize }: Sizes): number {
-  const ofQueue = (count: number): number => (redisUrl === null ? count : 0);
-  const serving = poolSize + watching + ofQueue(queues);
-  return serving + workers * (workerPoolSize + 1 + ofQueue(queues + consumers)) + command;
-}
-
-export async function checkConnections(client: ClientBase, config: Sizes): Promise<Finding[]> {
-  const { rows } = await client.query<{ most: number; used: number }>(`
-    select
-      least(
-        current_setting('max_connections')::int
-          - current_setting('superuser_reserved_connections')::int
-          - coalesce(current_setting('reserved_connections', true), '0')::int,
-        nullif(d.datconnlimit, -1),
-        nullif(r.rolconnlimit, -1)
-      ) as most,
-      (
-        select count(*)
-        from pg_stat_activity
-        where backend_type = 'client backend' and application_name not like 'sluice%'
-      )::int as used
-    from pg_database d, pg_roles r
-    where d.datname = current_database() and r.rolname = current_user`);
-  const { most = 0, used = 0 } = rows[0] ?? {};
-  const check = 'postgres connections';
-  const wanted = connectionsWanted(config);
-  const found = `${most} to be had, ${used} used by others; one \`sluice start\` with ${plural(config.workers, 'worker')} may open ${wanted}`;
-  if (wanted + used <= most) return [ok(check, found)];
-  const advice =
-    'Raise max_connections, or lower WORKERS, POOL_SIZE or WORKER_POOL_SIZE; count in what other machines run.';
-  return [warning(check, found, advice)];
 }

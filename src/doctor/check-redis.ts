@@ -34,35 +34,24 @@ function readInfo(text: string): Fields {
 }
 
 function readSettings(answer: unknown): Fields {
-  const fields = new Map<string, string>();
-  if (Array.isArray(answer)) {
-    for (let at = 0; at + 1 < answer.length; at += 2) fields.set(String(answer[at]), String(answer[at + 1]));
-  }
-  return fields;
+  const texts = Array.isArray(answer) ? answer.map(String) : [];
+  return new Map(texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? '']] : [])));
 }
 
 function judgeVersion(info: Fields): Finding {
-  const check = 'redis version';
   const version = info.get('redis_version') ?? '';
-  const found = `Redis ${version} answers`;
-  const advice = `Use Redis ${least} or newer.`;
-  if (!isAtLeast(version, refused)) return failed(check, found, advice);
-  return isAtLeast(version, least) ? ok(check, found) : warning(check, found, advice);
+  const judged = [`redis version`, `Redis ${version} answers`, `Use Redis ${least} or newer.`] as const;
+  if (!isAtLeast(version, refused)) return failed(...judged);
+  return isAtLeast(version, least) ? ok(judged[0], judged[1]) : warning(...judged);
 }
 
 function judgePolicy(policy: string | undefined): Finding {
   const check = 'redis maxmemory-policy';
-  if (policy === undefined) {
-    const advice = 'See to it that maxmemory-policy is noeviction.';
-    return warning(check, 'the server does not tell', advice);
-  }
   if (policy === 'noeviction') return ok(check, policy);
-  const found = `${policy}: it may throw away parts of the queue`;
-  return failed(
-    check,
-    found,
-    'Set it: `redis-cli config set maxmemory-policy noeviction`, and in redis.conf.',
-  );
+  if (policy === undefined)
+    return warning(check, 'the server does not tell', 'See to it that maxmemory-policy is noeviction.');
+  const advice = 'Set it: `redis-cli config set maxmemory-policy noeviction`, and in redis.conf.';
+  return failed(check, `${policy}: it may throw away parts of the queue`, advice);
 }
 
 function judgeMemory(info: Fields): Finding {

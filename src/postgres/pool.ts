@@ -125,8 +125,12 @@ export async function readFigures<T>(
   return (await pool.query({ ...withTimeout(text, READ_TIMEOUT_MS), values })).rows as T[];
 }
 
-export async function readFigure<T>(pool: pg.Pool | pg.ClientBase, text: string): Promise<T> {
-  const [row] = await readFigures<T>(pool, text);
+export async function readFigure<T>(
+  pool: pg.Pool | pg.ClientBase,
+  text: string,
+  values: unknown[] = [],
+): Promise<T> {
+  const [row] = await readFigures<T>(pool, text, values);
   if (row === undefined) throw new Error('a row was expected');
   return row;
 }

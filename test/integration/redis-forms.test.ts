@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { checkRedis } from '../../src/cli/service/preflight.ts';
+import { findRedisFault } from '../../src/cli/service/preflight.ts';
 import { readConfig } from '../../src/config.ts';
 import { createCertificates, type TestCertificates } from '../support/certificates.ts';
 import { serve } from '../support/http.ts';
@@ -42,7 +42,7 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
     const redis = await startTlsRedis(certificates);
     cleanups.push(() => redis.stop());
     const check = (REDIS_URL: string, REDIS_TLS_CA: string) =>
-      checkRedis(readConfig({ REDIS_URL, REDIS_TLS_CA }));
+      findRedisFault(readConfig({ REDIS_URL, REDIS_TLS_CA }));
     expect(await check(redis.url, certificates.caFile)).toBeNull();
     expect(await check(redis.url, '')).toMatchObject({ away: true });
     expect(await check(redis.url, others.caFile)).toMatchObject({ away: true });
@@ -59,7 +59,7 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
       const cluster = await startClusterRedis(certificates);
       cleanups.push(() => cluster.stop());
       const settings = { REDIS_URL: cluster.url, REDIS_TLS_CA: certificates?.caFile ?? '' };
-      expect(await checkRedis(readConfig(settings))).toBeNull();
+      expect(await findRedisFault(readConfig(settings))).toBeNull();
       await loadThrough(settings);
       const found = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
       expect(found.flat().sort()).toEqual([
@@ -67,7 +67,7 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
         '{bull:sluice}:sluice:meta',
       ]);
       for (const port of cluster.ports) await cluster.kill(port);
-      const problem = await waitFor('the cluster to be missed', () => checkRedis(readConfig(settings)));
+      const problem = await waitFor('the cluster to be missed', () => findRedisFault(readConfig(settings)));
       expect(problem).toMatchObject({ away: true, sentence: expect.stringContaining('(cluster)') });
     },
   );

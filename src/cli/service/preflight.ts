@@ -3,11 +3,12 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { findAddressFault } from '../../doctor/check-machine.ts';
+import { checkRedis } from '../../doctor/check-redis.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
-import { askRedis, explainRedis } from '../../queue/redis.ts';
+import { explainRedis } from '../../queue/redis.ts';
 import { describeRedis, readRedisUrl } from '../../redis-url.ts';
 import { CommandFailed } from '../errors.ts';
 
@@ -30,26 +31,16 @@ export async function checkAddress(
 
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
-export interface RedisProblem {
-  /** The fault and its remedy, in a sentence. */
-  readonly sentence: string;
-  /** Nothing goes on while it lasts. */
-  readonly away: boolean;
-}
-
-/** Returns the fault of the queue's Redis, or null. */
-export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<RedisProblem | null> {
-  if (redisUrl === null) return null;
-  const where = describeRedis(readRedisUrl(redisUrl));
+/** Returns the fault of the queue's Redis, or null. Nothing goes on while it is `away`. */
+export async function findRedisFault(
+  config: RedisConfig,
+): Promise<{ readonly sentence: string; readonly away: boolean } | null> {
+  if (config.redisUrl === null) return null;
+  const where = describeRedis(readRedisUrl(config.redisUrl));
   try {
-    const policy = await askRedis({ redisUrl, redisCa }, async (redis) => {
-      // Managed servers may refuse CONFIG; then nothing is known.
-      const answer: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => []);
-      return Array.isArray(answer) ? (answer[1] as unknown) : undefined;
-    });
-    if (policy === undefined || policy === 'noeviction') return null;
-    const sentence = `Redis at ${where} may evict the queue (maxmemory-policy ${String(policy)}); set it to noeviction.`;
-    return { sentence, away: false };
+    const fault = (await checkRedis(config)).find(({ status }) => status === 'failed');
+    if (fault === undefined) return null;
+    return { sentence: `Redis at ${where}: ${fault.check}: ${fault.found}. ${fault.advice}`, away: false };
   } catch (error) {
     return { sentence: `Redis at ${where} ${explainRedis(error)}`, away: true };
   }
@@ -57,8 +48,8 @@ export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Re
 
 /** For a service, which starts all the same: the ledger keeps what is due until the queue is back. */
 export async function warnOfRedis(config: RedisConfig, log: Logger): Promise<void> {
-  const problem = await checkRedis(config);
-  if (problem !== null) log.warn(problem.sentence);
+  const fault = await findRedisFault(config);
+  if (fault !== null) log.warn(fault.sentence);
 }
 
 /**

@@ -278,3 +278,64 @@ export async function readNeeds(pool: pg.Pool, environmentId: number | null): Pr
     failing: failing.map((each) => ({ ...each, since: new Date(each.since) })),
   }));
 }
+
+/** What `sluice doctor` judges a server by. */
+export interface ServerFacts {
+  readonly version: string;
+  readonly number: number;
+  readonly encoding: string;
+  readonly readOnly: boolean;
+  readonly role: string;
+  readonly mayCreate: boolean;
+  /** Lists our schemas that belong to a role whose rights we do not have. */
+  readonly foreign: readonly string[];
+  readonly missing: number;
+  /** The connections that the role may open, and those that others have. */
+  readonly most: number;
+  readonly used: number;
+  readonly settings: readonly {
+    readonly name: string;
+    readonly value: string;
+    readonly unit: string | null;
+  }[];
+}
+
+const serverStatement = `
+  select
+    current_setting('server_version') as version,
+    current_setting('server_version_num')::int as number,
+    current_setting('server_encoding') as encoding,
+    pg_is_in_recovery() or current_setting('transaction_read_only')::bool as "readOnly",
+    current_user as role,
+    has_database_privilege(current_database(), 'create') as "mayCreate",
+    array(
+      select nspname::text from pg_namespace where nspname = any ($1) and not pg_has_role(nspowner, 'usage')
+    ) as foreign,
+    (select cardinality($1::text[]) - count(*) from pg_namespace where nspname = any ($1))::int as missing,
+    least(
+      current_setting('max_connections')::int
+        - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+      nullif(d.datconnlimit, -1),
+      nullif(r.rolconnlimit, -1)
+    ) as most,
+    (
+      select count(*)
+      from pg_stat_activity
+      where backend_type = 'client backend' and application_name not like 'sluice%'
+    )::int as used,
+    (
+      select json_agg(json_build_object('name', name, 'value', setting, 'unit', unit))
+      from pg_settings
+      where name = any ($2)
+    ) as settings
+  from pg_database d, pg_roles r
+  where d.datname = current_database() and r.rolname = current_user`;
+
+export function readServer(
+  client: pg.ClientBase,
+  schemas: readonly string[],
+  settings: readonly string[],
+): Promise<ServerFacts> {
+  return readFigure(client, serverStatement, [schemas, settings]);
+}

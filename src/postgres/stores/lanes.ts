@@ -67,37 +67,12 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
 /** The time over which the rate of a running load is measured. */
 const rateSeconds = 30;
 
-/** The state of an environment's lane, which runs one load or deletion at a time, in the order of acceptance. */
-export interface LaneOverview {
-  readonly environment: string;
-  /** `null`: nothing runs. */
-  readonly running: LaneJob | null;
-  readonly waiting: number;
-  /** The seconds since the longest waiting was accepted; `null` if none waits. */
-  readonly oldestWaitingSeconds: number | null;
-}
-
-export interface LaneJob {
-  readonly jobId: string;
-  readonly type: string;
-  /** Records of a load, ids of a deletion. */
-  readonly done: number;
-  readonly total: number;
-  /** The rate of a load over its last half minute; `null` for a deletion. */
-  readonly rowsPerSecond: number | null;
-  readonly runningSeconds: number;
-}
-
-/** Lists the environments in which something runs or waits, the longest waiting first. */
-export async function readLanes(watch: pg.Pool): Promise<LaneOverview[]> {
-  type Row = Omit<LaneJob, 'jobId'> & Omit<LaneOverview, 'running'> & { readonly jobId: string | null };
-  const rows = await readFigures<Row>(watch, lanesStatement);
-  return rows.map(({ environment, waiting, oldestWaitingSeconds, jobId, ...job }) => ({
-    environment,
-    running: jobId === null ? null : { jobId, ...job },
-    waiting,
-    oldestWaitingSeconds,
-  }));
+/**
+ * Lists the lanes in which something runs or waits, the longest waiting first, to be shown. `running` is null where nothing runs;
+ * the rate of a load is that of its last half minute.
+ */
+export function readLanes(watch: pg.Pool): Promise<object[]> {
+  return readFigures(watch, lanesStatement);
 }
 
 /* All chunks of a running load are read, some thousands at most, and none of those that wait. */
@@ -121,19 +96,20 @@ const lanesStatement = `
   )
   select
     e.name as environment,
-    r.job_id as "jobId",
-    r.type,
-    r.done,
-    r.total,
-    extract(epoch from now() - r.begun_at)::float8 as "runningSeconds",
-    case when r.kind = 'load' then (
+    case when r.job_id is not null then json_build_object(
+      'jobId', r.job_id,
+      'type', r.type,
+      'done', r.done,
+      'total', r.total,
+      'runningSeconds', extract(epoch from now() - r.begun_at)::float8,
+      'rowsPerSecond', case when r.kind = 'load' then (
       select round(
         coalesce(sum(c.row_count), 0)
           / greatest(least(${rateSeconds}, extract(epoch from now() - r.begun_at)), 1)
       )::bigint
       from load_chunks c
       where c.load_id = r.id and c.done_at > now() - interval '${rateSeconds} s'
-    ) end as "rowsPerSecond",
+    ) end) end as running,
     coalesce(w.count, 0) as waiting,
     extract(epoch from now() - w.oldest)::float8 as "oldestWaitingSeconds"
   from environments e

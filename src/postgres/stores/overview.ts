@@ -16,35 +16,10 @@ const failuresAmong = 1_000;
 const failuresShown = 5;
 const retriesShown = 5;
 
-export interface RunningExport {
-  readonly environment: string;
-  readonly jobId: string;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly runningSeconds: number;
-}
-
-export interface Failure {
-  readonly environment: string;
-  readonly jobId: string | null;
-  readonly schedule: string | null;
-  readonly type: string;
-  readonly endedAt: Date;
-  readonly code: string;
-  readonly message: string;
-}
-
-export interface Retry {
-  readonly environment: string;
-  readonly jobId: string;
-  readonly type: string;
-  readonly lastError: string;
-}
-
-export function readRunningExports(watch: pg.Pool): Promise<RunningExport[]> {
-  return readFigures(
-    watch,
-    `select
+/** What `sluice status` lists of all environments besides the backlog, by name. The failures of a schedule's run that made jobs are those of its jobs. */
+const listStatements = {
+  exports: `
+    select
       e.name as environment,
       x.job_id as "jobId",
       x.rows_written as rows,
@@ -54,14 +29,8 @@ export function readRunningExports(watch: pg.Pool): Promise<RunningExport[]> {
     join environments e using (environment_id)
     where x.status = 'processing'
     order by x.export_id`,
-  );
-}
-
-/** Lists the latest failures of any kind, latest first; those of a schedule's run that made jobs are those of its jobs. */
-export function readFailures(watch: pg.Pool): Promise<Failure[]> {
-  return readFigures(
-    watch,
-    `select
+  failures: `
+    select
       e.name as environment,
       f.job_id as "jobId",
       f.schedule,
@@ -91,13 +60,9 @@ export function readFailures(watch: pg.Pool): Promise<Failure[]> {
     where f.status = 'failed'
     order by f.ended_at desc
     limit ${failuresShown}`,
-  );
-}
-
-export function readRetries(watch: pg.Pool): Promise<Retry[]> {
-  return readFigures(
-    watch,
-    `select distinct on (t.job_id)
+  /** Jobs that go on after an error; the oldest. */
+  retries: `
+    select distinct on (t.job_id)
       e.name as environment,
       t.job_id as "jobId",
       j.type,
@@ -108,7 +73,12 @@ export function readRetries(watch: pg.Pool): Promise<Retry[]> {
     where t.last_error is not null
     order by t.job_id, t.part
     limit ${retriesShown}`,
-  );
+} as const;
+type ListName = keyof typeof listStatements;
+
+/** Reads rows that are only shown. */
+export function readList(watch: pg.Pool, name: ListName): Promise<object[]> {
+  return readFigures(watch, listStatements[name]);
 }
 
 export interface LaneItem {
