@@ -24,9 +24,9 @@ import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts
 import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
-import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptFile, endedLoad, readProfiles } from '../support/load-file.ts';
+import { startS3 } from '../support/s3.ts';
 import {
   doNext,
   finish,
@@ -387,10 +387,10 @@ describe('a database', () => {
 describe('a bucket', () => {
   // proves: schedule-objects
   test('has its new and its changed objects loaded, the oldest first, however many lie there', async () => {
-    const bucket = await startBucket('drop');
+    const bucket = await startS3();
     try {
       const s3 = {
-        url: 's3://drop/in/',
+        url: 's3://files/in/',
         endpoint: bucket.endpoint,
         access_key: 'S3RVER',
         secret_key: 'S3RVER',
@@ -418,7 +418,7 @@ describe('a bucket', () => {
       for (const [at, name] of names.entries()) {
         await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
       }
-      const source = await openS3({ ...s3, url: 's3://drop/many/' }, {}, 5);
+      const source = await openS3({ ...s3, url: 's3://files/many/' }, {}, 5);
       const taken: string[] = [];
       for (const expected of [5, 5, 2, 0]) {
         const items = await source.list((key) => taken.includes(key), new AbortController().signal);

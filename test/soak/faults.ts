@@ -5,7 +5,7 @@ import type { Site } from './site/site.ts';
 import { pause } from './waiting.ts';
 
 /** What a fault needs, and whether its target is free at the moment. */
-export interface FaultContext {
+interface FaultContext {
   readonly site: Site;
   readonly random: Random;
   /** Things that are away at the moment, such as `postgres`. */

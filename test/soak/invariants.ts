@@ -24,7 +24,7 @@ export interface Invariant {
 }
 
 /** One that a statement decides: its rows are what is wrong, each with a text `what`. */
-export function noRows(name: string, statement: string): Invariant {
+function noRows(name: string, statement: string): Invariant {
   return {
     name,
     look: async ({ site }) => {

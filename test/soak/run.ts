@@ -185,7 +185,7 @@ const open = `
   where status in ('failed', 'cancelled') and files_expired_at is null`;
 
 /** Waits until nothing is under way; what still is, in words, if it does not end. */
-export async function awaitQuiet(sql: Sql, timeoutMs: number): Promise<readonly string[]> {
+async function awaitQuiet(sql: Sql, timeoutMs: number): Promise<readonly string[]> {
   let left: readonly { readonly what: string }[] = [];
   await until(
     async () => {

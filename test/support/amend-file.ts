@@ -13,7 +13,7 @@ export interface AmendOptions {
 }
 
 /** A file of mended records on the route that an upload takes. Gives its job id; workers, if any, do the rest. */
-export async function acceptMended(
+async function acceptMended(
   context: LoadContext,
   environmentId: number,
   jobId: string,

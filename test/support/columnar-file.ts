@@ -2,7 +2,7 @@ import avro from 'avsc';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 
 /** A user of a test; null is no value. */
-export interface ColumnarUser {
+interface ColumnarUser {
   readonly user_id: string;
   readonly n: number | null;
 }

@@ -8,7 +8,7 @@ import { serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 
 /** The service of a file of tests, and pages of it in a real browser. */
-export interface ConsoleStage {
+interface ConsoleStage {
   readonly t: TestSystem;
   readonly server: TestServer;
   /** A page that is signed in with the key of `default`, at a path below /console. It is closed with the test. */
@@ -18,7 +18,7 @@ export interface ConsoleStage {
   address(path: string): string;
 }
 
-export interface PageOptions {
+interface PageOptions {
   readonly width?: 1440 | 390 | 360;
   readonly theme?: 'light' | 'dark';
   /** Signs in with another key. */

@@ -10,7 +10,7 @@ import { readOutcomes } from '../../src/postgres/stores/deletions.ts';
 import { runTaskOf, withoutQueue } from './load-file.ts';
 
 /** A deletion that no worker touches: the test runs it itself. */
-export interface ManualDeletion {
+interface ManualDeletion {
   readonly jobId: string;
   run(context?: LoadContext, stopping?: AbortSignal): Promise<Deletion>;
   look(): Promise<Deletion>;

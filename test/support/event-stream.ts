@@ -22,7 +22,7 @@ export interface StreamData {
   readonly reason?: string;
 }
 
-export interface StreamEvent {
+interface StreamEvent {
   readonly event: string;
   readonly data: StreamData;
 }

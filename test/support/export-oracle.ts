@@ -5,7 +5,7 @@ import type { Database } from '../../src/postgres/database.ts';
 
 /** What the filters of an export mean, said once more and naively. */
 
-export interface StoredUser {
+interface StoredUser {
   readonly id: string;
   readonly company: string | null;
   readonly metadata: Readonly<Record<string, unknown>>;

@@ -39,7 +39,7 @@ export async function runExportTask(
   await runTaskOf({ ...context, writeExport: write }, exportJob, exportId, 0, signals);
 }
 
-export interface Gate {
+interface Gate {
   readonly write: ExportWriter;
   /** Resolves once a worker stands at the gate, with one file written and another begun. */
   readonly arrived: Promise<AbortSignal>;

@@ -5,7 +5,7 @@ import { zipFile } from './zip-file.ts';
 
 /* Files that are small to send and were made to cost whoever reads them dearly. Each is what made a server slow, large or dead once. */
 
-export interface HostileFile {
+interface HostileFile {
   readonly name: string;
   readonly contentType: string;
   readonly make: () => Buffer;

@@ -7,7 +7,7 @@ import { waitFor } from './wait-for.ts';
  * What stands before the servers: sends each request to the next of those that are ready, over connections that it keeps.
  * One that a server refuses goes to the next; one that a server took and lost is lost.
  */
-export interface LoadBalancer {
+interface LoadBalancer {
   readonly url: string;
   /** Asks the server from now on whether it is ready; resolves when it was. */
   add(server: string): Promise<void>;

@@ -9,7 +9,7 @@ import { databaseUrl } from './postgres-server.ts';
 import { withSystemFolders } from './system-tools.ts';
 import { waitFor } from './wait-for.ts';
 
-export const poolModes = ['session', 'transaction', 'statement'] as const;
+const poolModes = ['session', 'transaction', 'statement'] as const;
 export type PoolMode = (typeof poolModes)[number];
 
 export interface PgBouncer {

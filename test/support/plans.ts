@@ -2,11 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Entity, entities } from '../../src/domain/entity.ts';
 import type { PlanSummary } from '../../src/domain/load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import type { Json, Profiles, StoredProfile } from './serial-oracle.ts';
 
 /** A row of a plan, as the table has it. */
-export interface PlannedRow {
+interface PlannedRow {
   readonly entity: Entity;
   readonly key: string;
   readonly before: StoredProfile | null;
@@ -49,16 +48,6 @@ export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
     )
     .filter((row) => !isDeepStrictEqual(row.before, row.after))
     .sort((a, b) => (a.entity === b.entity ? (Buffer.from(a.key) < Buffer.from(b.key) ? -1 : 1) : 0));
-}
-
-export async function readSummary(
-  context: LoadContext,
-  environmentId: number,
-  jobId: string,
-): Promise<PlanSummary> {
-  const { plan } = await requireLoad(context, environmentId, jobId);
-  if (plan === null) throw new Error('there is no plan');
-  return plan.summary;
 }
 
 /** What the summary must say of these rows. */

@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import type { TestCertificates } from './certificates.ts';
 
 /** A PostgreSQL server that speaks TLS and nothing else: the one at `url`, behind what ends the TLS. */
-export interface TlsPostgres {
+interface TlsPostgres {
   readonly port: number;
   /** Connections that came through over TLS. */
   readonly encrypted: number;

@@ -61,7 +61,7 @@ function lineOf(says: UserRecord | CompanyRecord): Line {
 }
 
 /** An event row. `id` null: it has none of its own. */
-export interface SaidEvent {
+interface SaidEvent {
   readonly id: string | null;
   readonly user: string;
   readonly at: string;

@@ -156,7 +156,7 @@ function csvCell(text: string, delimiter: string, quote: boolean): string {
 }
 
 /** Users or companies, quoted and plain cells, line breaks in cells, all delimiters and terminators. */
-export const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
+const csvFile: fc.Arbitrary<RandomFile> = csvShape.chain((shape) => {
   const { entity, delimiter, terminator, hasMetadata } = shape;
   const columns =
     entity === 'users' ? ['user_id', 'company_id', 'a', 'b', 'c'] : ['company_id', 'a', 'b', 'c'];

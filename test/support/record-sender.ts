@@ -120,7 +120,7 @@ export function kindOf(id: string): Kind {
 }
 
 /** The record that the id stands for. Rejects if the connection is lost. */
-export function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
+function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
   const { path, body } = requests[kindOf(id)](id);
   const headers = {
     authorization: `Token ${key}`,

@@ -8,7 +8,7 @@ import { waitFor } from './wait-for.ts';
 export type RecordAnswer = Answer<ErrorBody | null>;
 export type Body = string | Uint8Array<ArrayBuffer>;
 
-export interface PostOptions {
+interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: the key of the environment `default`; null: none. */
   readonly key?: string | null;
@@ -45,7 +45,7 @@ export interface StoredEvent {
 /** A problem's error_code and details. */
 export type ProblemText = readonly [code: string, details: string];
 
-export interface HeldLock {
+interface HeldLock {
   /** One more statement in its transaction. */
   also(statement: string): Promise<void>;
   /** Commits. */
@@ -218,7 +218,7 @@ export function bodyOf(record: unknown): Body {
 }
 
 /** The statuses of the answers that came on a connection. */
-export function statusesIn(received: string): number[] {
+function statusesIn(received: string): number[] {
   return Array.from(received.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
 }
 

@@ -9,7 +9,7 @@ import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Redis as large installations run it: real processes, each in a folder of its own. */
-export interface RedisFleet {
+interface RedisFleet {
   /** For REDIS_URL. */
   readonly url: string;
   /** A connection to the node with that port, for the test to look in; closed with the fleet. */

@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { waitFor } from './wait-for.ts';
 
 /** A real server that speaks S3 (s3rver), with one bucket, in this process. */
@@ -13,6 +14,8 @@ export interface TestS3 {
   readonly endpoint: string;
   /** What STORAGE_URL, and the keys of AWS, have to be to use it. */
   readonly variables: Readonly<Record<string, string>>;
+  /** An object that was changed last at `at`; S3 tells seconds only. */
+  put(key: string, content: string | Uint8Array, at: string): Promise<void>;
   /** Keys of the objects that are there. */
   objects(): Promise<string[]>;
   /** Keys of uploads that were begun and neither completed nor aborted. */
@@ -30,19 +33,15 @@ export interface TestS3 {
  * The connection is lost before or after the request was served, or half-way through the answer; half-way the answer stops,
  * the connection stays; it is refused.
  */
-export type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
-
-export interface TestS3Options {
-  readonly bucket?: string;
-  readonly prefix?: string;
-}
+type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
 
 const key = 'S3RVER';
+const bucket = 'files';
 const objectSuffix = '._S3rver_object';
 const uploadsFolder = '._S3rver_uploads';
 
 /** s3rver has no types; this is what is used of it. */
-export interface S3rver {
+interface S3rver {
   readonly store: Record<
     'putObject' | 'putPart' | 'getObject' | 'listObjects',
     (...given: never[]) => Promise<unknown>
@@ -67,8 +66,7 @@ interface Context {
 type S3rverConstructor = new (options: Readonly<Record<string, unknown>>) => S3rver;
 
 /** Ends with `stop`. */
-export async function startS3(options: TestS3Options = {}): Promise<TestS3> {
-  const { bucket = 'files', prefix = 'some/prefix' } = options;
+export async function startS3(): Promise<TestS3> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-s3-'));
   await mkdir(join(folder, bucket));
   const load = createRequire(import.meta.url);
@@ -94,12 +92,19 @@ export async function startS3(options: TestS3Options = {}): Promise<TestS3> {
   );
   const { port } = await server.run();
   const endpoint = `http://127.0.0.1:${port}`;
-  const url = `s3://${bucket}/${prefix}?endpoint=${endpoint}&path_style=true`;
+  const url = `s3://${bucket}/some/prefix?endpoint=${endpoint}&path_style=true`;
   return {
     url,
     endpoint,
     variables: { STORAGE_URL: url, AWS_ACCESS_KEY_ID: key, AWS_SECRET_ACCESS_KEY: key },
     requests,
+    async put(name, content, at) {
+      const credentials = { accessKeyId: key, secretAccessKey: key };
+      const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials });
+      await client.send(new PutObjectCommand({ Bucket: bucket, Key: name, Body: content }));
+      client.destroy();
+      await utimes(join(folder, bucket, `${name}${objectSuffix}`), new Date(at), new Date(at));
+    },
     objects: () => listObjects(join(folder, bucket)),
     uploads: async () => (await listUploads(join(folder, bucket))).map((upload) => upload.key),
     breakNext: (matches, how) => void breaks.push({ matches, how }),
@@ -167,7 +172,7 @@ function readSingleBytes({ store }: S3rver): void {
 const pageKeys = 10;
 
 /** s3rver fails at a second page: its tokens want a cipher that OpenSSL has no more. Without one `start-after` leads on. */
-export function listInPages(server: S3rver): void {
+function listInPages(server: S3rver): void {
   const { store } = server;
   const listObjects = store.listObjects as (
     bucket: string,

@@ -21,7 +21,7 @@ import type { TestSystem } from './system.ts';
 import { takeTask } from './tasks.ts';
 import { waitFor } from './wait-for.ts';
 
-export type ScheduleContextOptions = Partial<ScheduleSettings>;
+type ScheduleContextOptions = Partial<ScheduleSettings>;
 
 /** What a worker process would see to its schedules with. */
 export function scheduleContext(t: TestSystem, own: ScheduleContextOptions = {}): ScheduleContext {
@@ -66,7 +66,7 @@ export async function historyOf(context: ScheduleContext, schedule: Schedule): P
   return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
 }
 
-export type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
+type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
 
 /** Does what is due of a schedule to its end, workers seeing to the jobs; gives the last run. */
 export async function finish(context: ScheduleContext, schedule: Schedule): Promise<EndedRun> {

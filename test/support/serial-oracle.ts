@@ -41,7 +41,7 @@ export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredPro
  * What a load's tally must be. inserted, superseded, rejected are the same whatever the chunks. A key whose records take
  * a value away and bring it back ends as it was: that counts as updated or as unchanged, as the chunks had it.
  */
-export interface ExpectedTally {
+interface ExpectedTally {
   readonly read: number;
   readonly inserted: number;
   readonly superseded: number;

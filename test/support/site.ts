@@ -19,7 +19,7 @@ export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] :
 /** Where the queue makes no difference: the one of production, if it is there. */
 export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
-export interface SiteOptions {
+interface SiteOptions {
   readonly queue: Queue;
   /** A server that the test may stop and start; otherwise a database on the server of the test file. */
   readonly privatePostgres?: boolean;

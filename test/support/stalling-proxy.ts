@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-export interface StallingProxy {
+interface StallingProxy {
   readonly port: number;
   /** Connections that are open stay so, and carry nothing any more; new ones work. As after a move to another machine. */
   stall(): void;

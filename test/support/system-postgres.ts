@@ -21,7 +21,7 @@ const tools = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup', '
 /** The folder with a whole PostgreSQL; undefined where there is none, and tests that need it are skipped. */
 export const systemPostgres = folders.find((folder) => tools.every((tool) => existsSync(join(folder, tool))));
 
-export interface SystemPostgres {
+interface SystemPostgres {
   /** postgres://…/postgres */
   readonly url: string;
   urlOf(database: string): string;

@@ -2,7 +2,7 @@ import { type ZipContent, zipFile } from './zip-file.ts';
 
 /* Excel workbooks, as small as they can be, written out so that tests can say every byte that matters. */
 
-export interface SheetOfTest {
+interface SheetOfTest {
   readonly name: string;
   /** What stands in `<sheetData>`. */
   readonly rows: string;
@@ -44,7 +44,7 @@ const declaration = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n';
 const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
 
-export function workbookParts(workbook: WorkbookOfTest): ZipContent[] {
+function workbookParts(workbook: WorkbookOfTest): ZipContent[] {
   const { sheets, shared = [], formats = [] } = workbook;
   const parts: Record<string, string | Buffer> = {
     '[Content_Types].xml': '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',

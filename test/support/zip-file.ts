@@ -14,7 +14,7 @@ export interface ZipContent {
   readonly claims?: { readonly size?: number; readonly crc?: number };
 }
 
-export interface ZipShape {
+interface ZipShape {
   /** Sizes and offsets in 64 bits, as in archives beyond 4 GiB. */
   readonly zip64?: boolean;
 }

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type { Random } from '../random.ts';
 import type { ProfileSpace, Properties, Value } from './profile-space.ts';
 
-export const batchFormats = ['csv', 'ndjson', 'array'] as const;
+const batchFormats = ['csv', 'ndjson', 'array'] as const;
 export type BatchFormat = (typeof batchFormats)[number];
 
 /** A record, or one that must be refused. */

@@ -5,7 +5,7 @@ import type { Actor, Stage } from './actor.ts';
 import { type BatchFormat, createBatch, type Expected, layBatch, renderBatch } from './batch.ts';
 import { ProfileSpace } from './profile-space.ts';
 
-export interface LoadsOptions {
+interface LoadsOptions {
   readonly name: string;
   readonly tenant: number;
   readonly entity: 'users' | 'companies';
@@ -73,7 +73,7 @@ export function createLoads(stage: Stage, options: LoadsOptions): Actor {
 }
 
 /** A load as the API shows it. */
-export interface ShownLoad {
+interface ShownLoad {
   readonly status: string;
   readonly total_rows: number;
   readonly completed_rows: number;
