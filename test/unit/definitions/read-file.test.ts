@@ -59,31 +59,6 @@ features:
     });
   });
 
-  test('says the same as YAML and as JSON, indented by tabs, with escapes and a link to the schema', () => {
-    const embed = { key: 'a', title: 'Äh 😀 "x" / y', type: 'card' };
-    const json = JSON.stringify({ $schema: './definitions.schema.json', embeds: [embed] }, null, '\t')
-      .replace('😀', '\\ud83d\\ude00')
-      .replace(' / ', ' \\/ ');
-    const yaml = `embeds:\n- key: a\n  title: 'Äh 😀 "x" / y'\n  type: card`;
-    expect(read(json).value?.embeds).toEqual([embed]);
-    expect(read(json)).toEqual(read(yaml));
-    expect(read(`\uFEFF${json}`)).toEqual(read(yaml));
-  });
-
-  test('may be empty of items, if it says so', () => {
-    for (const text of ['segments: []', '{}']) {
-      expect(read(text).value).toMatchObject({ segments: [], features: [] });
-    }
-  });
-
-  test('the sample is one', () => {
-    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml'));
-    const { value: items, problems } = readDefinitionsFile(sample);
-    expect(problems).toEqual([]);
-    expect(items?.segments.length).toBeGreaterThan(5);
-    for (const list of Object.values(items ?? {})) expect(list.length).toBeGreaterThan(1);
-  });
-
   test('YAML is version 1.2 whatever the file says: yes is text, dates are text, true is not', () => {
     const values = '[yes, on, 2026-11-20, true, 12, 1.5e3, "007", 1_000]';
     const expected = { property: 'p', in: ['yes', 'on', '2026-11-20', true, 12, 1500, '007', '1_000'] };
@@ -176,13 +151,6 @@ features:
     expect(found).toMatchObject([{ line: 6, message: `segments[0].definition.equals ${message}` }]);
   });
 
-  test('a name that is no text', () => {
-    expect(problems('embeds:\n- {key: a, title: A, type: card, 7: x, ? [a] : b}')).toEqual([
-      '2:34 embeds[0] has a name here that is no text; put it in quotes',
-      expect.stringMatching(/^2:\d+ embeds\[0\] has a name here that is no text/),
-    ]);
-  });
-
   test('texts that are too long, or hold control characters, which only questions may break lines with', () => {
     const title = 'x'.repeat(201);
     const module = (question: string) =>
@@ -199,20 +167,6 @@ features:
     expect(
       problems(JSON.stringify({ embeds: [{ key: 'a', title: '😀'.repeat(200), type: 'card' }] })),
     ).toEqual([]);
-  });
-
-  test('events are kept for a whole number of days, each name once', () => {
-    const text = `event_retention:
-  - { key: '*', days: 30 }
-  - { key: page_view, days: 1.5 }
-  - { key: '*', days: 36501 }
-  - { key: signup }`;
-    expect(problems(text)).toEqual([
-      '3:29 event_retention[1].days must be a whole number from 0 to 36500, not the number 1.5',
-      '4:12 event_retention[2].key is "*", as in line 2; each item needs a key of its own',
-      '4:23 event_retention[2].days must be a whole number from 0 to 36500, not the number 36501',
-      '5:5 event_retention[3].days is missing; a retention of events must have it',
-    ]);
   });
 });
 

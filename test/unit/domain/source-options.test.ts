@@ -7,8 +7,6 @@ import {
   sourceOptionProblem,
   toGivenSource,
   toSourceOptions,
-  withFlags,
-  withKeys,
 } from '../../../src/domain/source-options.ts';
 
 describe('an option of how a file is written', () => {
@@ -122,22 +120,5 @@ describe('an option that a file has no use for', () => {
   ] as const)('%j with %s is refused', (source, format, message) => {
     expect(() => requireFitting(source, format)).toThrow(InputError);
     expect(() => requireFitting(source, format)).toThrow(message);
-  });
-});
-
-describe('a message that names options as a query has them', () => {
-  const message =
-    'map one with map=Their Header=user_id; if no record names the columns, say header=none and map=1=user_id (skip_rows= says otherwise, strict_header=true too)';
-
-  test('names the flags of the command line instead', () => {
-    expect(withFlags(message)).toBe(
-      'map one with --map "Their Header=user_id"; if no record names the columns, say --header none and --map "1=user_id" (--skip-rows says otherwise, --strict-header too)',
-    );
-  });
-
-  test('names the keys of a file in YAML instead', () => {
-    expect(withKeys(message)).toBe(
-      'map one with `map: { "Their Header": user_id }`; if no record names the columns, say `header: none` and `map: { "1": user_id }` (`skip_rows:` says otherwise, `strict_header: true` too)',
-    );
   });
 });

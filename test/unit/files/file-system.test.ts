@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, TransientError } from '../../../src/domain/errors.ts';
-import { ioError } from '../../../src/files/disk.ts';
 import {
   type FileFolder,
   type FileRef,
@@ -67,11 +66,6 @@ describe('file system store', () => {
     }
   });
 
-  it('streams a part', async () => {
-    const ref = await save('hello world');
-    expect((await collect(store.open(ref, { start: 2, end: 5 }))).toString()).toBe('llo');
-  });
-
   it('shows a file only once it is committed', async () => {
     const writer = await store.create();
     await writer.write(Buffer.from('half'));
@@ -93,13 +87,6 @@ describe('file system store', () => {
     await kept.commit();
     await kept.discard();
     expect(await files()).toHaveLength(1);
-  });
-
-  it('writes large files with syncs under way', async () => {
-    const writer = await store.create();
-    for (let i = 0; i < 50; i++) await writer.write(Buffer.alloc(1 << 20, i));
-    const ref = await writer.commit();
-    expect((await store.readRange(ref, (49 << 20) - 1, (49 << 20) + 1)).toString('hex')).toBe('3031');
   });
 
   it('says that a file is gone, or shorter than it should be', async () => {
@@ -129,12 +116,6 @@ describe('file system store', () => {
   it('takes a directory that cannot be written for something that passes', async () => {
     await writeFile(path.join(directory, 'files'), 'in the way');
     await expect(store.create()).rejects.toThrow(TransientError);
-  });
-
-  it('calls a full disk by its name', () => {
-    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
-    expect(ioError('writing a file', full)).toBeInstanceOf(TransientError);
-    expect(ioError('writing a file', full).message).toBe('disk full while writing a file (ENOSPC)');
   });
 
   it('sweeps temporary files that nobody writes to any more, and no others', async () => {

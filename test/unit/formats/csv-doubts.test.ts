@@ -44,17 +44,6 @@ describe('a delimiter too many in the header', () => {
     ]);
     expect(read('user_id,name,\nu1,Ann,\nu2,Bob,\n').columns).toEqual(['user_id', 'name', 'column_3']);
   });
-
-  it('is a column if one record alone, or not every record, has as many cells as there are names', () => {
-    expect(read('user_id,,name\nu1,Ann\n').columns).toHaveLength(3);
-    expect(read('user_id,,name\nu1,Ann\nu2,Bob\nu3\n').columns).toHaveLength(3);
-  });
-
-  it('refuses the file where every column is to have a name', () => {
-    expect(() => read(`user_id,,name,city\n${records}`, {}, { strictHeader: true })).toThrow(
-      /without a name/,
-    );
-  });
 });
 
 describe('a header with a quote too many, or without a delimiter beside a quote', () => {
@@ -132,11 +121,6 @@ describe('a table drawn for reading', () => {
   it('is read as it stands if the caller says how such lines begin', () => {
     const found = read('user_id,name\n-------,----\nu1,Ann\n', {}, { comment: '-' });
     expect(found.columns).toEqual(['user_id', 'name']);
-  });
-
-  it('is none where a record has a dash for what it does not know', () => {
-    expect(read('user_id,name,city\n-,-,-\nu1,--,x\n').columns).toHaveLength(3);
-    expect(read('user_id,name\nu---,---\n').columns).toHaveLength(2);
   });
 });
 

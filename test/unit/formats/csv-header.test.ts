@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { type CsvReading, readCsvHeader, skipLines } from '../../../src/formats/csv-header.ts';
+import { type CsvReading, readCsvHeader } from '../../../src/formats/csv-header.ts';
 
 const plain: CsvReading = {
   dialect: { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] },
@@ -69,12 +69,6 @@ describe('csv header', () => {
     expect(refusal('event_type,user_id,metadata,metadata\n')).toHaveLength(1);
   });
 
-  it('refuses a name that holds U+0000', () => {
-    expect(refusal('user\0id,name\n')).toEqual([
-      'invalid_field: The header has a name that holds U+0000 (header: column 1)',
-    ]);
-  });
-
   it('joins the names of several records', () => {
     const reading = { ...plain, headerRows: 2 };
     const found = read('User,,Plan\n id , name,\nu1,Ann,pro\n', false, reading);
@@ -82,56 +76,12 @@ describe('csv header', () => {
     expect(read('User,\n id', false, reading)).toBe(null);
   });
 
-  it('numbers the columns where no record names them', () => {
-    expect(read('u1,Ann\n', false, { ...plain, headerRows: 0, columns: 2 })).toEqual({
-      header: { delimiter: ',', columns: ['column_1', 'column_2'] },
-      notes: [],
-      end: 0,
-      lines: 0,
-    });
-  });
-
-  it('waits for the end of the header, and takes one without an end as the last', () => {
-    expect(read('user_id,na')).toBe(null);
-    expect(read('user_id,"na\n')).toBe(null);
-    expect(read('user_id,name\r')).toBe(null);
-    expect(read('user_id,name', true)?.header?.columns).toEqual(['user_id', 'name']);
-  });
-
-  it.each([
-    [' \t\r\n\r \n  user_id\n', null, false, { end: 7, lines: 3, isOpen: false }],
-    ['\n \r', null, false, { end: 1, lines: 1, isOpen: true }],
-    ['\n \r', null, true, { end: 3, lines: 2, isOpen: true }],
-    ['\n  ', null, false, { end: 1, lines: 1, isOpen: true }],
-    ['a\r\n"b\nc', 2, false, { end: 6, lines: 2, isOpen: false }],
-    ['a\r', 1, false, { end: 0, lines: 0, isOpen: true }],
-    ['a\r', 1, true, { end: 2, lines: 1, isOpen: false }],
-    ['a\nb', 2, true, { end: 3, lines: 1, isOpen: true }],
-    ['a\n', 0, false, { end: 0, lines: 0, isOpen: false }],
-  ])(
-    'passes over lines with nothing in them, or as many as it is asked to: %j, %j',
-    (text, count, final, passed) => {
-      expect(skipLines(Buffer.from(text), count, final)).toEqual(passed);
-    },
-  );
-
   it('with strict_header names every repeated and every missing name', () => {
     expect(refusal('a,b,a,,b,a,\n', strict)).toEqual([
       'invalid_field: The header names the column "a" more than once (header: columns 1, 3, 6)',
       'invalid_field: The header names the column "b" more than once (header: columns 2, 5)',
       'invalid_field: The header has a column without a name (header: columns 4, 7)',
     ]);
-  });
-
-  it('names no more problems, and of each no more columns, than anybody reads', () => {
-    const twice = Array.from({ length: 5000 }, (_, i) => `c${i}`).join(',');
-    expect(refusal(`${twice},${twice}\n`, strict)).toHaveLength(100);
-    expect(refusal(`${'a,'.repeat(9999)}a\n`, strict)[0]).toMatch(/ 99, 100, …\)$/);
-  });
-
-  it('refuses a header with malformed quotes', () => {
-    expect(refusal('a,b"c,d\n')[0]).toContain('invalid_field: The header has a quote inside a name');
-    expect(refusal('a,"b,c\n1,2,3\n')[0]).toContain('an opening quote that is never closed');
   });
 
   it('refuses more columns than there may be, and takes thousands', () => {

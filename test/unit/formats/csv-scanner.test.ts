@@ -1,4 +1,3 @@
-import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { plainMarks } from '../../../src/formats/csv-dialect.ts';
@@ -132,29 +131,6 @@ describe('csv scanner', () => {
     );
   });
 
-  it('finds the records that csv-parse finds in well-formed files', () => {
-    const cell = fc.string({
-      unit: fc.constantFrom('a', 'ü', ' ', ',', '"', '\n', '\r', '\r\n'),
-      maxLength: 6,
-    });
-    const quotedCell = (text: string) => `"${text.replaceAll('"', '""')}"`;
-    const table = fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 8 });
-    const input = fc.tuple(table, fc.constantFrom('\n', '\r\n', '\r'), fc.boolean(), fc.boolean());
-    fc.assert(
-      fc.property(input, ([rows, terminator, quoteAll, lastTerminated]) => {
-        const write = (text: string) => (quoteAll || /[",\r\n]/.test(text) ? quotedCell(text) : text);
-        const lines = rows.map((row) => row.map(write).join(','));
-        const bytes = Buffer.from(lines.join(terminator) + (lastTerminated ? terminator : ''));
-        const records = feedScanner(createCsvScanner(plainMarks(',')), bytes, [bytes.length]);
-        const options = { record_delimiter: terminator, relax_column_count: true };
-        expect(records.map((each) => bytes.toString('utf8', each.start, each.contentEnd))).toEqual(lines);
-        expect(records.flatMap((each) => parse(bytes.subarray(each.start, each.end), options))).toEqual(
-          parse(bytes, options),
-        );
-      }),
-    );
-  });
-
   // proves: quoted-cells
   it.each<readonly [string, string, readonly string[]]>([
     [
@@ -216,43 +192,5 @@ describe('csv scanner', () => {
       [null, 'a,"b\nc,d\nd,e\ne",f'],
       [null, 'g'],
     ]);
-  });
-
-  it('takes a quote that opens a cell far behind a stray one for what it is', () => {
-    expect(outline('a,"b\nc,d\nd,e\ne,"f"\ng\n', 9)).toEqual([
-      ['unclosed_quote', 'a,"b'],
-      [null, 'c,d'],
-      [null, 'd,e'],
-      [null, 'e,"f"'],
-      [null, 'g'],
-    ]);
-  });
-
-  it('refuses a line over the limit and keeps its neighbours', () => {
-    expect(outline(`a\n${'x'.repeat(11)}\nb\n${'y'.repeat(10)}\n`, 10)).toEqual([
-      [null, 'a'],
-      ['record_too_large', 'x'.repeat(11)],
-      [null, 'b'],
-      [null, 'y'.repeat(10)],
-    ]);
-  });
-
-  it('says about a long line that it is too large before its end is there', () => {
-    const scanner = createCsvScanner(plainMarks(','), 5);
-    const bytes = Buffer.from('abcdefgh');
-    expect(scanner.next(bytes, 0, 5, false)).toBe(-1);
-    expect(scanner.problem).toBe(null);
-    expect(scanner.next(bytes, 0, 6, false)).toBe(-1);
-    expect(scanner.problem).toBe('record_too_large');
-  });
-
-  it('finds the same again after going back in a buffer, and something else after a reset', () => {
-    const scanner = createCsvScanner(plainMarks(','));
-    const bytes = Buffer.from('ab\ncd\n');
-    expect(scanner.next(bytes, 3, 6, true)).toBe(6);
-    expect(scanner.next(bytes, 0, 6, true)).toBe(3);
-    bytes.write('abcde\n');
-    scanner.reset();
-    expect(scanner.next(bytes, 0, 6, true)).toBe(6);
   });
 });

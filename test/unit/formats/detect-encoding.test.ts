@@ -120,31 +120,6 @@ describe('the encoding of a file', () => {
     expect(refusal(encodeIn(encoding, csvOf(words)))).toContain('does not say clearly');
   });
 
-  it.each([
-    ['shift_jis', '93 63 92 86 91 be 98 59 82 b1 82 f1'],
-    ['euc-jp', 'c5 c4 c3 e6 c2 c0 cf ba a4 b3 a4 f3'],
-    ['gb18030', 'b1 b1 be a9 ca d0 d6 d0 b9 fa'],
-    ['big5', 'a5 78 a5 5f a5 ab b3 af a4 70 a9 fa'],
-    ['euc-kr', 'b1 e8 c3 b6 bc f6 bc ad bf ef'],
-    ['DOS', '4d 81 6c 6c 65 72'],
-    ['DOS', '42 6a 94 72 6e'],
-  ])('is not guessed for bytes of %s', (_, hex) => {
-    const bytes = Buffer.from(hex.replaceAll(' ', ''), 'hex');
-    expect(refusal(Buffer.concat([Buffer.from('user_id,name\nu1,'), bytes]))).toContain(
-      'does not say clearly',
-    );
-  });
-
-  it('is refused with byte, line and column where it stays open', () => {
-    const bytes = Buffer.concat([
-      Buffer.from('user_id,name\nu1,a\nu2,'),
-      encodeIn('windows-1250', 'Wałęsa\n'),
-    ]);
-    expect(refusal(bytes)).toBe(
-      'The file is not in UTF-8, and what it holds does not say clearly what it is in: say which encoding it is in, such as encoding=windows-1252; with encoding=utf-8, the records that are not are refused one by one (byte 23, line 3, column 6: 0xB3)',
-    );
-  });
-
   it('is UTF-8 where nearly all characters beyond ASCII are', () => {
     const broken = Buffer.from('Jos\xe9\n', 'latin1');
     expect(find(Buffer.concat([Buffer.from('é'.repeat(10)), broken]))).toBe('utf-8');

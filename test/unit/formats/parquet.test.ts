@@ -268,12 +268,6 @@ describe('a Parquet file', () => {
       { numRuns: 400 },
     );
   });
-
-  test('what reading it throws is no fault of the file', async () => {
-    const gone = new Error('the disk is gone');
-    const rows = parquetToNdjson({ bytes: 1_000, read: () => Promise.reject(gone) });
-    await expect(rows.next()).rejects.toBe(gone);
-  });
 });
 
 describe('a page of a Parquet file', () => {

@@ -24,35 +24,10 @@ function convert(name: string, bytes: Buffer, ends: readonly number[] = []): Pro
 
 const cuts = fc.array(fc.nat(60), { maxLength: 20 });
 
-const singleByte = [
-  'ibm866',
-  'iso-8859-2',
-  'iso-8859-3',
-  'iso-8859-4',
-  'iso-8859-5',
-  'iso-8859-6',
-  'iso-8859-7',
-  'iso-8859-8',
-  'iso-8859-8-i',
-  'iso-8859-10',
-  'iso-8859-13',
-  'iso-8859-14',
-  'iso-8859-15',
-  'koi8-r',
-  'koi8-u',
-  'macintosh',
-  'windows-874',
-  'windows-1250',
-  'windows-1251',
-  'windows-1252',
-  'windows-1253',
-  'windows-1254',
-  'windows-1255',
-  'windows-1256',
-  'windows-1257',
-  'windows-1258',
-  'x-mac-cyrillic',
-];
+const singleByte =
+  'ibm866 iso-8859-2 iso-8859-3 iso-8859-4 iso-8859-5 iso-8859-6 iso-8859-7 iso-8859-8 iso-8859-8-i iso-8859-10 iso-8859-13 iso-8859-14 iso-8859-15 koi8-r koi8-u macintosh windows-874 windows-1250 windows-1251 windows-1252 windows-1253 windows-1254 windows-1255 windows-1256 windows-1257 windows-1258 x-mac-cyrillic'.split(
+    ' ',
+  );
 const multiByte = ['gbk', 'gb18030', 'big5', 'euc-jp', 'iso-2022-jp', 'shift_jis', 'euc-kr'];
 /** No text: controls beyond ASCII, characters for private use, and what stands for nothing. */
 const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
@@ -77,11 +52,6 @@ describe('text encoding', () => {
     expect(markedEncoding(utf16('\ufeffa', true))).toBe('utf-16be');
     for (const bytes of ['', 'a', 'é', '\xff'])
       expect(markedEncoding(Buffer.from(bytes, 'latin1'))).toBeNull();
-  });
-
-  it('leaves UTF-8 alone, its mark and its faults included', async () => {
-    const bytes = Buffer.concat([Buffer.from('\ufeffa'), Buffer.from([0xff, 0xc3])]);
-    expect(await convert('utf-8', bytes)).toEqual(bytes);
   });
 
   it('makes UTF-8 of UTF-16 without its mark, wherever the buffers end', async () => {
@@ -140,12 +110,6 @@ describe('text encoding', () => {
         { numRuns: 20 },
       );
     }
-  });
-
-  it('keeps text in long stretches of ASCII and without it', async () => {
-    const text = `${'a'.repeat(70_000)}é${'b'.repeat(1000)}${'€'.repeat(70_000)}`;
-    const bytes = Buffer.from(text.replaceAll('é', '\xe9').replaceAll('€', '\x80'), 'latin1');
-    expect((await convert('windows-1252', bytes, [50, 65_536, 71_000])).equals(Buffer.from(text))).toBe(true);
   });
 
   it('reads encodings of several bytes where the decoder keeps more than it makes room for', async () => {

@@ -161,27 +161,6 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     expect((await read(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
   });
 
-  it('has rows as wide as its widest, and later ones that are wider as they are', async () => {
-    const short = Array.from(
-      { length: 40_000 },
-      () => '<row><c t="str"><v>user-number-one</v></c><c><v>2</v></c></row>',
-    );
-    const wide = '<row><c><v>1</v></c><c/><c><v>3</v></c></row>';
-    const wider = '<row><c/><c/><c/><c><v>4</v></c></row>';
-    const { text } = await read(ofRows([short[0], wide, ...short, ...short, wider, short[0]].join('')));
-    const lines = text.split('\n');
-    expect([lines[0], lines[1], lines[2], ...lines.slice(80_001)]).toEqual([
-      'user-number-one,2,',
-      '1,,3',
-      'user-number-one,2,',
-      'user-number-one,2,',
-      ',,,4',
-      'user-number-one,2,',
-      '',
-    ]);
-    expect(new Set(lines.slice(2, 80_002))).toEqual(new Set(['user-number-one,2,']));
-  });
-
   it('has its merged cells in the first of them, and says so', async () => {
     const sheet = {
       name: 'S',
@@ -215,36 +194,6 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
       text: '5,,,9\n',
       notes: [],
     });
-  });
-
-  it('in the strict form of the standard is read as well', async () => {
-    const parts = {
-      'xl/workbook.xml': `<workbook xmlns="http://purl.oclc.org/ooxml/spreadsheetml/main" xmlns:r="http://purl.oclc.org/ooxml/officeDocument/relationships">
-        <workbookPr date1904="true"/><sheets><sheet name="Data" sheetId="1" xmlns:o="other" o:id="rId7" r:id="rId1"/></sheets></workbook>`,
-      'xl/worksheets/sheet1.xml':
-        '<worksheet xmlns="http://purl.oclc.org/ooxml/spreadsheetml/main"><sheetData><row><c s="1"><v>43951</v></c></row></sheetData></worksheet>',
-    };
-    expect((await read(ofRows('', { parts, formats: [14] }))).text).toBe('2024-05-01\n');
-  });
-
-  it('is read with prefixes and in UTF-16 too', async () => {
-    const sheet =
-      '<x:worksheet xmlns:x="y"><x:sheetData><x:row r="1"><x:c r="A1"><x:v>5</x:v></x:c></x:row></x:sheetData></x:worksheet>';
-    for (const part of [
-      sheet,
-      Buffer.from(`\ufeff<?xml version="1.0" encoding="UTF-16"?>${sheet}`, 'utf16le'),
-    ]) {
-      expect((await read(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': part } }))).text).toBe('5\n');
-    }
-    const latin1 = Buffer.from(
-      '<?xml version="1.0" encoding="ISO-8859-1"?><worksheet>\xe9</worksheet>',
-      'latin1',
-    );
-    for (const part of [latin1, latin1.subarray(44)]) {
-      expect(await refusal(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': part } }))).toMatch(
-        /not UTF-8|encoded as ISO-8859-1/,
-      );
-    }
   });
 });
 

@@ -222,31 +222,6 @@ describe('a CSV in any dialect', () => {
       rejects: [{ code: 'invalid_escape', row: 3 }],
     });
   });
-
-  it('has events as well', () => {
-    const header: CsvHeader = {
-      ...headerOf({ delimiter: '||' }, 'pad'),
-      columns: ['event_type', 'user_id', 'event_name', 'n'],
-    };
-    const rows = new Rows();
-    rows.reset();
-    const bytes = Buffer.from('track||u1||"a||b"||1\n||||||\ntrack||u2||c\ntrack||u3||d||2||x\n');
-    const chunk = {
-      byteStart: 0,
-      byteEnd: bytes.length,
-      firstRow: 1,
-      firstLine: 2,
-      rowCount: 3,
-      oversized: false,
-    };
-    const plan = planFile(header, {}, 'auto');
-    if ('idIndex' in plan) throw new Error('no event file');
-    Array.from(new CsvRows(header, plan, rows).read(chunk, bytes));
-    expect(rows.events.rows).toBe(2);
-    expect(rows.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
-      ['wrong_field_count', 3, 5],
-    ]);
-  });
 });
 
 describe('records with more or fewer cells than the header', () => {

@@ -189,11 +189,6 @@ const sheet: fc.Arbitrary<Sheet> = fc
   });
 
 describe('rows of a CSV', () => {
-  it.each([1, 255, 256, 257])('keep a cell of %i doubled quotes', (count) => {
-    const { rows } = readChunk(['user_id', 'a'], ',', Buffer.from(`u1,"${'""'.repeat(count)}"\n`));
-    expect(rows[0]?.properties).toEqual({ a: '"'.repeat(count) });
-  });
-
   it('are those that csv-parse and JSON.stringify would make, whichever way each record is read', () => {
     const rows = new Rows();
     fc.assert(
@@ -203,38 +198,6 @@ describe('rows of a CSV', () => {
         );
       }),
       { numRuns: 1_000 },
-    );
-  });
-
-  it('have the value in `metadata` of a property that is a column too, wherever the columns stand', () => {
-    for (const columns of [
-      ['user_id', 'metadata', 'plan'],
-      ['metadata', 'plan', 'user_id'],
-    ]) {
-      const cells: Readonly<Record<string, string>> = {
-        user_id: 'u1',
-        metadata: '"{""plan"":""pro""}"',
-        plan: 'free',
-      };
-      const line = columns.map((column) => cells[column]).join(',');
-      const { rows } = readChunk(columns, ',', Buffer.from(line));
-      expect(rows).toMatchObject([{ key: 'u1', properties: { plan: 'pro' } }]);
-    }
-  });
-
-  it('are the same whether a record is quoted or not', () => {
-    const rows = new Rows();
-    const plain = fc.array(fc.stringMatching(/^[a-zü€ .']{0,6}$/), { minLength: 4, maxLength: 4 });
-    fc.assert(
-      fc.property(fc.array(plain, { minLength: 1, maxLength: 20 }), (records) => {
-        const columns = ['user_id', 'a', 'company_id', 'b'];
-        const unquoted = records.map((cells) => cells.join(',')).join('\n');
-        const quoted = records.map((cells) => cells.map((cell) => `"${cell}"`).join(',')).join('\n');
-        expect(readChunk(columns, ',', Buffer.from(quoted), rows)).toEqual(
-          readChunk(columns, ',', Buffer.from(unquoted), rows),
-        );
-      }),
-      { numRuns: 500 },
     );
   });
 
@@ -282,20 +245,6 @@ describe('rows of a CSV', () => {
       [3, 'invalid_quote', false],
       [4, 'invalid_quote', false],
     ]);
-  });
-
-  // proves: stray-quotes
-  it('say which option decides, where a quote too many is all that is wrong with a record', () => {
-    const rows = new Rows();
-    const bytes = Buffer.from('u1,"12,"Acme, Inc."\nu2,a"b,c\n');
-    const columns = ['user_id', 'n', 'name'];
-    Array.from(
-      new CsvRows({ delimiter: ',', columns }, planFile({ columns }, {}, 'auto'), rows).read(
-        chunkOf(bytes),
-        bytes,
-      ),
-    );
-    expect(rows.rejects.map(({ message }) => message.includes('stray_quotes=keep'))).toEqual([true, false]);
   });
 
   // proves: stray-quotes

@@ -73,26 +73,6 @@ describe('the ids of events', () => {
     expect(row[2]).toBe(sha(content(0, '0'.repeat(instantChars))));
     expect(row[7]).toBe(origin.acceptedAt);
   });
-
-  it('go on counting from chunk to chunk with a counter', () => {
-    const counts = new Map<string, number>();
-    const counter = {
-      next(id: string): number {
-        const before = counts.get(id) ?? 0;
-        counts.set(id, before + 1);
-        return before;
-      },
-    };
-    const events = new EventBuffer();
-    for (const [from, to] of [
-      [0, 2],
-      [2, 4],
-    ] as const) {
-      events.reset(origin, counter);
-      for (let record = from; record < to; record++) add(events, record);
-      expect(ids(events)).toEqual([sha(content(from)), sha(content(from + 1))]);
-    }
-  });
 });
 
 describe('event rows', () => {
@@ -124,18 +104,6 @@ describe('event rows', () => {
     ]);
   });
 
-  it('say which months, names and kinds they are of', () => {
-    const events = filled(
-      { name: 'Grüße' },
-      { at: '2025-12-31T23:59:59.999999Z', kind: 'page_view' },
-      { at: null },
-    );
-    const months = [...events.months].map((ms) => new Date(ms).toISOString().slice(0, 7));
-    expect(months).toEqual(['2026-03', '2025-12', '2026-11']);
-    expect(events.kindOf(1)).toBe('page_view');
-    expect(events.names).toEqual(new Set([Buffer.from('Grüße', 'latin1').toString(), 'Paid']));
-  });
-
   it('have a key hash each: of a content that of its first occurrence, of a given id one that nobody can choose', () => {
     const events = filled({}, {}, { id: 'x' }, { id: 'x' });
     const first = BigInt.asIntN(64, BigInt(`0x${sha(content(0)).slice(0, 16)}`)) & -4n;
@@ -145,19 +113,6 @@ describe('event rows', () => {
     expect(lines(events.hashedIdText())).toEqual([
       ['7', 'u1', 'x', '2026-03-04T05:06:07.000000Z', String(given)],
     ]);
-  });
-
-  it('are counted by kind, those that give an id again apart', () => {
-    const events = filled({ id: 'x' }, { id: 'x', kind: 'page_view' }, {}, {});
-    expect(events.countByKind()).toEqual({
-      track: { rows: 3, repeated: 0 },
-      page_view: { rows: 1, repeated: 1 },
-    });
-    expect(events.countByKind((record) => record > 0)).toEqual({
-      track: { rows: 2, repeated: 0 },
-      page_view: { rows: 1, repeated: 0 },
-    });
-    expect(events.records('page_view')).toEqual([1]);
   });
 });
 

@@ -149,32 +149,6 @@ describe('rows of NDJSON', () => {
     );
   });
 
-  it.each([
-    [
-      'white space before the colon, the same key further in',
-      '{"user_id":"u","metadata" :{"metadata":{"x":1},"y":2}}',
-    ],
-    ['two keys of one name, written differently', '{"user_id":"u","metadata":{"a":1},"metadata" :{"b":2}}'],
-    [
-      'the key only inside a company',
-      '{"user_id":"u","company":{"id":"c2","metadata":{"t":1}},"metadata" :{"a":1}}',
-    ],
-    ['tabs between tokens', '{"user_id":"u","metadata":\t{\t"a":\t1\t}\t}'],
-    ['carriage returns between tokens', '{"user_id":"u","metadata":{\r"a":1\r}\r}'],
-    ['tabs and a long number', '{"user_id":"u","metadata":{"a":\t1e2}}'],
-  ])('metadata is found where it is: %s', (_, text) => {
-    const { users, rejects } = readLines(text);
-    expect(rejects).toEqual([]);
-    expect(users.map(withoutRemovals)).toEqual([meaning(text).user]);
-  });
-
-  it('metadata is found where it is: another key mapped to its name', () => {
-    const { users } = readLines('{"user_id":"u","metadata":{"z":1},"props":{"a":1}}', {
-      map: { props: 'metadata' },
-    });
-    expect(users).toEqual([{ key: 'u', properties: { a: 1 }, company: null, flags: 0 }]);
-  });
-
   const time = '"2026-01-01T00:00:00.000000Z"';
   it.each([
     [`{"user_id":"u","metadata":{"a": 1.50},"first_seen_at":${time},"last_seen_at":${time}}`, { a: 1.5 }],
@@ -187,17 +161,6 @@ describe('rows of NDJSON', () => {
     ],
   ])('when a profile was seen is no property, unless it is in its metadata: %s', (text, properties) => {
     expect(readLines(text)).toMatchObject({ users: [{ key: 'u', properties }], rejects: [] });
-  });
-
-  it('when a profile was seen can be mapped to a property', () => {
-    const text = `{"user_id":"u","metadata":{},"first_seen_at":${time},"last_seen_at":${time}}`;
-    const { users } = readLines(text, { map: { first_seen_at: 'signup' } });
-    expect(users[0]?.properties).toEqual({ signup: '2026-01-01T00:00:00.000000Z' });
-  });
-
-  it('a key that the map gives an empty name is passed over', () => {
-    const { users } = readLines('{"user_id":"u","notes":"x","plan":"pro"}', { map: { notes: '' } });
-    expect(users[0]?.properties).toEqual({ plan: 'pro' });
   });
 
   it('what is no JSON does not become it by the loss of its end', () => {
@@ -223,17 +186,6 @@ describe('rows of NDJSON', () => {
     expect(rejects).toMatchObject([
       { code: 'invalid_id', column, message: expect.stringContaining('are different ids') },
     ]);
-  });
-
-  it('a company of a company has no id of its own', () => {
-    const { companies, rejects } = readLines(
-      '{"company_id":"c","company":{"id":"c","n":1}}\n{"company_id":"c2","company":{"company_id":"c1"}}\n{"company_id":"c3","company":"x"}',
-    );
-    expect(companies.map(({ key, properties }) => [key, properties])).toEqual([
-      ['c', { company: { n: 1 } }],
-      ['c3', { company: 'x' }],
-    ]);
-    expect(rejects).toMatchObject([{ row: 2, code: 'invalid_id', column: 'company.company_id' }]);
   });
 
   it.each(['{}', '[]'])('a company or metadata that is %s counts as absent', (empty) => {
@@ -265,13 +217,6 @@ describe('rows of NDJSON', () => {
     ['{"user_id":"u","größe":"\\u0000"}', 'größe'],
   ])('reasons name the property as the file does: %.40s → %s', (text, column) => {
     expect(readLines(text).rejects[0]?.column).toBe(column);
-  });
-
-  it('reasons for text that is no JSON are readable in any language', () => {
-    const [reject] = readLines('größe').rejects;
-    expect(reject?.code).toBe('invalid_json');
-    expect(reject?.message).toContain('gr');
-    expect(reject?.message).not.toMatch(/Ã/);
   });
 });
 

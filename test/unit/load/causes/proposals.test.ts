@@ -79,17 +79,6 @@ describe('words', () => {
   ])('the kind %s is read as ours', async (kind, shape, mend) => {
     expect(await mendsOf(events, `${kind},u1,x,2026-01-01`)).toEqual({ refused: 1, shape, mends: [mend] });
   });
-
-  test('a kind that is none has no mend', async () => {
-    expect(await mendsOf(events, 'purchase,u1,x,2026-01-01')).toEqual({ refused: 1, shape: 'a', mends: [] });
-  });
-
-  test('metadata that say there are none are taken for none', async () => {
-    const withMetadata = sourceOf({ columns: ['user_id', 'metadata'] });
-    expect((await mendsOf(withMetadata, 'u1,N/A')).mends).toEqual(['no-value 1: ']);
-    expect((await mendsOf(withMetadata, 'u1,null')).mends).toEqual(['no-value 1: ']);
-    expect((await mendsOf(json, '{"user_id":"u1","metadata":""}')).mends).toEqual(['no-value 1: ']);
-  });
 });
 
 describe('records of CSV', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readColumnMap } from '../../../../src/domain/column-map.ts';
 import type { Preset } from '../../../../src/domain/load.ts';
-import { explainRefusals } from '../../../../src/load/rejects.ts';
 import { inspectText as inspect } from './inspect-text.ts';
 
 const at = '2026-03-04T05:06:07Z';
@@ -129,21 +128,6 @@ describe('the file of another product', () => {
       expect(loaded.rows.length).toBeGreaterThan(0);
       for (const row of loaded.rows) expect(row.kind).toMatch(/^(track|page_view)$/);
       if (found.preset !== null) expect(found.rows).toEqual(loaded.rows);
-    },
-  );
-
-  // proves: inspection
-  test.each(products)(
-    'of %s, every record of which is refused: the reason of the failure says the same',
-    async (_, records) => {
-      const { problem } = await inspect(write(records, 'NDJSON'));
-      const advice = problem?.problems[0].message.slice(problem.problems[0].message.indexOf('the records'));
-      const raw = Buffer.from(JSON.stringify(records[0]));
-      const isAmplitude = records[0]['user_id'] !== undefined;
-      const code = isAmplitude ? 'unknown_event_type' : 'missing_id';
-      const column = isAmplitude ? 'event_type' : null;
-      const sample = { row: 1, line: 1, byteOffset: 0, message: '', code, column, raw } as const;
-      expect(explainRefusals({ header: null, byCode: { [code]: 2 }, sample })).toContain(advice);
     },
   );
 

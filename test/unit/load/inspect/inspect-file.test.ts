@@ -66,54 +66,6 @@ describe('the inspection of a file', () => {
     });
   });
 
-  test('shows how the text begins, as it was decoded', async () => {
-    const text = `user_id,name\nu1,Zo\u00eb\t\n${'u2,\u00eb\n'.repeat(2_000)}`;
-    const { head } = await inspect(text);
-    expect(text.startsWith(head)).toBe(true);
-    expect(Buffer.byteLength(head)).toBeGreaterThan(4_090);
-    expect(Buffer.byteLength(head)).toBeLessThanOrEqual(4_096);
-  });
-
-  test('shows events and dated profiles among them', async () => {
-    const found = await inspect(
-      [
-        {
-          event_type: 'track',
-          event_name: 'open',
-          user_id: 'u1',
-          inserted_at: '2024-01-02T03:04:05Z',
-          metadata: { n: 1 },
-        },
-        {
-          event_type: 'identify_user',
-          user_id: 'u1',
-          company_id: null,
-          inserted_at: '2024-01-01',
-          plan: 'pro',
-        },
-        { company_id: 'acme', size: 3 },
-      ]
-        .map((record) => JSON.stringify(record))
-        .join('\n'),
-    );
-    expect(found.rows).toMatchObject([
-      {
-        row: 1,
-        kind: 'track',
-        fields: { event_name: 'open', user_id: 'u1', inserted_at: '2024-01-02T03:04:05.000000Z' },
-        metadata: { n: 1 },
-      },
-      {
-        row: 2,
-        kind: 'identify_user',
-        fields: { user_id: 'u1', company_id: null, inserted_at: '2024-01-01T00:00:00.000000Z' },
-        metadata: { plan: 'pro' },
-      },
-      { row: 3, kind: 'identify_company', fields: { company_id: 'acme' }, metadata: { size: 3 } },
-    ]);
-    expect(column(found, 'size')).toMatchObject({ becomes: 'metadata.size', type: 'numeric', filled: 1 });
-  });
-
   // proves: inspection
   test('counts what would be refused, and shows it with its line and reason', async () => {
     const found = await inspect('user_id,name\nu1,a\n,b\nu2,c,d\n,e\n');
@@ -164,19 +116,6 @@ describe('the inspection of a file', () => {
       expect(column(found, 'colour')?.samples[0]).toBe('red');
     },
   );
-
-  test('proposes nothing for a mistake in the map, and says what it is', async () => {
-    const found = await inspect('Customer ID,name\n17,Anna\n', { map: { Costumer: 'user_id' } });
-    expect(found.map).toEqual({ Costumer: 'user_id' });
-    expect(found.records).toBe(0);
-    expect(found.problem?.problems[0]).toMatchObject({ code: 'invalid_field' });
-  });
-
-  test('has no problem where some records of NDJSON can be stored, though the first have no id', async () => {
-    const found = await inspect(`${'{"id":1}\n'.repeat(SHOWN_RECORDS)}{"user_id":"u1","id":2}\n`);
-    expect(found).toMatchObject({ problem: null, map: {}, refused: { count: SHOWN_RECORDS } });
-    expect(found.rows).toMatchObject([{ fields: { user_id: 'u1' }, metadata: { id: 2 } }]);
-  });
 
   test('names a column by its position where the header gives it no name of its own', async () => {
     for (const [header, position] of [

@@ -6,7 +6,6 @@ import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InputError, TransientError } from '../../../../src/domain/errors.ts';
-import type { SourceOptions } from '../../../../src/domain/source.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
@@ -111,27 +110,6 @@ describe('receive: what is taken', () => {
     expect(await stored(received)).toBe(csv);
   });
 
-  it('keeps a byte order mark in the file and out of the first name', async () => {
-    const received = await take(`\ufeff"user_id"\nu1\n`);
-    expect(received.header?.columns).toEqual(['user_id']);
-    expect(received.chunks[0]?.byteStart).toBe(13);
-    expect(await stored(received)).toBe(`\ufeff"user_id"\nu1\n`);
-    const ndjson = await take('\ufeff{"user_id":"u1"}\n');
-    expect(ndjson.chunks[0]).toMatchObject({ byteStart: 3, rowCount: 1 });
-  });
-
-  it('reports what a Parquet file holds that JSON cannot hold', async () => {
-    const columnData = [
-      { name: 'user_id', data: ['u1', 'u2'], type: 'STRING' as const },
-      { name: 'score', data: [Number.NaN, 1.5], type: 'DOUBLE' as const },
-    ];
-    const received = await take(Buffer.from(parquetWriteBuffer({ columnData })));
-    expect(await stored(received)).toBe('{"user_id":"u1"}\n{"user_id":"u2","score":1.5}\n');
-    expect(received.readAs.notes).toEqual([
-      expect.stringContaining('1 value was left out that JSON cannot hold'),
-    ]);
-  });
-
   // proves: hostile-files
   it('rewrites Parquet and Avro as NDJSON, packed too, and keeps nothing aside', async () => {
     const rows = '{"user_id":"u1","n":1}\n{"user_id":"u2"}\n';
@@ -210,25 +188,6 @@ describe('receive: what is taken', () => {
     expect(await refusal(file, { hints: { envelope: 'users' } })).toContain('This is a ZIP archive');
   });
 
-  it('takes the options of the header for a workbook too', async () => {
-    const rows = [
-      textRow(2, 'Report'),
-      textRow(4, 'user', 'n'),
-      textRow(5, 'id', ''),
-      textRow(6, 'u1', '1'),
-      textRow(7, 'sum', '1'),
-    ];
-    const file = workbookFile({ sheets: [{ name: 'S', rows: rows.join('') }] });
-    const readWith = async (source: SourceOptions) => {
-      const { header, totalRows, readAs, chunks } = await take(file, { hints: { source } });
-      return [header?.columns, totalRows, readAs.csv?.headerLine, chunks[0]?.firstLine];
-    };
-    expect(await readWith({ skipRows: 3 })).toEqual([['user', 'n'], 3, 4, 5]);
-    expect(await readWith({ header: 2, headerRows: 2, skipFooter: 1 })).toEqual([['user id', 'n'], 1, 4, 6]);
-    expect(await readWith({ header: 'none', skipRows: 5 })).toEqual([['column_1', 'column_2'], 2, null, 6]);
-    expect(await refusal(file, { hints: { source: { delimiter: ';' } } })).toContain('400 invalid_field');
-  });
-
   it('reads the one file of data in a ZIP archive, whatever lies beside it', async () => {
     const beside = ['__MACOSX/._users.csv', '.DS_Store', 'a/Thumbs.db'].map((name) => ({ name, data: 'x' }));
     const parquet = Buffer.from(
@@ -256,28 +215,6 @@ describe('receive: what is taken', () => {
     expect(documented.readAs.notes).toEqual(['Other files of the ZIP archive were passed over: README.md.']);
   });
 
-  it('says that a file was taken for windows-1252 without being told, and that another leaves it open', async () => {
-    const csvOf = (name: string) => Buffer.from(`user_id,name\nu1,${name}\n`, 'latin1');
-    const { readAs } = await take(csvOf('Ren\xe9e'));
-    expect(readAs).toMatchObject({
-      encoding: 'windows-1252',
-      notes: [
-        'The file is not in UTF-8; its letters say that it is in windows-1252, and it was read so (encoding= says otherwise).',
-      ],
-    });
-    const said = { hints: { source: { encoding: 'latin1' } } };
-    expect((await take(csvOf('Ren\xe9e'), said)).readAs).toMatchObject({
-      encoding: 'windows-1252',
-      notes: [],
-    });
-    expect(await refusal(csvOf('Ku\xe8era'))).toBe(
-      '400 unsupported_format: The file is not in UTF-8, and what it holds does not say clearly what it is in: say which encoding it is in, such as encoding=windows-1252; with encoding=utf-8, the records that are not are refused one by one (byte 18, line 2, column 6: 0xE8)',
-    );
-    expect(await refusal(csvOf('x'), { hints: { source: { encoding: 'klingon' } } })).toContain(
-      '400 invalid_field: "klingon" is no encoding that can be read',
-    );
-  });
-
   it('unpacks gzip, named or not, twice if need be', async () => {
     for (const bytes of [
       gzipSync(csv),
@@ -289,16 +226,6 @@ describe('receive: what is taken', () => {
       expect(received.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
       expect(await stored(received)).toBe(csv);
     }
-  });
-
-  it('gives an over-long element of an array a chunk of its own', async () => {
-    const huge = { user_id: 'u2', note: 'x'.repeat(3 * MiB) };
-    const received = await take(JSON.stringify({ users: [{ user_id: 'u1' }, huge, { user_id: 'u3' }] }));
-    expect(received.chunks.map((chunk) => [chunk.rowCount, chunk.oversized])).toEqual([
-      [1, false],
-      [1, true],
-      [1, false],
-    ]);
   });
 });
 
@@ -316,27 +243,6 @@ describe('receive: what is refused, leaving nothing behind', () => {
     );
     expect(await refusal('[ ]')).toContain('400 empty_file: The array has no element');
     expect(await refusal('', { hints: { format: 'json' } })).toContain('400 empty_file');
-  });
-
-  it('says how a CSV was read: its dialect, its names, the lines passed over', async () => {
-    const { readAs, header, totalRows } = await take('Users\n\nuser_id;;plan;plan\nu1;x;a;b\n');
-    expect(readAs.csv).toEqual({
-      delimiter: ';',
-      quote: '"',
-      escape: '"',
-      comment: '',
-      nulls: [],
-      ragged: 'refuse',
-      headerLine: 3,
-      columns: ['user_id', 'column_2', 'plan', 'plan_2'],
-      columnCount: 4,
-    });
-    expect(readAs.notes).toEqual([
-      'Lines 1 to 2 stand before the header and were passed over.',
-      'Column 2 has no name in the header; it is called "column_2".',
-      'The header names the column "plan" more than once; column 4 is called "plan_2".',
-    ]);
-    expect([header?.columns.length, totalRows]).toEqual([4, 1]);
   });
 
   it('passes over lines at the start and records at the end, which no chunk holds', async () => {

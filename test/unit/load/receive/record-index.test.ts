@@ -150,21 +150,6 @@ describe('record index', () => {
     );
   });
 
-  it('makes chunks of about the length asked for', () => {
-    const text = `h\n${'abcdefg\n'.repeat(1000)}`;
-    const index = new RecordIndex('csv', 80, 0);
-    indexInPieces(index, text, [text.length]);
-    expect(index.chunks).toHaveLength(100);
-    expect(index.chunks[1]).toEqual({
-      byteStart: 82,
-      byteEnd: 162,
-      firstRow: 11,
-      firstLine: 12,
-      rowCount: 10,
-      oversized: false,
-    });
-  });
-
   // proves: breathing
   it('makes chunks of as many records as a worker reads at most, however short they are', () => {
     const text = `h,i\n${'x\n'.repeat(2 * CHUNK_RECORDS + 1)}`;
@@ -175,13 +160,6 @@ describe('record index', () => {
       firstRow: 2 * CHUNK_RECORDS + 1,
       firstLine: 2 * CHUNK_RECORDS + 2,
     });
-  });
-
-  it('leaves chunks of ordinary records as long as asked for', () => {
-    const text = `h\n${`${'x'.repeat(43)}\n`.repeat(50_000)}`;
-    const index = new RecordIndex('csv', CHUNK_BYTES, 0);
-    indexInPieces(index, text, [text.length]);
-    expect(index.chunks[0]?.byteEnd).toBeGreaterThan(CHUNK_BYTES);
   });
 
   // proves: quoted-cells
@@ -203,41 +181,6 @@ describe('record index', () => {
     run(index.end());
     expect(index.rows).toBe(lines + 1);
     expect(index.chunks.some((chunk) => chunk.oversized)).toBe(false);
-  });
-
-  it('makes no chunk of blank lines, however many', () => {
-    const text = `h\n${'\n'.repeat(100)}a\n${'\n'.repeat(100)}b\n${'\n'.repeat(3)}`;
-    const index = new RecordIndex('csv', 16, 0);
-    indexInPieces(index, text, [text.length]);
-    expect(
-      index.chunks.map((chunk) => [chunk.byteStart, chunk.byteEnd - chunk.byteStart, chunk.firstLine]),
-    ).toEqual([
-      [102, 16, 102],
-      [204, 5, 203],
-    ]);
-  });
-
-  it('gives an over-long record a chunk of its own and keeps its neighbours, wherever the buffers end', () => {
-    for (const lineEnd of ['\n', '\r\n', '\r']) {
-      const tooLong = `${'x'.repeat(50)}${lineEnd}`;
-      const text = `h\nab\ncd\n${tooLong}ef\n`;
-      const everyByte = Array.from({ length: text.length }, (_, at) => at + 1);
-      for (const ends of [everyByte, ...everyByte.map((at) => [at, text.length])]) {
-        const index = new RecordIndex('csv', 1000, 0, 10);
-        indexInPieces(index, text, ends);
-        const found = index.chunks.map((chunk) => [
-          chunk.oversized,
-          text.slice(chunk.byteStart, chunk.byteEnd),
-          chunk.firstRow,
-          chunk.firstLine,
-        ]);
-        expect(found, `buffers end at ${ends}`).toEqual([
-          [false, 'ab\ncd\n', 1, 2],
-          [true, tooLong, 3, 4],
-          [false, 'ef\n', 4, 5],
-        ]);
-      }
-    }
   });
 });
 

@@ -39,28 +39,6 @@ describe('a schedules file', () => {
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });
 
-  test('a load may be of files of another product', () => {
-    const load = (preset: string) =>
-      readSchedulesFile(
-        Buffer.from(
-          `schedules: [{ name: a, cron: "@daily", load: { files: { pattern: x }, preset: ${preset} } }]\n`,
-        ),
-      );
-    expect(load('posthog').value?.[0]).toMatchObject({ load: { preset: 'posthog' } });
-    expect(load('heap').problems).toMatchObject([{ message: expect.stringContaining('preset') }]);
-  });
-
-  test('a load may name a saved mapping, in place of a map', () => {
-    const load = (more: string) =>
-      readSchedulesFile(
-        Buffer.from(`schedules: [{ name: a, cron: "@daily", load: { files: { pattern: x }, ${more} } }]\n`),
-      );
-    expect(load('mapping: kunden').value?.[0]).toMatchObject({ load: { mapping: 'kunden' } });
-    expect(load('mapping: kunden, preset: posthog').problems).toMatchObject([
-      { message: expect.stringContaining('mapping stands in place of preset') },
-    ]);
-  });
-
   describe('says how the files are written', () => {
     const load = (lines: string): string =>
       `schedules:\n  - name: a\n    cron: "@daily"\n    load:\n      files: { pattern: x }\n${lines}`;
@@ -81,19 +59,6 @@ describe('a schedules file', () => {
       });
     });
 
-    test('as its schema for editors says too', () => {
-      const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema());
-      const isRight = (options: object) =>
-        validate({
-          schedules: [{ name: 'a', cron: '@daily', load: { files: { pattern: 'x' }, ...options } }],
-        });
-      expect(isRight({ header: 3, null: ['NULL'], delimiter: 'tab', strict_header: true })).toBe(true);
-      expect(isRight({ header: 'none', null: 'NULL', skip_rows: 0, ragged: 'pad' })).toBe(true);
-      for (const wrong of [{ header: true }, { null: [1] }, { skip_rows: -1 }, { ragged: 'drop' }]) {
-        expect(isRight(wrong), JSON.stringify(wrong)).toBe(false);
-      }
-    });
-
     test('and each that is wrong, or contradicts another, is named with its line', () => {
       const lines =
         '      header: 0\n      skip_rows: "2"\n      null: [NULL]\n      comment: #\n      delimiter: x\n';
@@ -110,16 +75,6 @@ describe('a schedules file', () => {
       ]);
       expect(problemsOf(load('      delimiter: "\'"\n      quote: "\'"\n'))).toEqual([
         '7: schedules[0].load.quote is part of the delimiter',
-      ]);
-    });
-
-    test('but not those of a query, which has no file', () => {
-      const text = load('      delimiter: tab\n').replace(
-        'files: { pattern: x }',
-        'postgres: { url: "postgres://h/d", query: select 1 }',
-      );
-      expect(problemsOf(text)).toEqual([
-        '6: schedules[0].load.delimiter says how a file is written; a query has none',
       ]);
     });
   });
