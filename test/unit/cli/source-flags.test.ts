@@ -1,8 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '../../../src/cli/errors.ts';
 import { readSourceFlags, sourceFlags } from '../../../src/cli/source-flags.ts';
-import { sourceOptionNames } from '../../../src/domain/source-options.ts';
 
 function createCommand(): Command {
   const command = new Command('import').exitOverride().configureOutput({ writeErr: () => undefined });
@@ -42,11 +40,6 @@ describe('the flags of how a file is written', () => {
     expect(read('--strict-header', '--skip-footer', '1')).toEqual({ strictHeader: true, skipFooter: 1 });
   });
 
-  test('are each in the help', () => {
-    const help = createCommand().helpInformation();
-    for (const name of sourceOptionNames) expect(help).toContain(`--${name.replaceAll('_', '-')}`);
-  });
-
   test.each([
     [['--header', '0'], /--header <which>.*It must be none, or a number from 1/],
     [['--delimiter', 'x'], /It must be comma, semicolon, tab, pipe, space, blanks/],
@@ -54,11 +47,5 @@ describe('the flags of how a file is written', () => {
   ])('%j are refused with what they must be', (args, message) => {
     expect(() => read(...args)).toThrow(CommanderError);
     expect(() => read(...args)).toThrow(message);
-  });
-
-  test('that contradict each other are refused', () => {
-    const contradiction = ['--header', 'none', '--header-rows', '2'];
-    expect(() => read(...contradiction)).toThrow(UsageError);
-    expect(() => read(...contradiction)).toThrow('--header-rows says nothing where header is none.');
   });
 });

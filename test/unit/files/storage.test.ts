@@ -41,25 +41,18 @@ test('STORAGE_URL names a folder, or a bucket with a prefix', () => {
 
 test.each([
   ['s3://', /names no bucket|is wanted/],
-  ['s3:///prefix', /names no bucket/],
   ['s3://Bucket_1', /a bucket has 3 to 63/],
-  ['s3://bucket:9000/x', /a bucket has 3 to 63/],
   ['s3://key:hidden@bucket', /credentials do not belong into it/],
   ['s3://bucket/../x y', /the prefix may have/],
-  ['s3://bucket/a//b', /the prefix may have/],
   [`s3://bucket/${'a'.repeat(201)}`, /the prefix may have/],
   ['s3://bucket?regoin=hidden', /unknown parameter "regoin"; there are endpoint, region, path_style/],
   ['s3://bucket?region=a&region=hidden', /region is given twice/],
-  ['s3://bucket?region=EU!', /region is wanted/],
   ['s3://bucket?endpoint=minio:9000', /endpoint is wanted/],
   ['s3://bucket?endpoint=http://key:hidden@minio', /endpoint is wanted/],
-  ['s3://bucket?endpoint=http://minio/path', /endpoint is wanted/],
   ['s3://bucket?path_style=yes', /path_style is true or false/],
   ['s3://bucket#x', /after #/],
   ['gs://bucket', /s3:\/\/bucket\/prefix is wanted/],
   ['s3:/bucket', /s3:\/\/bucket\/prefix is wanted/],
-  ['s3:bucket', /s3:\/\/bucket\/prefix is wanted/],
-  ['s3//bucket', /s3:\/\/bucket\/prefix is wanted/],
 ])('%s is refused, with the rule and without what it holds', (url, rule) => {
   const error = (() => {
     try {

@@ -161,18 +161,6 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
     expect((await read(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
   });
 
-  it('has its merged cells in the first of them, and says so', async () => {
-    const sheet = {
-      name: 'S',
-      rows: textRow(1, 'a', '', 'b'),
-      after: '<mergeCells count="1"><mergeCell ref="A1:B1"/></mergeCells>',
-    };
-    expect(await read(workbookFile({ sheets: [sheet] }))).toMatchObject({
-      text: 'a,,b\n',
-      notes: ['Merged cells have their value in the first of them only, as in A1:B1.'],
-    });
-  });
-
   it('has nothing from elements of another namespace, such as those in which later versions of Excel say more', async () => {
     const later = `<extLst><ext xmlns:x15="http://schemas.microsoft.com/office/spreadsheetml/2010/11/main" uri="{1}">
       <x15:workbookPr chartTrackingRefBase="1"/><x15:calcPr fullCalcOnLoad="1"/>

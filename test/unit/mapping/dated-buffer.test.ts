@@ -37,14 +37,3 @@ test('rows without a time come as their buffer has them, a repeated key as sever
   expect(dated.users.counted).toBe(1);
   expect(dated.users.removes).toBe(true);
 });
-
-test('more rows than fit at first', () => {
-  const dated = new DatedBuffer();
-  for (let record = 0; record < 5000; record++) {
-    dated.add('users', `key ${record}`, null, '"a":1', null, record % 2 === 0 ? 0 : UNCOUNTED, record);
-  }
-  expect(dated.users.text().toString().split('\n')[4999]).toBe('key 4999\t4999\t\\N\t{"a":1}\t\\N\t2');
-  expect(dated.users.counted).toBe(2500);
-  dated.reset();
-  expect(dated.users.text().length + dated.rows).toBe(0);
-});

@@ -48,9 +48,4 @@ describe('rows in the order of their keys', () => {
       }),
     );
   });
-
-  it('are the text as it stands where they come in order', () => {
-    const users = readUsers([{ user_id: 'a1' }, { user_id: 'a2' }, { user_id: 'b' }]);
-    expect(users.finishInOrder().buffer).toBe(users.bytes.buffer);
-  });
 });

@@ -108,13 +108,6 @@ describe('a task in a sandbox', () => {
     expect(await run('count', 1)).toEqual([1]);
   });
 
-  test('fails with what answering it throws', async () => {
-    const { run } = open();
-    const error = new Error('the store is away');
-    await expect(run('ask', 1, { ask: () => Promise.reject(error) })).rejects.toBe(error);
-    expect(await run('count', 1)).toEqual([1]);
-  });
-
   test('ends when nobody wants it any more: aborted, given up or closed', async () => {
     const { sandboxes, start, run } = open({ atATime: 1 });
     const aborted = new AbortController();

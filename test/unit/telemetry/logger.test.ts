@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { collapseRepeats, describeLine, LogSink } from '../../../src/telemetry/logger.ts';
+import { collapseRepeats, LogSink } from '../../../src/telemetry/logger.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 function collect() {
@@ -41,19 +41,6 @@ test('what belongs to a job or a request, and what is no warning, is logged each
     log.info('load completed');
   }
   expect(lines).toHaveLength(9);
-});
-
-test('on a terminal an event is one line: message, reason, what is short; no stack', () => {
-  const line = {
-    level: 40,
-    time: 'now',
-    name: 'start',
-    msg: 'retrying',
-    err: { message: 'away\nand more', stack: 'at x' },
-  };
-  expect(describeLine({ ...line, job_id: 'j', tally: { read: 1 }, retry_in_ms: 5 })).toBe(
-    'retrying: away  job_id=j  retry_in_ms=5',
-  );
 });
 
 test('lines are written in order, however many come at once, and what is left when the process ends', async () => {

@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
-import { CsvReadings, mends, mendsOf } from '../../../../src/load/causes/mends.ts';
-import {
-  readReplacementId,
-  replacementMend,
-  writeReplacementId,
-} from '../../../../src/load/causes/proposals.ts';
+import { CsvReadings, mendsOf } from '../../../../src/load/causes/mends.ts';
+import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/proposals.ts';
 import { EventTimes } from '../../../../src/mapping/event-time.ts';
 
 const times = new EventTimes();
@@ -79,22 +75,5 @@ describe('a mend', () => {
         expect(after).toEqual([a, find === '' ? filled : b.split(find).join(meant), c]);
       }),
     );
-  });
-
-  test('that replaces a text fills a record that is too short, leaves one that is too long, and makes nothing endless', () => {
-    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
-    const cells = (column: string, find: string, by: string, text: string) =>
-      replacementMend({ column, find, by }).cells?.(Buffer.from(text), readings, 7) ?? null;
-    expect(cells('c', '', '0', 'x,y')).toEqual(['x', 'y', '0']);
-    expect(cells('c', '', '0', 'x,y,z')).toBeNull();
-    expect(cells('b', 'y', 'n', 'x,y,z,w')).toBeNull();
-    expect(cells('d', 'y', 'n', 'x,y,z')).toBeNull();
-    expect(cells('a', 'x', 'y'.repeat(256), `${'x'.repeat(1_000)},,`)).toBeNull();
-  });
-
-  test('has a name of its own, which ids can bear', () => {
-    const names = mends.map(({ name }) => name);
-    expect(new Set(names).size).toBe(names.length);
-    for (const name of names) expect(name).toMatch(/^[a-z0-9-]+$/);
   });
 });

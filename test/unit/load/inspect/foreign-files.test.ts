@@ -16,13 +16,6 @@ const products: readonly (readonly [string, readonly [Members, Members]])[] = [
     ],
   ],
   [
-    'RudderStack',
-    [
-      { type: 'track', event: 'Paid', userId: 'ada', anonymousId: 'a', originalTimestamp: at, context: {} },
-      { type: 'track', event: 'Left', userId: 'eve', anonymousId: 'b', originalTimestamp: at, context: {} },
-    ],
-  ],
-  [
     'PostHog',
     [
       { uuid: 'p1', event: 'paid', distinct_id: 'ada', timestamp: at, properties: { n: 1 } },
@@ -41,13 +34,6 @@ const products: readonly (readonly [string, readonly [Members, Members]])[] = [
     [
       { event: 'Paid', properties: { time: 1772600767, distinct_id: 'ada', $insert_id: 'x1' } },
       { event: 'Left', properties: { time: 1772600768, distinct_id: 'eve', $insert_id: 'x2' } },
-    ],
-  ],
-  [
-    'GA4',
-    [
-      { event_date: '20260304', event_timestamp: at, event_name: 'paid', user_pseudo_id: 'ada', id: '1' },
-      { event_date: '20260304', event_timestamp: at, event_name: 'left', user_pseudo_id: 'eve', id: '2' },
     ],
   ],
   [

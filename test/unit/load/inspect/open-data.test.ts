@@ -9,24 +9,9 @@ const files: readonly (readonly [string, string | null, string])[] = [
     '# Endgültiges Ergebnis\nLand;AGS;Gültig\nBB;12051000;40\nBB;12052000;41\nBB;12053000;40\n',
   ],
   [
-    'air quality',
-    'messstelle',
-    'messstelle;komponente;wert\nDEBE010;NO2;21,4\nDEBE018;NO2;19,0\nDEBE034;NO2;21,4\n',
-  ],
-  [
-    'councillors',
-    'Councillor',
-    'Councillor,Ward,Party\nA. Reid,City,Green\nB. Shaw,City,Labour\nC. Kerr,Leith,Green\n',
-  ],
-  [
     'earthquakes',
     'time',
     'time,mag,place\n2024-01-01T00:10:00Z,4.1,Chile\n2024-01-01T00:20:00Z,4.1,Peru\n2024-01-01T00:31:00Z,5.0,Chile\n',
-  ],
-  [
-    'holidays',
-    'Fecha',
-    'Fecha|Ámbito|Nombre\n2024-01-01|Nacional|Año Nuevo\n2024-01-06|Nacional|Reyes\n2024-03-29|Nacional|Santo\n',
   ],
   ['school lunches', null, 'School,Menu,Price\nEast,A,3\nEast,B,3\nWest,A,3\n'],
   ['trees', 'OBJEKTID', 'Gattung,OBJEKTID,Höhe\nQuercus,1,12\nQuercus,2,\nTilia,3,12\n'],
@@ -56,20 +41,6 @@ describe('a file none of whose columns is named like an id', () => {
       ...(text.startsWith('#') && { source: { comment: '#' } }),
     });
     expect([loaded.problem, loaded.rows]).toEqual([null, found.rows]);
-  });
-
-  test('the same holds for records of JSON', async () => {
-    const records = [
-      { ort: 'Kiel', pegel: 'P1', cm: 501 },
-      { ort: 'Kiel', pegel: 'P2', cm: 499 },
-      { ort: 'Husum', pegel: 'P3' },
-    ];
-    const found = await inspect(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
-    expect(found.map).toEqual({ pegel: 'user_id' });
-    expect(found.columns.find(({ name }) => name === 'cm')).toMatchObject({
-      type: 'numeric',
-      filled: 2,
-    });
   });
 
   // proves: inspection

@@ -27,11 +27,6 @@ describe('a file is complete', () => {
     expect(looks(5_000, [0, a], [2_000, a], [4_000, a], [5_000, a])).toEqual([[], [], [], ['a']]);
   });
 
-  test('at the second look at the latest if it was that old when it was first seen', () => {
-    const a = file('a', 5_000);
-    expect(looks(5_000, [0, a], [10, a])).toEqual([[], ['a']]);
-  });
-
   test('never at the first look, however short the settle time', () => {
     expect(looks(0, [0, file('a', 10_000)])).toEqual([[]]);
   });
@@ -48,11 +43,6 @@ describe('a file is complete', () => {
       [2_700, replaced],
     ] as const;
     expect(looks(1_000, ...rounds, [3_600, replaced])).toEqual([[], [], [], [], ['a']]);
-  });
-
-  test('anew if it was away for a look', () => {
-    const a = file('a', 0);
-    expect(looks(1_000, [0, a], [900], [1_800, a], [2_700, a])).toEqual([[], [], [], ['a']]);
   });
 });
 
