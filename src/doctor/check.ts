@@ -1,19 +1,10 @@
+import type { Overview } from '../api/overview.ts';
 import { isDiskFull } from '../postgres/sqlstate.ts';
 import { withDeadline } from '../with-deadline.ts';
 
-/** `warning`: it works, and somebody should know. `failed`: it does not, or will not for long. */
-export const findingStatuses = ['ok', 'warning', 'failed'] as const;
-export type FindingStatus = (typeof findingStatuses)[number];
-
 /** A finding is the outcome of one check. Both sentences are for a person, and hold no secret. */
-export interface Finding {
-  /** Names what was looked at, such as `postgres version`. */
-  readonly check: string;
-  readonly status: FindingStatus;
-  readonly found: string;
-  /** Says what to do; null if there is nothing to do. */
-  readonly advice: string | null;
-}
+export type Finding = Overview['findings']['items'][number];
+export type FindingStatus = Finding['status'];
 
 export function ok(check: string, found: string): Finding {
   return { check, status: 'ok', found, advice: null };

@@ -1,19 +1,12 @@
 import { hostname } from 'node:os';
-import { type Overview, overview } from '../../api/overview.ts';
-import { render } from '../../api/render.ts';
+import { overview } from '../../api/overview.ts';
 import { findNeeds } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
 import { renderNeed } from '../../domain/need.ts';
-import type { QueueCounts } from '../../domain/task.ts';
 import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
-import {
-  readEnvironmentOverview,
-  readRates,
-  readWork,
-  type WorkOverview,
-} from '../../postgres/stores/overview.ts';
-import { type Answer, createProbe } from '../../telemetry/health.ts';
+import { readJobsOverview, readRates, readWork } from '../../postgres/stores/overview.ts';
+import { createProbe } from '../../telemetry/health.ts';
 import { callerOf } from '../plugins/auth.ts';
 import { type Route, route } from '../route.ts';
 
@@ -37,65 +30,41 @@ const show = route({
   handle: async ({ system, own: { findings, queue }, request, environment }) => {
     const { environment: theirs, session } = callerOf(request);
     const { db, inTurn, pool } = system.reader;
+    const { schedulesFile, redisUrl } = system.config;
     const mayRead = theirs.name === defaultEnvironmentName || session?.isAdmin === true;
-    const [health, found, minutes, queues, tasks, { lane, ...state }] = await Promise.all([
+    const [health, found, minutes, queues, work, jobs] = await Promise.all([
       system.health.check(),
       findings(),
       readRates(db, environment),
       mayRead ? queue() : null,
       readWork(db, environment, mayRead),
-      inTurn(() => readEnvironmentOverview(db, environment)),
+      inTurn(() => readJobsOverview(db, environment)),
     ]);
-    const [needs] = await findNeeds(pool, {
-      environmentId: environment,
-      schedulesFile: system.config.schedulesFile,
-      known: { unaccounted: state.unaccounted, failedJobs: state.failedLately },
-    });
+    const known = { unaccounted: jobs.unaccounted, failedJobs: jobs.failed_24h };
+    const [needs] = await findNeeds(pool, { environmentId: environment, schedulesFile, known });
     return {
       server: `${hostname()} ${process.pid}`,
-      health: { status: health.status, parts: health.parts },
-      findings: renderFindings(found, mayRead),
+      health,
+      findings: {
+        ...summarize('value' in found ? found.value : [], mayRead),
+        is_known: 'value' in found,
+      },
       needs: needs?.needs.map(renderNeed) ?? [],
-      minutes: minutes.map(render),
-      queued: state.queued,
-      processing: state.processing,
-      failed_24h: state.failedLately,
-      unaccounted: state.unaccounted,
-      work: renderWork(tasks),
-      queue: queues === null ? null : renderQueue(system, queues),
-      lane: lane.map(({ jobId, acceptedAt, ...item }, position) => ({
-        position,
-        job_id: jobId,
-        ...(item as Pick<Overview['lane'][number], 'type' | 'status' | 'filename' | 'done' | 'total'>),
-        start_time: acceptedAt.toISOString(),
-      })),
+      minutes,
+      work,
+      queue: queues && {
+        lives_in: redisUrl === null ? ('postgres' as const) : ('redis' as const),
+        is_known: 'value' in queues,
+        queues: 'value' in queues ? queues.value : [],
+      },
+      ...jobs,
     };
   },
 });
 
-function renderFindings(found: Answer<readonly Finding[]>, mayRead: boolean) {
-  const known = 'value' in found ? found.value : [];
-  return {
-    warnings: known.filter(({ status }) => status === 'warning').length,
-    failed: known.filter(({ status }) => status === 'failed').length,
-    items: mayRead ? known : [],
-    is_known: 'value' in found,
-  };
-}
-
-function renderWork({ failing, ...counts }: WorkOverview): Overview['work'] {
-  return {
-    ...counts,
-    failing: failing.map(({ kind: task, ...others }) => ({ task, ...render(others) })),
-  };
-}
-
-function renderQueue({ config }: System, counts: Answer<readonly QueueCounts[]>) {
-  return {
-    lives_in: config.redisUrl === null ? ('postgres' as const) : ('redis' as const),
-    is_known: 'value' in counts,
-    queues: 'value' in counts ? counts.value : [],
-  };
+function summarize(items: readonly Finding[], mayRead: boolean) {
+  const count = (status: Finding['status']): number => items.filter((each) => each.status === status).length;
+  return { warnings: count('warning'), failed: count('failed'), items: mayRead ? items : [] };
 }
 
 /** Schedules are left out: the doctor asks for them with the variables of the process, which a route does not know. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
+import type { Overview } from '../../api/overview.ts';
 import {
   KEPT_RATE_MINUTES,
   RECOUNTED_LOADS,
@@ -81,24 +82,6 @@ export function readList(watch: pg.Pool, name: ListName): Promise<object[]> {
   return readFigures(watch, listStatements[name]);
 }
 
-export interface LaneItem {
-  readonly jobId: string;
-  readonly type: string;
-  readonly status: string;
-  readonly filename: string | null;
-  readonly done: number;
-  readonly total: number;
-  readonly acceptedAt: Date;
-}
-
-export interface EnvironmentOverview {
-  readonly queued: number;
-  readonly processing: number;
-  readonly failedLately: number;
-  readonly unaccounted: number;
-  readonly lane: readonly LaneItem[];
-}
-
 /**
  * Records that the ledger lost or counted twice; 0 where it is right. Of each load that is kept the difference between the records read
  * and their outcomes, and of a completed one between those read and those received; of the newest loads also between those
@@ -129,47 +112,32 @@ const unaccounted = (environmentId: number) => sql<number>`(
   ) c
 )`;
 
+const timeText = (column: string) =>
+  sql.raw<string>(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`);
+
+type Jobs = Pick<Overview, 'queued' | 'processing' | 'failed_24h' | 'unaccounted' | 'lane'>;
+
 /** Reads every load that is kept of the environment, some 0.6 s for a million: in turn. */
-export async function readEnvironmentOverview(
-  db: Database,
-  environmentId: number,
-): Promise<EnvironmentOverview> {
-  const { rows } = await sql<Omit<EnvironmentOverview, 'lane'>>`
+export async function readJobsOverview(db: Database, environmentId: number): Promise<Jobs> {
+  const { rows } = await sql<Omit<Jobs, 'lane'>>`
     select
       count(*) filter (where status = 'queued') as queued,
       count(*) filter (where status = 'processing') as processing,
-      count(*) filter (where status = 'failed' and ended_at > now() - interval '24 hours') as "failedLately",
+      count(*) filter (where status = 'failed' and ended_at > now() - interval '24 hours') as failed_24h,
       (select ${unaccounted(environmentId)}) as unaccounted
     from background_jobs
     where environment_id = ${environmentId}`.execute(db);
   const [counts] = rows;
   if (counts === undefined) throw new Error('a row was expected');
-  const { rows: lane } = await sql<LaneItem>`
-    select job_id as "jobId", type, status, filename, done, total, accepted_at as "acceptedAt"
+  const { rows: lane } = await sql<Jobs['lane'][number]>`
+    select
+      row_number() over (order by status = 'processing' desc, lane_position) - 1 as position,
+      job_id, type, status, filename, done, total, ${timeText('accepted_at')} as start_time
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
-    order by status = 'processing' desc, lane_position
+    order by position
     limit ${SHOWN_LANE_JOBS}`.execute(db);
   return { ...counts, lane };
-}
-
-/** A task that was tried in vain, or vanished with its worker, since it last got on. */
-export interface FailingTask {
-  readonly kind: string;
-  /** `null`: it belongs to no job. */
-  readonly jobId: string | null;
-  readonly part: number;
-  readonly failures: number;
-  readonly losses: number;
-  readonly lastError: string | null;
-  readonly nextTryAt: Date | null;
-}
-
-export interface WorkOverview {
-  readonly waiting: number;
-  readonly running: number;
-  readonly postponed: number;
-  readonly failing: readonly FailingTask[];
 }
 
 /** Reads the work of an environment; with `withSystem` also the work that belongs to none. */
@@ -177,19 +145,19 @@ export async function readWork(
   db: Database,
   environmentId: number,
   withSystem: boolean,
-): Promise<WorkOverview> {
+): Promise<Overview['work']> {
   const environments = withSystem ? [environmentId, 0] : [environmentId];
-  const { rows } = await sql<Omit<WorkOverview, 'failing'>>`
+  const { rows } = await sql<Omit<Overview['work'], 'failing'>>`
     select
       count(*) filter (where lease_until is null and not_before <= now()) as waiting,
       count(*) filter (where lease_until is not null) as running,
       count(*) filter (where lease_until is null and not_before > now()) as postponed
     from tasks
     where environment_id = any(${environments})`.execute(db);
-  const { rows: failing } = await sql<FailingTask>`
+  const { rows: failing } = await sql<Overview['work']['failing'][number]>`
     select
-      kind, job_id as "jobId", part, failures, losses, last_error as "lastError",
-      case when lease_until is null then not_before end as "nextTryAt"
+      kind as task, job_id, part, failures, losses, last_error,
+      case when lease_until is null then ${timeText('not_before')} end as next_try_at
     from tasks
     where environment_id = any(${environments}) and (last_error is not null or losses > 0)
     order by not_before, task_id
@@ -222,14 +190,10 @@ export async function addRates(
       rows = m.rows + excluded.rows`.execute(db);
 }
 
-export interface MinuteRate extends Readonly<Record<Counted, number>> {
-  readonly minute: Date;
-}
-
-export async function readRates(db: Database, environmentId: number): Promise<MinuteRate[]> {
-  const { rows } = await sql<MinuteRate>`
+export async function readRates(db: Database, environmentId: number): Promise<Overview['minutes']> {
+  const { rows } = await sql<Overview['minutes'][number]>`
     select
-      g.minute,
+      ${timeText('g.minute')} as minute,
       coalesce(m.records, 0) as records,
       coalesce(m.refused, 0) as refused,
       coalesce(m.rows, 0) as rows
