@@ -139,7 +139,7 @@ describe('mended records', () => {
 });
 
 describe('what mends them may also be', () => {
-  test('a form, a JSON array, and a proposal of the causes', async () => {
+  test('a form, and a JSON array', async () => {
     const owner = await tenant();
     const { job_id } = await load(owner, file);
     const form = new FormData();
@@ -154,17 +154,6 @@ describe('what mends them may also be', () => {
     const array = JSON.stringify([{ user_id: 'u8', sluice_reject: { row: 1 } }]);
     await amended(owner, parent.job_id, array, 'application/json');
     expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 1 });
-
-    const short = await load(owner, 'user_id,name,plan\nu5,Ada,pro\nu6;Grace;pro\nu7;Joan;pro\n');
-    const causes = await server.json<{ data: { proposals: { id: string }[] }[] }>(
-      `/v1/background_jobs/${short.job_id}/rejects?group_by=cause`,
-      { key: owner.key },
-    );
-    const proposal = causes.body.data[0]?.proposals[0]?.id ?? '';
-    await amended(owner, short.job_id, JSON.stringify({ apply: proposal }), 'application/json');
-    expect((await show(owner, short.job_id)).counts).toMatchObject({ rejected: 0, amended: 2 });
-    const unknown = refusal(amend(owner, short.job_id, '{"apply":"no-such"}', 'application/json'));
-    expect(await unknown).toEqual([400, 'invalid_field', expect.any(String)]);
   });
 });
 

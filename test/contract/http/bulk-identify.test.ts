@@ -92,11 +92,6 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     expect(await t.storedFiles()).toEqual(before);
   });
 
-  test.each(['text/csv', 'text/html', 'application/xml'])('%s is 415', async (mediaType) => {
-    const answer = await post(path, 'x', { 'content-type': mediaType });
-    expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
-  });
-
   test('bad items are rejects, not a refusal', async () => {
     const content = JSON.stringify({ [entity]: [{ [id]: 'ok' }, 7, { name: 'x' }, { [id]: {} }] });
     const answer = await post(path, content, json);

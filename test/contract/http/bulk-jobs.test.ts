@@ -84,9 +84,7 @@ describe('the list of jobs', () => {
   test.each([
     ['until=soon', 'invalid_date'],
     ['status=queued,', 'invalid_field'],
-    ['type=import,exports', 'invalid_field'],
     ['sha256=abc', 'invalid_field'],
-    ['key=%00', 'invalid_field'],
     [`request_id=${'x'.repeat(513)}`, 'invalid_field'],
   ])('refuses ?%s: %s', async (query, code) => {
     expect(await refusalOf(server, `/v1/background_jobs?${query}`)).toEqual([400, [code]]);
@@ -131,7 +129,6 @@ describe('jobs that match a filter', () => {
 
   test.each([
     [{}, 'missing_field'],
-    [{ filter: 'all' }, 'invalid_field'],
     [{ filter: { statsu: 'queued' } }, 'invalid_field'],
     [{ filter: {}, expected_count: -1 }, 'invalid_field'],
     [{ filter: { since: 'now' } }, 'invalid_date'],

@@ -167,41 +167,21 @@ describe('track', () => {
 describe('a body of JSON', () => {
   const record = (user_id: string) => text({ user_id, metadata: { name: 'Ädä' } });
   const gzip = (content: string) => new Uint8Array(gzipSync(content));
+  const typed = (type: string) => (body: string) => ({ body, headers: { 'content-type': type } });
   const shapes: Readonly<Record<string, (content: string) => Omit<Sent, 'path'>>> = {
-    'with a charset': (body) => ({ body, headers: { 'content-type': 'application/json; charset=UTF-8' } }),
-    'with a charset in capitals and quotes': (body) => ({
-      body,
-      headers: { 'content-type': 'Application/JSON;Charset="utf-8"' },
-    }),
-    'as text/json': (body) => ({ body, headers: { 'content-type': 'text/json' } }),
-    'as text/x-json': (body) => ({ body, headers: { 'content-type': 'text/x-json' } }),
-    'as application/vnd.api+json': (body) => ({
-      body,
-      headers: { 'content-type': 'application/vnd.api+json' },
-    }),
+    'with a charset in capitals and quotes': typed('Application/JSON;Charset="utf-8"'),
+    'as text/json': typed('text/json'),
+    'as application/vnd.api+json': typed('application/vnd.api+json'),
     'as the text/plain of fetch': (body) => ({ body, headers: {} }),
-    'as the form of curl -d': (body) => ({
-      body,
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    }),
-    'as application/octet-stream': (body) => ({
-      body,
-      headers: { 'content-type': 'application/octet-stream' },
-    }),
+    'as the form of curl -d': typed('application/x-www-form-urlencoded'),
+    'as application/octet-stream': typed('application/octet-stream'),
     'without a type': (body) => ({ body: new TextEncoder().encode(body), headers: {} }),
-    'behind a byte order mark': (body) => ({ body: `\ufeff${body}`, headers: json }),
-    'behind a byte order mark, as text/plain': (body) => ({ body: `\ufeff${body}`, headers: {} }),
-    'spread over lines': (body) => ({
-      body: `\r\n${JSON.stringify(JSON.parse(body), null, 2)}\r\n`,
+    'behind a byte order mark, spread over lines': (body) => ({
+      body: `\ufeff\r\n${JSON.stringify(JSON.parse(body), null, 2)}\r\n`,
       headers: json,
     }),
     'as gzip': (body) => ({ body: gzip(body), headers: { ...json, 'content-encoding': 'gzip' } }),
     'as gzip that says nothing of it': (body) => ({ body: gzip(body), headers: json }),
-    'as gzip without any header': (body) => ({ body: gzip(body), headers: {} }),
-    'with headers that nobody knows': (body) => ({
-      body,
-      headers: { ...json, 'x-api-version': '2020-09-22', 'x-client': 'shop', accept: 'text/html' },
-    }),
   };
   // proves: client-shapes
   test.each(Object.entries(shapes))('%s is a record', async (name, shape) => {

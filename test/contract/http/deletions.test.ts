@@ -148,10 +148,7 @@ describe('DELETE /v1/users', () => {
     ]);
     expect(await problems({})).toEqual([400, ['missing_field users']]);
     expect(await problems({ users: [] })).toEqual([400, ['invalid_field users']]);
-    expect(await problems({ users: 'u1' })).toEqual([400, ['invalid_field users']]);
-    expect(await problems([])).toMatchObject([400, [expect.stringContaining('invalid_field')]]);
     expect(await problems('{"users":')).toMatchObject([400, [expect.stringContaining('invalid_json')]]);
-    expect(await problems('')).toMatchObject([400, [expect.stringContaining('invalid_json')]]);
     const many = Array.from({ length: 10_001 }, (_, at) => `u${at}`);
     expect(await problems({ users: many })).toEqual([413, ['too_many_records users']]);
     expect(await problems({ companies: many }, '/v1/companies')).toEqual([

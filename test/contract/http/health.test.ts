@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { collectLog } from '../../support/collected-log.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
-import { serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { startPrivatePostgres } from '../../support/private-postgres.ts';
 import { redisAvailable } from '../../support/redis.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
@@ -100,6 +100,10 @@ describe('a database', () => {
       expect(ms).toBeLessThan(answersWithinMs);
     }
     expect((await server.fetch('/health/live', { key: null })).status).toBe(200);
+    const refused = await server.json<ErrorBody>('/v1/background_jobs');
+    expect([refused.status, refused.body.errors[0]?.error_code]).toEqual([503, 'unavailable']);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(JSON.stringify(refused.body)).not.toMatch(/connect|postgres|sql|127\.0/i);
     expect(ofDatabase()).toMatchObject([{ msg: 'the database is away', err: expect.anything() }]);
     await postgres.start();
     await untilReady(server);

@@ -144,32 +144,20 @@ describe('company', () => {
     }
   });
 
-  test('without an id is refused', async () => {
-    for (const company of [{ metadata: {} }, { name: 'x' }, { company_id: null, id: null }])
-      await refuse({ user_id: 'u', company }, ['missing_field', 'company.company_id']);
-  });
-
-  test('that is no object, or has an id that is none, is refused', async () => {
+  test('without an id, that is no object, or has an id that is none, is refused', async () => {
     const wrong = 'expected a string or a number, got';
-    await refuse({ user_id: 'u', company: 'acme' }, [
-      'invalid_field',
-      'company: expected an object, got string',
-    ]);
-    await refuse({ user_id: 'u', company: ['acme'] }, [
-      'invalid_field',
-      'company: expected an object, got array',
-    ]);
-    await refuse({ user_id: 'u', company: { company_id: true } }, [
-      'invalid_field',
-      `company.company_id: ${wrong} boolean`,
-    ]);
-    await refuse({ user_id: 'u', company: { id: {} } }, ['invalid_field', `company.id: ${wrong} object`]);
-    await refuse({ user_id: 'u', company: { company_id: '' } }, ['invalid_field', 'company.company_id']);
-    await refuse({ user_id: 'u', company: { company_id: 'c'.repeat(257) } }, [
-      'invalid_field',
-      'company.company_id',
-    ]);
-    await refuse({ user_id: 'u', company: { company_id: 'a\0' } }, ['invalid_field', 'company.company_id']);
+    for (const [company, code, details] of [
+      [{ metadata: {} }, 'missing_field', 'company.company_id'],
+      [{ company_id: null, id: null }, 'missing_field', 'company.company_id'],
+      ['acme', 'invalid_field', 'company: expected an object, got string'],
+      [['acme'], 'invalid_field', 'company: expected an object, got array'],
+      [{ company_id: true }, 'invalid_field', `company.company_id: ${wrong} boolean`],
+      [{ id: {} }, 'invalid_field', `company.id: ${wrong} object`],
+      [{ company_id: '' }, 'invalid_field', 'company.company_id'],
+      [{ company_id: 'c'.repeat(257) }, 'invalid_field', 'company.company_id'],
+      [{ company_id: 'a\0' }, 'invalid_field', 'company.company_id'],
+    ] as const)
+      await refuse({ user_id: 'u', company }, [code, details]);
     await refuse({ user_id: 'u', company_id: [7] }, ['invalid_field', `company_id: ${wrong} array`]);
     await refuse({ user_id: 'u', company_id: '' }, ['invalid_field', 'company_id']);
   });

@@ -171,15 +171,11 @@ describe('a file in a form', () => {
 describe('a file as the body', () => {
   test.each([
     ['text/csv', csv],
-    ['text/csv; charset=utf-8', csv],
     ['TEXT/CSV;header=present', csv],
     ['application/x-ndjson', ndjson],
-    ['application/ndjson', ndjson],
-    ['application/jsonl', ndjson],
     ['application/json', '[{"user_id":"u1"},{"user_id":"u2"}]'],
     ['application/gzip', gzipSync(csv)],
     ['application/octet-stream', gzipSync(ndjson)],
-    ['application/octet-stream', csv],
     ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', workbook],
     ['application/octet-stream', gzipSync(workbook)],
     [
@@ -244,33 +240,16 @@ describe('a file as the body', () => {
     ['entity=planets'],
     ['dry_run=maybe'],
     ['max_errors=-1'],
-    ['max_errors=101%25'],
     ['if_duplicate=maybe'],
-    ['format=xml'],
     ['preset=heap'],
-    ['preset=mixpanel'],
     ['map=Id'],
     ['map='],
-    ['map=a=b&map=a=c'],
     ['colour=red'],
     ['entity=users&entity=companies'],
     ['encoding=windows-9999'],
-    ['delimiter=xx'],
     ['delimiter='],
     ['quote=%27&delimiter=%27'],
-    ['escape=%22&quote=none'],
-    ['header=first'],
-    ['header_rows=2&header=none'],
-    ['skip_rows=-1'],
-    ['skip_footer=x'],
-    ['comment=%09'],
-    ['null=NULL&null='],
-    ['ragged=drop'],
-    ['strict_header=maybe'],
-    ['sheet=First'],
-    ['records=data..users'],
     ['records=data.users'],
-    ['map=a%00=user_id'],
     ['map=%7B%22a%22:%22b%5Cu0000%22%7D'],
   ])('with ?%s is refused', async (query) => {
     const { status, body } = await postCsv(csv, `/v1/imports?${query}`);
@@ -294,39 +273,24 @@ describe('a file as the body', () => {
   });
 });
 
-describe('the same file again', () => {
-  test('is loaded, and the job says of what it is a duplicate', async () => {
-    const content = someCsv();
-    const first = await postCsv(content);
-    await detail(first.body.job_id);
-    const second = await postCsv(content);
-    expect(second.body.job_id).not.toBe(first.body.job_id);
-    expect(await detail(second.body.job_id)).toMatchObject({
-      duplicate_of: first.body.job_id,
-      counts: { read: 2, unchanged: 2 },
-    });
-  });
-
-  test('with if_duplicate=skip is answered with the first job, and not kept', async () => {
-    const content = someCsv();
-    const first = await postCsv(content);
-    await detail(first.body.job_id);
-    const before = await t.storedFiles();
-    const second = await postCsv(content, '/v1/imports?if_duplicate=skip');
-    expect(second).toMatchObject({ status: 200, body: { job_id: first.body.job_id, status: 'completed' } });
-    expect(await t.storedFiles()).toEqual(before);
-  });
-
-  test('with if_duplicate=reject is 409, and not kept', async () => {
-    const content = someCsv();
-    const first = await postCsv(content);
-    await detail(first.body.job_id);
-    const before = await t.storedFiles();
-    const { status, body } = await postCsv(content, '/v1/imports?if_duplicate=reject');
-    expect([status, body.errors[0]?.error_code]).toEqual([409, 'duplicate_file']);
-    expect(body.errors[0]?.details).toContain(first.body.job_id);
-    expect(await t.storedFiles()).toEqual(before);
-  });
+test('the same file again is loaded and said to be a duplicate, or skipped or refused and not kept', async () => {
+  const content = someCsv();
+  const { job_id } = (await postCsv(content)).body;
+  await detail(job_id);
+  const loaded = await postCsv(content);
+  expect(loaded.body.job_id).not.toBe(job_id);
+  const duplicate = { duplicate_of: job_id, counts: { read: 2, unchanged: 2 } };
+  expect(await detail(loaded.body.job_id)).toMatchObject(duplicate);
+  const other = someCsv();
+  const first = (await postCsv(other)).body.job_id;
+  await detail(first);
+  const before = await t.storedFiles();
+  const skipped = await postCsv(other, '/v1/imports?if_duplicate=skip');
+  expect(skipped).toMatchObject({ status: 200, body: { job_id: first, status: 'completed' } });
+  const { status, body } = await postCsv(other, '/v1/imports?if_duplicate=reject');
+  expect([status, body.errors[0]?.error_code]).toEqual([409, 'duplicate_file']);
+  expect(body.errors[0]?.details).toContain(first);
+  expect(await t.storedFiles()).toEqual(before);
 });
 
 describe('Idempotency-Key', () => {

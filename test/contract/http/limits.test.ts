@@ -154,17 +154,6 @@ describe('the cache of keys', () => {
     expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(401);
   });
 
-  test('is asked too by what reads one profile or its events, and by no other route that reads', async () => {
-    const { system, server, issue } = await start();
-    const { key } = await issue();
-    expect((await server.fetch('/v1/users/nobody', { key })).status).toBe(404);
-    await system.system.pool.query('alter table api_keys rename to gone');
-    for (const path of ['/v1/users/nobody', '/v1/companies/nobody', '/v1/users/nobody/events'])
-      expect([path, (await server.fetch(path, { key })).status]).toEqual([path, 404]);
-    for (const path of ['/v1/users', '/v1/companies'])
-      expect([path, (await server.fetch(path, { key })).status]).toEqual([path, 500]);
-  });
-
   test('needs no database as long as it knows a key, and believes it no longer', async () => {
     const { system, server, issue } = await start();
     const { key } = await issue();

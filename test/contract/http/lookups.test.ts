@@ -123,26 +123,9 @@ describe('what data brought', () => {
       tenant,
     );
     await post('/v1/companies/identify', { company_id: 'c', metadata: { is_paying: true } }, tenant);
-    const upload = {
-      method: 'POST',
-      key: tenant.key,
-      body: 'user_id,plan tier\nu,pro\n',
-      headers: { 'content-type': 'text/csv' },
-    };
-    const { body } = await server.json<{ job_id: string }>('/v1/imports', upload);
-    await expect
-      .poll(
-        async () =>
-          (await server.json<{ status: string }>(`/v1/background_jobs/${body.job_id}`, { key: tenant.key }))
-            .body.status,
-        { timeout: 60_000 },
-      )
-      .toBe('completed');
-
     expect(await keysOf('user_properties', tenant)).toEqual([
       'first_seen_at date',
       'last_seen_at date',
-      'plan tier string',
       'signedUpAt date',
     ]);
     expect(await keysOf('company_properties', tenant)).toEqual([
@@ -160,7 +143,7 @@ describe('what data brought', () => {
       data_type: 'date',
       is_auto_property: false,
     });
-    expect(users.map(({ is_auto_property }) => is_auto_property)).toEqual([true, true, false, false]);
+    expect(users.map(({ is_auto_property }) => is_auto_property)).toEqual([true, true, false]);
     const [first] = await get<Property[]>('company_properties', tenant);
     expect(first).toMatchObject({
       type: 'company_property',

@@ -1,4 +1,3 @@
-import { spawn, spawnSync } from 'node:child_process';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { MAX_RECORD_BYTES } from '../../../src/domain/limits.ts';
@@ -39,24 +38,6 @@ async function connect(to = site): Promise<RawConnection> {
 let serial = 0;
 const newId = () => `client-${++serial}`;
 
-const kinds = [
-  {
-    path: '/v1/identify',
-    record: (user_id: string) => ({ user_id, metadata: { name: 'Ädä' } }),
-    stored: async (id: string) => ((await site.user(id)) === null ? 0 : 1),
-  },
-  {
-    path: '/v1/track',
-    record: (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } }),
-    stored: async (id: string) => (await site.events(id)).length,
-  },
-  {
-    path: '/v1/companies/identify',
-    record: (company_id: string) => ({ company_id, metadata: { name: 'Ädä' } }),
-    stored: async (id: string) => ((await site.company(id)) === null ? 0 : 1),
-  },
-] as const;
-
 const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
 const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
 /** Head of a request with a body to come. */
@@ -80,49 +61,30 @@ async function writeAlone(connection: RawConnection, bytes: string | Uint8Array)
 }
 const accepted = /^HTTP\/1\.1 202 Accepted\r\n.*\r\n\r\n$/s;
 
-describe.each(kinds)('POST $path', ({ path, record, stored }) => {
-  describe.skipIf(spawnSync('curl', ['--version']).status !== 0)('from curl', () => {
-    const curl = (id: string, args: readonly string[], input: string | Uint8Array = '') =>
-      runCurl(
-        ['-H', `Authorization: Token ${site.t.key}`, ...args, `${site.server.address}${path}`],
-        input,
-      ).then(async ({ status, body }) => ({ status, body, stored: await stored(id) }));
-    const json = ['-H', 'Content-Type: application/json'];
-
-    test.each([
-      ['as in every manual', (body: string) => ['-d', body]],
-      ['with HTTP/1.0', (body: string) => ['-0', '-d', body]],
-      ['with h2c offered', (body: string) => ['--http2', '-d', body]],
-    ])('is taken %s', async (_, args) => {
-      const id = newId();
-      const answer = await curl(id, [...json, ...args(JSON.stringify(record(id)))]);
-      expect(answer).toEqual({ status: 202, body: '', stored: 1 });
-    });
-  });
-
+describe('a record', () => {
   test('is taken byte by byte', async () => {
     const id = newId();
     const connection = await connect();
-    for (const byte of Buffer.from(site.request(path, record(id))))
+    for (const byte of Buffer.from(site.request('/v1/track', event(id))))
       await writeAlone(connection, Uint8Array.of(byte));
     await connection.until(accepted);
-    expect(await stored(id)).toBe(1);
+    expect(await countEvents(id)).toBe(1);
   });
 
   test('is taken in chunks of a byte, with extensions and trailers', async () => {
     const [bytewise, decorated] = [newId(), newId()];
     const connection = await connect();
-    connection.head(...head(path, 'transfer-encoding: chunked'));
-    for (const byte of Buffer.from(bodyOf(record(bytewise))))
+    connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
+    for (const byte of Buffer.from(bodyOf(event(bytewise))))
       await writeAlone(connection, chunk(Uint8Array.of(byte)));
     await connection.write('0\r\n\r\n');
     await connection.until(accepted);
     connection.received = '';
-    connection.head(...head(path, 'transfer-encoding: chunked', 'trailer: x-sum'));
-    await connection.write(chunk(bodyOf(record(decorated)), ';name="value"'));
+    connection.head(...head('/v1/track', 'transfer-encoding: chunked', 'trailer: x-sum'));
+    await connection.write(chunk(bodyOf(event(decorated)), ';name="value"'));
     await connection.write('0\r\nx-sum: 1\r\n\r\n');
     await connection.until(accepted);
-    expect([await stored(bytewise), await stored(decorated)]).toEqual([1, 1]);
+    expect([await countEvents(bytewise), await countEvents(decorated)]).toEqual([1, 1]);
   });
 });
 
@@ -210,22 +172,19 @@ describe('a client that hangs up', () => {
 
   test.each(ways)('in the middle of the body, %s, leaves nothing', async (_, hangUp) => {
     const id = newId();
-    for (const kind of kinds) {
-      const request = Buffer.from(site.request(kind.path, kind.record(id)));
-      for (const missing of [1, 20]) {
-        const connection = await connect();
-        await connection.write(request.subarray(0, -missing));
-        hangUp(connection);
-        await connection.untilEnded();
-      }
-      await waitFor(
-        'both to be noticed',
-        () => log.filter(({ msg }) => msg === 'the client went away').length >= 2,
-      );
-      log.length = 0;
-      await site.accept(kind.path, kind.record(newId()));
-      expect(await kind.stored(id)).toBe(0);
+    const request = Buffer.from(site.request('/v1/track', event(id)));
+    for (const missing of [1, 20]) {
+      const connection = await connect();
+      await connection.write(request.subarray(0, -missing));
+      hangUp(connection);
+      await connection.untilEnded();
     }
+    await waitFor(
+      'both to be noticed',
+      () => log.filter(({ msg }) => msg === 'the client went away').length >= 2,
+    );
+    await site.accept('/v1/track', event(newId()));
+    expect(await countEvents(id)).toBe(0);
   });
 
   test('while its record waits for the database does no harm to those that wait with it', async () => {
@@ -275,26 +234,3 @@ describe('a body that comes too slowly', () => {
     }
   });
 });
-
-function runCurl(
-  args: readonly string[],
-  input: string | Uint8Array,
-): Promise<{ status: number; body: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('curl', ['-sS', '--max-time', '30', '-w', '\n%{http_code}', ...args]);
-    let [out, errors] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      errors += text;
-    });
-    // It may have its answer before it has read all of this.
-    child.stdin.on('error', () => undefined).end(input);
-    child.on('error', reject).on('close', (code) => {
-      const [, body, status] = /^(.*)\n(\d{3})$/s.exec(out) ?? [];
-      if (code === 0 && status !== undefined) resolve({ status: Number(status), body: body ?? '' });
-      else reject(new Error(`curl ended with ${code}: ${errors} ${out}`));
-    });
-  });
-}

@@ -1,11 +1,9 @@
-import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { type ErrorBody, serve, serversPerTest } from '../../support/http.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { type ErrorBody, serversPerTest } from '../../support/http.ts';
+import type { TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const { start, cleanups } = serversPerTest();
+const { start } = serversPerTest();
 
 const csv = 'user_id,name\nu1,Ada\n';
 const uploadHead = (t: TestSystem, length: number) =>
@@ -45,66 +43,6 @@ describe('a stop', () => {
     expect(performance.now() - before).toBeLessThan(5_000);
     await connection.untilEnded();
     await waitFor('the file to be gone', async () => (await system.storedFiles()).length === 0);
-  });
-});
-
-describe('Postgres away', () => {
-  /** A database address that can be cut off and come back, in front of the real one. */
-  async function proxy(target: URL) {
-    const sockets = new Set<import('node:net').Socket>();
-    const server = createServer((incoming) => {
-      const outgoing = connect(Number(target.port), target.hostname);
-      for (const socket of [incoming, outgoing]) {
-        sockets.add(socket);
-        socket
-          .on('error', () => undefined)
-          .on('close', () => {
-            incoming.destroy();
-            outgoing.destroy();
-          });
-      }
-      incoming.pipe(outgoing).pipe(incoming);
-    });
-    const listen = async (port: number) => {
-      server.listen(port, '127.0.0.1');
-      await once(server, 'listening');
-      return (server.address() as { port: number }).port;
-    };
-    const port = await listen(0);
-    return {
-      port,
-      back: () => listen(port),
-      async cut() {
-        server.close();
-        for (const socket of sockets) socket.destroy();
-        sockets.clear();
-        await once(server, 'close');
-      },
-    };
-  }
-
-  test('is 503 with Retry-After, without a word about why, and passes', async () => {
-    const system = await openTestSystem();
-    const url = new URL(system.databaseUrl);
-    const link = await proxy(new URL(system.databaseUrl));
-    url.hostname = '127.0.0.1';
-    url.port = String(link.port);
-    const behind = system.openAnother({ databaseUrl: url.href });
-    const server = await serve({ ...system, system: behind });
-    cleanups.push(
-      () => system.close(),
-      () => behind.close(),
-      () => link.cut().catch(() => undefined),
-      () => server.stop(),
-    );
-    expect((await server.fetch('/v1/background_jobs')).status).toBe(200);
-    await link.cut();
-    const { status, body, headers } = await server.json<ErrorBody>('/v1/background_jobs');
-    expect([status, body.errors[0]?.error_code]).toEqual([503, 'unavailable']);
-    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(JSON.stringify(body)).not.toMatch(/connect|postgres|sql|127\.0/i);
-    await link.back();
-    await waitFor('the service to be back', async () => (await server.fetch('/v1/background_jobs')).ok);
   });
 });
 

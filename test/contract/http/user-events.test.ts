@@ -172,15 +172,12 @@ describe('events of a user', () => {
 
   test.each([
     ['limit=0', 'invalid_field'],
-    ['limit=501', 'invalid_field'],
     ['cursor=nonsense', 'invalid_cursor'],
     [`cursor=${Buffer.from('yesterday e1').toString('base64url')}`, 'invalid_cursor'],
     ['from=yesterday', 'invalid_date'],
     ['to=2025-02-30', 'invalid_date'],
     ['from=2025-06-02&to=2025-06-01', 'invalid_range'],
-    ['event_name=a%00', 'invalid_field'],
     [`event_name=${'x'.repeat(257)}`, 'invalid_field'],
-    ['name=x', 'invalid_field'],
   ])('%s is 400 %s', async (query, code) => {
     await store('asked', [{ id: query.slice(0, 200), at: '2025-06-01T00:00:00Z' }]);
     expect(await refusal(`/v1/users/asked/events?${query}`)).toEqual([400, [code]]);
