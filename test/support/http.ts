@@ -105,14 +105,17 @@ export function serversPerTest() {
   afterEach(async () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   });
+  const listen = async (system: TestSystem): Promise<TestServer> => {
+    const server = await serve(system);
+    cleanups.push(() => server.stop());
+    return server;
+  };
   const start = async (options: Parameters<typeof openTestSystem>[0] = {}) => {
     const system = await openTestSystem(options);
     cleanups.push(() => system.close());
-    const server = await serve(system);
-    cleanups.push(() => server.stop());
-    return { system, server };
+    return { system, server: await listen(system) };
   };
-  return { start, cleanups };
+  return { start, listen, cleanups };
 }
 
 /** A form with the part `file`, options before and after it. */

@@ -191,17 +191,14 @@ describe('a path beside a pattern that it fits', () => {
 });
 
 describe('an answer of the interface', () => {
-  test.each([
-    '/v1/background_jobs',
-    '/v1/users/nobody',
-    '//v1//validate',
-    '/api/v1/analytics/exports',
-    '/v1/nowhere',
-  ])('is kept by no browser and no proxy: %s', async (path) => {
-    const options = { headers: { authorization: `Token ${t.key}` } };
-    const { headers } = await fetch(`${server.address}${path}`, options);
-    expect(headers.get('cache-control')).toBe('no-store');
-  });
+  test.each(['/v1/background_jobs', '//v1//validate', '/v1/nowhere'])(
+    'is kept by no browser and no proxy: %s',
+    async (path) => {
+      const options = { headers: { authorization: `Token ${t.key}` } };
+      const { headers } = await fetch(`${server.address}${path}`, options);
+      expect(headers.get('cache-control')).toBe('no-store');
+    },
+  );
 });
 
 describe('a key', () => {
@@ -291,8 +288,6 @@ describe('GET /v1/validate', () => {
       const { status, body, headers } = await server.json(path, { key });
       expect([status, body, headers.get('cache-control')]).toEqual([200, {}, 'no-store']);
     }
-    const head = await server.fetch('/v1/validate', { method: 'HEAD', key });
-    expect([head.status, await head.text()]).toEqual([200, '']);
   });
 });
 

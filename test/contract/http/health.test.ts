@@ -1,33 +1,18 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { collectLog } from '../../support/collected-log.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, serversPerTest, type TestServer } from '../../support/http.ts';
 import { startPrivatePostgres } from '../../support/private-postgres.ts';
 import { redisAvailable } from '../../support/redis.ts';
-import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /** What the slowest check may take, and something for a machine with other things to do. */
 const answersWithinMs = 2_500;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
-  const system = await openTestSystem(options);
-  cleanups.push(() => system.close());
-  return { system, server: await listen(system) };
-}
-
-async function listen(system: TestSystem): Promise<TestServer> {
-  const server = await serve(system);
-  cleanups.push(() => server.stop());
-  return server;
-}
+const { start, listen, cleanups } = serversPerTest();
 
 /** A server whose database is one that can be taken away. */
 async function startOnPrivatePostgres() {

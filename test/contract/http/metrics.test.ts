@@ -1,31 +1,16 @@
 import { readFile, rename } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { prepareDatabase } from '../../../src/provide-database.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { type ErrorBody, serversPerTest, type TestServer } from '../../support/http.ts';
 import { readSamples } from '../../support/metrics.ts';
 import { type PrivatePostgres, startPrivatePostgres } from '../../support/private-postgres.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
-  const system = await openTestSystem(options);
-  cleanups.push(() => system.close());
-  return { system, server: await listen(system) };
-}
-
-async function listen(system: TestSystem): Promise<TestServer> {
-  const server = await serve(system);
-  cleanups.push(() => server.stop());
-  return server;
-}
+const { start, listen, cleanups } = serversPerTest();
 
 /** Another server on the same data, which has read nothing of the ledger yet. */
 async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {

@@ -39,23 +39,6 @@ const post = (body?: object) => ({
 });
 
 describe('the inbox', () => {
-  test('is looked at once for all who ask within a second, and shows then what came meanwhile', async () => {
-    const lying = async () =>
-      (await server.json<{ ignored: readonly { readonly name: string }[] }>('/v1/inbox', { key: other.key }))
-        .body.ignored;
-    await waitFor('the folder', async () => (await readdir(folder)).includes('other'));
-    let files = 0;
-    let isOneLook = false;
-    // A second may end between the two.
-    while (!isOneLook && files < 20) {
-      const before = await lying();
-      await drop(join(folder, 'other', `${++files}.txt`), 'x');
-      isOneLook = (await lying()).length === before.length;
-    }
-    expect(isOneLook).toBe(true);
-    await waitFor('what came meanwhile', async () => (await lying()).length === files);
-  });
-
   const look = async ({ key }: { readonly key: string } = t) =>
     (await server.json<Inbox>('/v1/inbox', { key })).body;
 
