@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
-import { readConfig } from '../../src/config.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Finished, preparedDataDir, runCli, temporaryFolder } from './cli.ts';
+import { type Finished, runCli, temporaryFolder } from './cli.ts';
 import { wrongCommands } from './documented-commands.ts';
 
 let dataDir: string;
@@ -126,18 +125,6 @@ describe('the command itself', () => {
     expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Examples:\n  $ ') });
   });
 
-  test('flags win over the environment; each command starts the embedded server where none runs', async () => {
-    const env = { DATA_DIR: '/nowhere/at/all', DATABASE_URL: 'nonsense' };
-    const flags = ['--data-dir', await preparedDataDir(), '--database-url', ''];
-    expect(await runCli(['env', 'create', 'embedded', ...flags], { env })).toMatchObject({ code: 0 });
-    const listed = json<{ name: string }[]>(await runCli(['env', 'list', '--json', ...flags], { env }));
-    expect(listed.map(({ name }) => name)).toEqual(['embedded']);
-    expect(readConfig(env, { DATA_DIR: dataDir, DATABASE_URL: '' })).toMatchObject({
-      dataDir,
-      databaseUrl: null,
-    });
-  });
-
   test('a reader that leaves early is no error', async () => {
     const env = { DATABASE_URL: database.url };
     expect(await runCli(['jobs', 'list'], { env, deaf: true })).toEqual({ code: 0, stdout: '', stderr: '' });
@@ -202,16 +189,5 @@ describe('sluice inspect', () => {
     expect(stdout).toMatch(/1 +identify_user +17 +\{"Name":"Müller; Anna"\}/);
     expect(stdout).toMatch(/3 +missing_id +user_id is empty +;Niemand/);
     expect(stderr).toContain('Shown is what --map "Kunden-Nr=user_id" would come to.');
-  });
-
-  test('--json prints what the interface answers; a file that can be loaded is exit code 0', async () => {
-    const { code, stdout } = await look('--map', 'Kunden-Nr=user_id', '--json');
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({
-      problem: null,
-      records: 2,
-      rejects: { count: 1 },
-      rows: [{ user_id: '17' }],
-    });
   });
 });

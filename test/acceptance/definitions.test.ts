@@ -92,14 +92,3 @@ describe('sluice definitions', () => {
     expect(json<Result>(await definitions('apply', path, '--json')).written).toBe(false);
   });
 });
-
-describe('what cannot be applied', () => {
-  test.each([
-    [['apply', '/no/such/file.yaml'], 'There is no file /no/such/file.yaml.'],
-    [['apply', sample, '--env', 'nowhere'], 'There is no environment nowhere.'],
-  ])('%j is exit code 2', async (args, message) => {
-    const refused = await definitions(...args);
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain(message);
-  });
-});

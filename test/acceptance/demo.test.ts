@@ -1,9 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
-import { waitFor } from '../support/wait-for.ts';
-import { runCli, startCli } from './cli.ts';
-import { awaitGone, descendants } from './processes.ts';
+import { runCli } from './cli.ts';
 
 const leftovers = async (): Promise<string[]> =>
   (await readdir(tmpdir())).filter((name) => name.startsWith('sluice-demo-'));
@@ -30,16 +28,5 @@ test('the demo runs whatever the environment says, balances, and removes all it 
   // One step, one message: nothing that only says how far it is.
   expect(done.stderr).not.toMatch(/rows\/s|events\/s|%/);
   expect(done.stdout.split('\n').length).toBeLessThan(80);
-  expect(await leftovers()).toEqual(before);
-});
-
-test('Ctrl-C amid the demo stops and removes everything', async () => {
-  const before = await leftovers();
-  const running = startCli(['demo', '--users', '200000']);
-  await waitFor('the upload', () => running.stdout.includes('companies.csv http'), { timeoutMs: 60_000 });
-  const processes = await descendants(running.pid);
-  running.signal('SIGINT');
-  expect(await running.finished).toMatchObject({ code: 130 });
-  await awaitGone(processes, 1_000);
   expect(await leftovers()).toEqual(before);
 });

@@ -118,23 +118,6 @@ describe('docker-compose.yml', () => {
   });
 });
 
-describe('examples/compose/tls.yml', () => {
-  test('puts Caddy, and nothing else, in front of the server', async () => {
-    const set = { ...variables, SITE: 'sluice.example.com' };
-    const tls = await readCompose(set, 'examples/compose/tls.yml');
-    expect(Object.keys(tls.services)).toEqual(['caddy']);
-    const { image, ports, networks, volumes, logging, read_only, environment } = tls.services['caddy'] ?? {};
-    expect(image).toMatch(/^caddy:\d+\.\d+\.\d+$/);
-    expect(ports).toEqual(['80:80', '443:443', '443:443/udp']);
-    expect(networks).toEqual(['outside']);
-    expect({ logging, read_only }).toEqual({ logging: compose.services['serve']?.logging, read_only: true });
-    const [config = ''] = volumes?.[0]?.split(':') ?? [];
-    expect(await readFile(join(repository, config), 'utf8')).toContain('reverse_proxy {$UPSTREAM:');
-    expect(environment?.['UPSTREAM']).toBe('serve:8080');
-    await expect(readCompose(variables, 'examples/compose/tls.yml')).rejects.toThrow('SITE');
-  });
-});
-
 describe('Dockerfile', () => {
   test('copies what is there and what .dockerignore lets through', async () => {
     const ignore = (await readFile(join(repository, '.dockerignore'), 'utf8')).split('\n');

@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
@@ -8,15 +7,8 @@ import type { Entity } from '../../src/domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/domain/load.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
-import {
-  type FileOptions,
-  newEnvironment,
-  readProfiles,
-  runManually,
-  startManually,
-} from '../support/load-file.ts';
+import { type FileOptions, newEnvironment, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
 let other: System;
@@ -67,37 +59,6 @@ const lines = (...items: readonly object[]) => items.map((item) => `${JSON.strin
 const types = (given: Record<string, DataType>) => new Map(Object.entries(given));
 const named = (names: readonly string[]) => new Map(names.map((name) => [name, null]));
 
-/**
- * Runs `work` while another session has the tables of names to itself: whoever sends a statement about one of them,
- * be it a read, waits. Returns how the work ended, and null if it was still waiting for them.
- */
-async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } | null> {
-  const holder = new pg.Client({ connectionString: t.databaseUrl });
-  await holder.connect();
-  try {
-    await holder.query('begin; lock table sluice.properties in access exclusive mode');
-    const waiting = waitFor('a session to wait for the tables of names', async () => {
-      const { rowCount } = await holder.query(`
-        select from pg_locks
-        where not granted
-          and database = (select oid from pg_database where datname = current_database())
-          and relation = 'sluice.properties'::regclass`);
-      return rowCount === 0 ? null : true;
-    });
-    waiting.catch(() => undefined);
-    const running = work();
-    running.catch(() => undefined);
-    const ended = await Promise.race([running.then((done) => ({ done })), waiting.then(() => null)]);
-    await holder.query('rollback');
-    await running;
-    return ended;
-  } finally {
-    await holder.end();
-  }
-}
-
-describe('an environment', () => {});
-
 describe('a load lists', () => {
   test('the columns of a CSV: as dates or strings, under the names that they are stored by', async () => {
     const environmentId = await newEnvironment(t.system);
@@ -138,46 +99,6 @@ describe('a load lists', () => {
       public: 'boolean',
       since: 'date',
     });
-  });
-
-  test.each([
-    ['inserted', false],
-    ['merged', true],
-  ])('properties before the rows that bear them are there, be they %s', async (_, known) => {
-    const environmentId = await newEnvironment(t.system);
-    if (known) await load(environmentId, lines({ user_id: 'u' }));
-    const manual = await startManually(t.system, environmentId, lines({ user_id: 'u', late: 1 }));
-    const rows = async () => (await readProfiles(t.system, environmentId)).users['u']?.metadata;
-    const seen = await withTablesLocked(async () => {
-      await manual.chunk(0);
-      return rows();
-    });
-    expect(seen, 'the chunk did not wait for the tables of names').toBeNull();
-    expect([await listed(environmentId), await rows()]).toEqual([{ late: 'numeric' }, { late: 1 }]);
-
-    const failing = await startManually(t.system, environmentId, lines({ user_id: 'u', refused: 1 }));
-    await sql`alter table properties add constraint refuses check (key <> 'refused')`.execute(t.system.db);
-    try {
-      await manual.finish();
-      await failing.chunk(0);
-      expect(await rows()).toEqual({ late: 1 });
-    } finally {
-      await sql`alter table properties drop constraint refuses`.execute(t.system.db);
-    }
-  });
-});
-
-describe('what is known costs no statement', () => {
-  test.each([
-    ['CSV', 'user_id,a,day\nu,1,2024-01-01\nv,2,2024-01-02\n'],
-    [
-      'NDJSON',
-      lines({ user_id: 'u', a: 1, s: '2024-01-01', company: { id: 'c', n: 1 } }, { company_id: 'd', n: 2 }),
-    ],
-  ])('in a second load of %s', async (_, content) => {
-    const environmentId = await newEnvironment(t.system);
-    await load(environmentId, content);
-    expect(await withTablesLocked(() => load(environmentId, content))).not.toBeNull();
   });
 });
 
@@ -237,11 +158,8 @@ describe('bounds', () => {
     expect(await listedNames(environmentId)).toEqual(many(0, MAX_LISTED_NAMES));
     expect(said.map((line) => JSON.parse(line).environment_id)).toEqual([environmentId]);
 
-    const ignored = async () => {
-      await noteAll(many(room, 100), 'date');
-      await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
-    };
-    expect(await withTablesLocked(ignored)).not.toBeNull();
+    await noteAll(many(room, 100), 'date');
+    await knownProperties.learn(db, environmentId, 'event_names', named(['one more']));
     expect(knownProperties.knows(environmentId, 'users', 'one more', 'string')).toBe(true);
 
     // A process that starts now finds it full, and what it holds is still widened.

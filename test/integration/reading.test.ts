@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findArchivedUntil } from '../../src/postgres/stores/events.ts';
 import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/list-profiles.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { serve, type TestServer } from '../support/http.ts';
@@ -90,32 +89,5 @@ describe('a search that no index helps', () => {
     open();
     await Promise.all(busy);
     expect(await search).toBe(200);
-  });
-});
-
-describe('archived_until', () => {
-  const until = (environmentId: number) => findArchivedUntil(t.system.db, environmentId);
-  const archive = (environmentId: number, state: 'stored' | 'replaced') =>
-    t.system.pool.query(
-      `insert into event_archives
-        (folder, environment_id, month, state, file_ref, row_count, byte_count, sha256, first_at, last_at)
-      values (gen_random_uuid(), $1, '2025-03-01', $2, 'x', 1, 1, sha256(''), '2025-03-02Z', '2025-03-30T01:02:03.000004Z')`,
-      [environmentId, state],
-    );
-
-  test('is that of the last archived event of the environment, or the end of a month on its way there', async () => {
-    const { environmentId } = t.environment;
-    const other = (await t.addEnvironment('other')).environment.environmentId;
-    await archive(environmentId, 'replaced');
-    expect(await until(environmentId)).toBe(null);
-    await archive(environmentId, 'stored');
-    expect([await until(environmentId), await until(other)]).toEqual(['2025-03-30T01:02:03.000004Z', null]);
-    await t.system.pool.query(
-      `insert into event_retirements (month, table_name, archives, is_whole, state)
-      values ('2025-04-01', 'retired_events_2025_04', true, true, 'retired'), ('2025-05-01', 'gone', false, true, 'retired')`,
-    );
-    expect(await until(other)).toBe('2025-05-01T00:00:00.000000Z');
-    const { body } = await server.json('/v1/users/u000001/events');
-    expect(body).toMatchObject({ data: [], metadata: { archived_until: '2025-05-01T00:00:00.000000Z' } });
   });
 });

@@ -9,7 +9,6 @@ import type { System } from '../../src/context.ts';
 import { startPoller } from '../../src/poller.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -78,29 +77,6 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
       await silent;
       await expectLoaded(t, jobId, plan);
     }
-  });
-
-  test('in the middle of an export: it is begun anew and complete, and its snapshot is let go', async () => {
-    const { t, proxy, system } = await openBehindProxy({ worker: true });
-    await expectLoaded(t, await accept(t, system, 'free'), 'free');
-    const silent = proxy.silenceAfter('to stdout', 100_000);
-    const work = await acceptExport(t.system, t.environment.environmentId, { event_type: ['users'] });
-    await silent;
-    const silentSince = performance.now();
-    const done = await waitFor(
-      'the export to end',
-      async () => {
-        const found = await work.look();
-        return ['completed', 'failed'].includes(found.status) ? found : null;
-      },
-      { timeoutMs: mendedMs },
-    );
-    expect(done).toMatchObject({ status: 'completed', rowsWritten: rows });
-    expect(performance.now() - silentSince).toBeLessThan(mendedMs);
-    const { rows: left } = await sql`
-      select application_name from pg_stat_activity
-      where datname = current_database() and application_name like 'sluice export%'`.execute(t.system.db);
-    expect(left).toEqual([]);
   });
 
   test('under identify, track and companies: each is answered within 12 s, health says so, and what was accepted is there once', async () => {
