@@ -150,24 +150,6 @@ features:
     const found = read(text).problems;
     expect(found).toMatchObject([{ line: 6, message: `segments[0].definition.equals ${message}` }]);
   });
-
-  test('texts that are too long, or hold control characters, which only questions may break lines with', () => {
-    const title = 'x'.repeat(201);
-    const module = (question: string) =>
-      JSON.stringify({ surveys: [{ key: 'a', title: 'A', modules: [{ key: 'm', type: 't', question }] }] });
-    expect(problems(JSON.stringify({ embeds: [{ key: 'a', title, type: 'card' }] }))).toEqual([
-      '1:31 embeds[0].title has 201 characters; at most 200 are allowed',
-    ]);
-    expect(problems(JSON.stringify({ embeds: [{ key: 'a', title: 'a\u001b[31mb', type: 'card' }] }))).toEqual(
-      ['1:31 embeds[0].title must be one line, without hidden characters; it is "a\\u001b[31mb"'],
-    );
-    expect(problems(module('one\ntwo'))).toEqual([]);
-    expect(problems(module('one\rtwo'))).toHaveLength(1);
-    // 😀 is one character of two units.
-    expect(
-      problems(JSON.stringify({ embeds: [{ key: 'a', title: '😀'.repeat(200), type: 'card' }] })),
-    ).toEqual([]);
-  });
 });
 
 describe('a file that means harm', () => {

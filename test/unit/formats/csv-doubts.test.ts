@@ -72,17 +72,6 @@ describe('a header with other delimiters than the records', () => {
   ])('is refused: the few records that fit it by chance would have wrong values: %s', (header, rows) => {
     expect(() => read(`${header}\n${rows}`)).toThrow(/alike at .* \(delimiter\)/);
   });
-
-  it('is taken where half of the records fit it, or the caller says that it is right', () => {
-    const text = 'user_id;name;city\nu1,Ann,Rome\nu2;Bob;Oslo\n';
-    expect(read(text).columns).toHaveLength(3);
-    expect(
-      read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { delimiter: ';' }).columns,
-    ).toHaveLength(3);
-    expect(read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { ragged: 'pad' }).columns).toHaveLength(
-      3,
-    );
-  });
 });
 
 describe('a header behind which every record has an empty cell more', () => {
@@ -96,14 +85,6 @@ describe('a header behind which every record has an empty cell more', () => {
       /empty cell behind the \d columns of the header.*ragged=pad.*\(header\)/,
     );
   });
-
-  it.each([
-    ['the header ends with a delimiter too', 'user_id,name,\nu1,Ann,\nu2,Bob,\n', {}],
-    ['one record has as many cells as the header', 'user_id,name\nu1,Ann,\nu2,Bob\n', {}],
-    ['the caller says ragged', 'user_id,name\nu1,Ann,\nu2,Bob,\n', { ragged: 'pad' as const }],
-  ])('is taken where %s', (_, text, source) => {
-    expect(read(text, {}, source).columns.slice(0, 2)).toEqual(['user_id', 'name']);
-  });
 });
 
 describe('a table drawn for reading', () => {
@@ -116,11 +97,6 @@ describe('a table drawn for reading', () => {
     'user_id  name\n=======  ====\nu1       Ann\n',
   ])('is refused, whose padded cells would be other values, and its ruler a record: %j', (text) => {
     expect(() => read(text)).toThrow(/ruler.*comment/);
-  });
-
-  it('is read as it stands if the caller says how such lines begin', () => {
-    const found = read('user_id,name\n-------,----\nu1,Ann\n', {}, { comment: '-' });
-    expect(found.columns).toEqual(['user_id', 'name']);
   });
 });
 

@@ -60,11 +60,6 @@ describe('the encoding of a file', () => {
     }
   });
 
-  it('is UTF-8 for all that a record holds NULs', () => {
-    const texts = ['a\0b,c\n1,2\n', 'user_id,n\nu1,\0\0\0\0\n', `user_id\n${'u1\n\0'.repeat(50)}`];
-    for (const text of texts) expect(find(Buffer.from(text)), JSON.stringify(text)).toBe('utf-8');
-  });
-
   // proves: encoding-exact
   it.each([
     'José Müller François',

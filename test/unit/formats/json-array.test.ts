@@ -163,21 +163,6 @@ describe('array to NDJSON', () => {
     expect(await refusal(Buffer.from([0x5b, 0x22, 0xf0, 0x9f]))).toContain('it is not UTF-8 (byte 2: 0xF0)');
   });
 
-  it('wants the array that it was told of', async () => {
-    expect(await refusal('{"companies":[]}', 'users')).toBe(
-      'missing_field: The body has no array "users" (users)',
-    );
-    expect(await refusal('{}')).toContain('missing_field: The body has no array "users"');
-    expect(await refusal('{"users":{"a":[]}}', 'users')).toContain(
-      'invalid_field: It must be an array ("users")',
-    );
-    expect(await refusal('{"users":[1],"users":[2]}', 'users')).toContain(
-      'invalid_field: The body has more than one',
-    );
-    expect(await refusal('"users"')).toContain('invalid_field: The body must be an array');
-    expect(await refusal(' \n ')).toContain('empty_file');
-  });
-
   it('takes 10 000 levels, and refuses 100 001', async () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     expect(await convert(nested(10_000))).toBe(`${nested(9_999)}\n`);

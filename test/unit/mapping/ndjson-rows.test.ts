@@ -202,22 +202,6 @@ describe('rows of NDJSON', () => {
       { key: 'c', company: '', properties: {} },
     ]);
   });
-
-  it('property names are measured in characters, as in CSV', () => {
-    const name = 'é'.repeat(255);
-    expect(readLines(`{"user_id":"u","${name}":1}`).users[0]?.properties).toEqual({ [name]: 1 });
-    const [reject] = readLines(`{"user_id":"u","${name}é":1}`).rejects;
-    expect(reject?.code).toBe('invalid_property_name');
-  });
-
-  it.each([
-    ['{"user_id":"u","größe":{"é":{"__proto__":1}}}', 'größe.é.__proto__'],
-    [`{"user_id":"u","metadata":{"größe":"${'x'.repeat(70_000)}"}}`, 'metadata.größe'],
-    ['{"user_id":"u","größe":1e999999}', 'größe'],
-    ['{"user_id":"u","größe":"\\u0000"}', 'größe'],
-  ])('reasons name the property as the file does: %.40s → %s', (text, column) => {
-    expect(readLines(text).rejects[0]?.column).toBe(column);
-  });
 });
 
 it('measures a value in the bytes of its UTF-8, escaped or not', () => {

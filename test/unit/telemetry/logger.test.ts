@@ -33,16 +33,6 @@ test('a failure that repeats is logged once a minute, with a count, and others b
   ]);
 });
 
-test('what belongs to a job or a request, and what is no warning, is logged each time', () => {
-  const { log, lines } = collect();
-  for (let again = 0; again < 3; again++) {
-    log.warn({ job_id: 'a', err: away }, 'chunk given back');
-    log.child({ request_id: 'r' }).error({ err: away }, 'request failed');
-    log.info('load completed');
-  }
-  expect(lines).toHaveLength(9);
-});
-
 test('lines are written in order, however many come at once, and what is left when the process ends', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-log-'));
   const file = join(folder, 'log');

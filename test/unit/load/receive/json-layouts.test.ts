@@ -350,22 +350,6 @@ describe('the records of a document', () => {
     expect(await refusal('{"users":[{}],"users":[{}]}')).toContain('more than one array "users"');
   });
 
-  it('are not where the caller says: refused with the arrays that were seen', async () => {
-    const text = '{"users":[{"user_id":"u1"}],"a":{"b.c":[{"x":[{}]}],"d":[1]},"e":5}';
-    const seen = '(arrays of objects seen: users, a.b\\.c)';
-    expect(await refusal(text, { source: { records: 'people' } })).toBe(
-      `400 missing_field: The document has no array "people"; say where the records are, such as records=users ${seen}`,
-    );
-    expect(await refusal(text, { source: { records: 'e' } })).toContain('400 invalid_field: "e" is no array');
-    expect(await refusal(text, { source: { records: 'a' } })).toContain('400 invalid_field: "a" is no array');
-    expect(await refusal('{"a":1}', { source: { records: 'users' } })).toContain(
-      '(no array of objects was seen; keys seen: a)',
-    );
-    expect(await refusal('{"users":[{}]}{"page":2}', { source: { records: 'users' } })).toContain(
-      '400 missing_field',
-    );
-  });
-
   it('come of a document that is longer than what is looked at, its array near its end', async () => {
     const about = { about: 'x'.repeat(3 << 20), users: [{ user_id: 'u1' }] };
     for (const text of [
