@@ -20,7 +20,3 @@ export async function halvesOf(path: string): Promise<readonly [ReadStream, Read
     await file.close();
   }
 }
-
-export function wholeOf(path: string): ReadStream {
-  return createReadStream(path, { highWaterMark: readSize });
-}

@@ -57,7 +57,7 @@ export async function measure(
 }
 
 /** What was answered is stored; what was under way when the sender stopped may be. Nothing else is. */
-export function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
+function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
   // Of users that were sent twice the rows stored do not tell the records.

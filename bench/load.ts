@@ -8,10 +8,10 @@
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
  * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
- * write by hand, pgloader. Prints each, its ratio, and peak memory. Then the latency of a small array.
+ * write by hand. Prints each, its ratio, and peak memory. Then the latency of a small array.
  *
  * --only: of the steps, by comma: unchanged, 1%, 10%, 50%, ndjson; "CSV, all new" always comes first.
- * --against: of the other ways: copy, hand, hand-2, pgloader.
+ * --against: of the other ways: copy, hand.
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
  * --plans: a plan of each file, and then its load.

@@ -1,10 +1,8 @@
 /**
- * npm run bench:read [-- --users N] [--events N] [--seconds N] [--plans] [--indexes]
- * npm run bench:read -- --causes N
+ * npm run bench:read [-- --users N] [--events N] [--seconds N]
  *
  * Reads users, companies, events and lists back from the real service at 64 connections and, beside it, a user from a bare
- * route with a bare query by primary key. --plans prints `explain (analyze, buffers)` of every query; --indexes measures what
- * indexes on properties would cost instead. --causes: only the causes of N refused records.
+ * route with a bare query by primary key.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,14 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import pg from 'pg';
-import { readUserEvents } from '../src/postgres/stores/events.ts';
-import { readProfile } from '../src/postgres/stores/profiles.ts';
-import { listProfiles, type ProfileFilter, readPropertyFilter } from '../src/profiles/list-profiles.ts';
-import { readSegment } from '../src/segments/read-segment.ts';
-import { measureCauses } from './causes.ts';
 import { addEvents, days } from './export-data.ts';
-import { compareIndexes } from './read-indexes.ts';
-import { Plans } from './read-plans.ts';
 import { apiKey, startService } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
 
@@ -31,9 +22,6 @@ const { values: flags } = parseArgs({
     users: { type: 'string', default: '1000000' },
     events: { type: 'string', default: '10000000' },
     seconds: { type: 'string', default: '10' },
-    plans: { type: 'boolean', default: false },
-    indexes: { type: 'boolean', default: false },
-    causes: { type: 'string' },
   },
 });
 const [users, events, duration] = [Number(flags.users), Number(flags.events), Number(flags.seconds)];
@@ -51,18 +39,12 @@ const service = await startService({ WORKERS: '1' });
 const client = new pg.Client({ connectionString: service.databaseUrl });
 await client.connect();
 try {
-  if (flags.causes !== undefined) await measureCauses(service, folder, Number(flags.causes), print);
-  else await measureProfilesAndLists();
+  await storeUsers();
+  await measureAll();
 } finally {
   await client.end();
   await service.stop();
   await rm(folder, { recursive: true, force: true });
-}
-
-async function measureProfilesAndLists(): Promise<void> {
-  await storeUsers();
-  if (flags.indexes) await compareIndexes(client, print);
-  else await measureAll();
 }
 
 async function storeUsers(): Promise<void> {
@@ -94,7 +76,6 @@ async function measureAll(): Promise<void> {
   const ids = await sample('users', 'user_id');
   await measureProfiles(ids);
   await measureLists(ids);
-  if (flags.plans) await explainAll(ids);
 }
 
 async function sample(table: 'users' | 'companies', column: string): Promise<readonly string[]> {
@@ -171,38 +152,4 @@ async function measure(
   print(
     `| ${name} | ${connections} | ${Math.round(requests.average)} | ${latency.p50} | ${latency.p99} | ${latency.max} | ${non2xx + errors} |`,
   );
-}
-
-async function explainAll(ids: readonly string[]): Promise<void> {
-  const plans = new Plans(service.databaseUrl);
-  const [id = ''] = ids;
-  const everything: ProfileFilter = { properties: [], companyId: null, segment: null };
-  const segment = (definition: object) => readSegment(definition).segment;
-  const lists: Readonly<Record<string, Partial<ProfileFilter>>> = {
-    'users, a page': {},
-    'users of a company': { companyId: 'cmp_42' },
-    'users by a property': { properties: [readPropertyFilter('beta:true')] },
-    'users of a segment by property': { segment: segment({ property: 'plan', equals: 'free' }) },
-    'users of a segment by event': { segment: segment({ event: 'plan_changed', within_days: 7 }) },
-    'users of a segment by events counted': { segment: segment({ event: 'plan_changed', at_least: 3 }) },
-  };
-  const query = { from: null, to: null, eventName: null, before: null, limit: 50, bytes: 1_000_000 };
-  const explain = async (name: string, work: Parameters<Plans['explain']>[0]): Promise<void> => {
-    for (const plan of await plans.explain(work)) print(`\n${name}:\n${plan}`);
-  };
-  await explain('a user', (reader) => readProfile(reader, 'users', 1, id));
-  await explain('events of a user', (reader) => readUserEvents(reader, 1, { ...query, userId: id }));
-  await explain('events of a user, of a name', (reader) =>
-    readUserEvents(reader, 1, {
-      ...query,
-      userId: heavyUser,
-      eventName: 'rare',
-      from: `${monthAgo()}T00:00:00Z`,
-    }),
-  );
-  for (const [name, filter] of Object.entries(lists)) {
-    const page = { limit: 50, after: null, budgetMs: 0 };
-    await explain(name, (reader) => listProfiles(reader, 'users', 1, { ...everything, ...filter }, page));
-  }
-  await plans.close();
 }

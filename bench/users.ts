@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { type Baseline, openBaseline } from './baseline.ts';
 import { least, median } from './figures.ts';
-import { pgloaderVersion, runPgloader } from './pgloader.ts';
 import { openReadyRows, type ReadyRows } from './ready-rows.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
@@ -40,7 +39,7 @@ interface Way {
   run(path: string, step: Step): Promise<number>;
 }
 
-export const wayKeys = ['copy', 'hand', 'hand-2', 'pgloader'] as const;
+export const wayKeys = ['copy', 'hand'] as const;
 const ours = 'sluice';
 const ourTables = 'sluice.users, sluice.companies';
 
@@ -90,24 +89,17 @@ export async function compareUsers(
     const { format, changed } = step;
     await writeUsersFile(file(step), { rows, format, changed: changed ?? 0, version });
   }
-  const baselines = [
-    await openBaseline(service.databaseUrl, 1),
-    await openBaseline(service.databaseUrl, 2),
-  ] as const;
+  const baseline = await openBaseline(service.databaseUrl);
   const readyRows = await openReadyRows(service.databaseUrl);
   const measured = new Measured();
   try {
     const ready = join(folder, 'users.copy');
     await service.load(file(chosen[0] as Step), 'text/csv');
     await readyRows.save(ready);
-    const others = [
-      copyWay(client, readyRows, ready),
-      ...handWays('hand', 'by hand, one connection', baselines[0]),
-      ...handWays('hand-2', 'by hand, two connections, in key order', baselines[1]),
-      ...pgloaderWays(service, folder, baselines[0]),
-    ].filter(({ key }) => against.includes(key));
+    const others = [copyWay(client, readyRows, ready), ...handWays(baseline)].filter(({ key }) =>
+      against.includes(key),
+    );
     const ways = [...others, ourWay(service, client, measured)];
-    if (against.includes('pgloader') && pgloaderVersion() === null) print('pgloader is not installed\n');
     for (let turn = 0; turn < turns; turn++) {
       for (const step of chosen) {
         for (const way of turn % 2 === 0 ? ways : lastFirst(ways)) {
@@ -119,7 +111,7 @@ export async function compareUsers(
     }
     printFigures(chosen, ways, measured, rows, print);
   } finally {
-    for (const baseline of baselines) await baseline.close();
+    await baseline.close();
     await readyRows.close();
   }
 }
@@ -172,7 +164,8 @@ function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
 }
 
 /** Where all rows are new the clause changes nothing; without it the share of changed rows does not. */
-function handWays(key: string, title: string, baseline: Baseline): Way[] {
+function handWays(baseline: Baseline): Way[] {
+  const [key, title] = ['hand', 'by hand, one connection'];
   const plain = { key, title, table: baseline.table, empty: () => baseline.clear() };
   return [
     {
@@ -185,24 +178,6 @@ function handWays(key: string, title: string, baseline: Baseline): Way[] {
       ...plain,
       takes: (step) => step.changed === null || step.changed === 0,
       run: (path, step) => baseline.load(path, step.format),
-    },
-  ];
-}
-
-function pgloaderWays(service: Service, folder: string, baseline: Baseline): Way[] {
-  const version = pgloaderVersion();
-  if (version === null) return [];
-  return [
-    {
-      key: 'pgloader',
-      title: `pgloader ${version}, and the merge by hand`,
-      table: baseline.table,
-      takes: (step) => step.key === 'new',
-      empty: () => baseline.clear(),
-      async run(path) {
-        const seconds = await runPgloader(folder, path, service.databaseUrl, baseline.staged);
-        return seconds + (await baseline.mergeStaged());
-      },
     },
   ];
 }
