@@ -32,6 +32,12 @@ export async function workersOf(pid: number): Promise<Process[]> {
   return (await descendants(pid)).filter(({ parent, command }) => parent === pid && / work$/.test(command));
 }
 
+export async function serverOf(pid: number): Promise<Process | undefined> {
+  return (await descendants(pid)).find(
+    ({ parent, command }) => parent === pid && command.includes('postgres'),
+  );
+}
+
 /** Waits until none of them runs any more. */
 export async function awaitGone(processes: readonly Process[], timeoutMs = 10_000): Promise<void> {
   const pids = new Set(processes.map(({ pid }) => pid));

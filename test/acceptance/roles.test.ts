@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { SMALL_LOAD_BYTES } from '../../src/domain/limits.ts';
+import { connectTo } from '../support/connect.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { startCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice serve and sluice work', () => {
@@ -32,6 +34,37 @@ describe('sluice serve and sluice work', () => {
     await waitFor('the worker to sign on', async () => {
       const rows = await query<{ pid: number }>(dataDir, 'select pid from sluice.workers');
       return rows.some(({ pid }) => pid === worker.pid);
+    });
+  });
+
+  test('end well if they are stopped while the database is away during their start', async () => {
+    const database = await createTestDatabase();
+    const waiting = `from pg_stat_activity where application_name = 'sluice migrate' and wait_event = 'advisory'`;
+    await connectTo(database.url, async (client) => {
+      await client.query(`select pg_advisory_lock(${0x534c5549})`);
+      const env = { DATABASE_URL: database.url, DATA_DIR: await temporaryFolder() };
+      const started = ['start', 'serve', 'work'].map((role) => startCli([role], { env }));
+      const ended = Promise.all(started.map(({ finished }) => finished));
+      await waitFor('them to migrate', async () => (await client.query(`select ${waiting}`)).rowCount === 3);
+      for (const { signal } of started) signal('SIGTERM');
+      let isOver = false;
+      void ended.then(() => (isOver = true));
+      await waitFor('them to end', async () => {
+        await client.query(`select pg_terminate_backend(pid) ${waiting}`);
+        return isOver;
+      });
+      const stderr = expect.stringContaining('sluice: stopped while waiting for the database');
+      expect(await ended).toMatchObject([1, 2, 3].map(() => ({ code: 0, stderr })));
+    });
+    await database.drop();
+  });
+
+  test('sluice migrate brings a database up to date, twice', async () => {
+    const dataDir = await preparedDataDir();
+    expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({ code: 0 });
+    expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({
+      code: 0,
+      stdout: 'The database is up to date.\n',
     });
   });
 });

@@ -1,7 +1,9 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
 import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
-import { awaitGone, descendants, workersOf } from './processes.ts';
+import { awaitGone, descendants, serverOf, workersOf } from './processes.ts';
 import { call, jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice start', () => {
@@ -19,6 +21,17 @@ describe('sluice start', () => {
     for (const path of ['/metrics', '/openapi.json', '/docs/', '/']) {
       expect((await call(service.url, null, path)).status, path).toBe(200);
     }
+  });
+
+  test('stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
+    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
+    await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
+    const processes = await descendants(service.pid);
+    const stoppedAt = performance.now();
+    service.signal('SIGTERM');
+    expect(await service.finished).toMatchObject({ code: 0 });
+    expect(performance.now() - stoppedAt).toBeLessThan(10_000);
+    await awaitGone(processes, 1_000);
   });
 
   test('stopped amid a load, it gives the work back and the next start completes it exactly', async () => {
@@ -74,6 +87,39 @@ describe('sluice start', () => {
     expect(second.code).toBe(1);
     expect(second.stderr).toContain(`process ${service.pid}. Stop that one`);
     expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
+  });
+
+  test('refuses a port that is taken, says which, and leaves no process', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const refused = await runCli(['start', '--data-dir', await preparedDataDir()], {
+      env: { PORT: String(port) },
+    });
+    other.close();
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toContain(`Port ${port} is taken`);
+  });
+
+  test('brings a database server that dies back on the same port and goes on', async () => {
+    const dataDir = await preparedDataDir();
+    const service = await startService(dataDir);
+    const { job_id: before } = await upload(service.url, service.key, usersCsv(100));
+    await jobEnded(service.url, service.key, before);
+    const server = await serverOf(service.pid);
+    const [port] = await query(dataDir, 'show port');
+    process.kill(server?.pid ?? 0, 'SIGQUIT');
+    await awaitGone(server === undefined ? [] : [server]);
+    await waitFor('another server', () => query(dataDir, 'show port'));
+    expect(await query(dataDir, 'show port')).toEqual([port]);
+    const { job_id: after } = await waitFor('an upload', () =>
+      upload(service.url, service.key, usersCsv(200, 'two')),
+    );
+    expect(await jobEnded(service.url, service.key, after)).toMatchObject({
+      status: 'completed',
+      counts: { inserted: 100, updated: 100 },
+    });
   });
 });
 

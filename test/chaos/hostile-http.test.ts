@@ -1,9 +1,11 @@
-import { closeSync, openSync, readdirSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { peakBytes } from '../support/processes.ts';
 import { type Api, onSite, type Site } from '../support/site.ts';
+import { mountSmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /*
@@ -113,6 +115,49 @@ describe('while', () => {
     });
   });
 
+  test('lists of 20 000 waiting jobs are asked for, none takes long; one more job is refused', async () => {
+    await onSite({ queue: 'postgres' }, async (site) => {
+      const api = await site.serve();
+      await site.work();
+      const hostile = await site.addEnvironment('hostile');
+      // Without their chunks: the first is begun and never ends, and the others wait behind it.
+      await site.sql(
+        `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, file_format,
+           total_rows, chunk_count)
+         select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 'ndjson', 1, 1
+         from generate_series(1, 20000)`,
+        [hostile.environmentId, Buffer.alloc(32)],
+      );
+      const headers = { authorization: `Token ${hostile.key}` };
+      let attacking = true;
+      const callers = Array.from({ length: 10 }, async () => {
+        let slowest = 0;
+        while (attacking) {
+          const before = performance.now();
+          const response = await api.fetch('/v1/background_jobs?limit=500', { headers });
+          expect(response.status).toBe(200);
+          expect(await response.json()).toHaveLength(500);
+          slowest = Math.max(slowest, performance.now() - before);
+        }
+        return slowest;
+      });
+      try {
+        await expectServed(site, api);
+      } finally {
+        attacking = false;
+      }
+      // Ten at a time; with the place of each in the queue a page took as many seconds.
+      expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
+      const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
+      const refused = await api.fetch('/v1/imports', {
+        ...upload,
+        headers: { ...headers, 'content-type': 'application/x-ndjson' },
+      });
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    });
+  });
+
   // proves: half-requests
   test('more connections than there may be hold half of a request, others are let in; then all are closed', async () => {
     const settings = { MAX_CONNECTIONS: '100', UPLOAD_STALL_MS: '4000' };
@@ -157,6 +202,35 @@ describe('while', () => {
       expect([api.process.ending, worker.ending]).toEqual(['exit code 0', 'exit code 0']);
     });
   });
+});
+
+test('a log whose disk has room again says how many of its lines are missing', async (context) => {
+  const disk = await mountSmallDisk(64 * 1024);
+  if (typeof disk === 'string') return context.skip(disk);
+  const file = join(disk.path, 'log');
+  try {
+    await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'info' } }, async (site) => {
+      const descriptor = openSync(file, 'a');
+      const api = await site.serve({}, { stderr: descriptor });
+      closeSync(descriptor);
+      expect(() => writeFileSync(join(disk.path, 'filler'), Buffer.alloc(64 * 1024))).toThrow('ENOSPC');
+      const refuse = async () => {
+        await (await api.fetch('/nowhere')).text();
+        return (await (await api.fetch('/metrics')).text()).includes('lines_dropped_total 0') ? null : true;
+      };
+      await waitFor('lines to be dropped', refuse);
+      await disk.grow(4 * MiB);
+      const said = await waitFor('the log to say so', async () => {
+        await api.fetch('/v1/background_jobs', { headers: { authorization: 'Token nobody' } });
+        return readFileSync(file, 'utf8')
+          .split('\n')
+          .find((line) => line.includes('could not be written'));
+      });
+      expect(JSON.parse(said)).toMatchObject({ dropped_lines: expect.any(Number) });
+    });
+  } finally {
+    await disk.remove();
+  }
 });
 
 // proves: log-lost

@@ -11,6 +11,20 @@ const quickMs = 3_000;
 
 describe.skipIf(!redisAvailable)('with the queue on redis', { concurrent: true }, () => {
   // proves: load-survives
+  test('a load is exact although Redis is emptied in the middle, twice', async () => {
+    await onRedis(async (site, redis) => {
+      const [api] = await Promise.all([site.serve(), site.workers(2)]);
+      const jobId = await api.upload(file.bytes);
+      for (const share of [0.2, 0.6]) {
+        await progressed(site.sql, jobId, share);
+        await redis.flush();
+      }
+      const load = await expectExact(site.sql, jobId, file, table);
+      report(`Redis flushed twice: load ${load.seconds.toFixed(1)} s`);
+    });
+  });
+
+  // proves: load-survives
   test('a load is exact although Redis is killed in the middle and comes back empty', async () => {
     await onRedis(async (site, redis) => {
       const [api] = await Promise.all([site.serve(), site.workers(2)]);

@@ -1,8 +1,9 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { endEarlierSessions, endLostSessions } from '../../src/postgres/stores/workers.ts';
+import { endEarlierSessions, endLostSessions, endTaskSessions } from '../../src/postgres/stores/workers.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 test('a worker that went silent costs another system on the same server, with tasks of the same numbers, nothing', async () => {
@@ -28,6 +29,47 @@ test('a worker that went silent costs another system on the same server, with ta
     await ours.drop();
     await theirs.drop();
   }
+});
+
+test('an export that is lost or cancelled costs another system on the same server, with exports of the same numbers, nothing', async () => {
+  const [ours, theirs] = await Promise.all([createTestDatabase(), createTestDatabase()]);
+  const pool = createPool({ url: ours.url, max: 2, applicationName: 'test' });
+  const neighbour = await connect(theirs.url, 'sluice export 1:1');
+  const [silent, earlier, cancelled] = await Promise.all(
+    ['sluice export 1:1', 'sluice export 2:1', 'sluice export 3:1'].map((name) => connect(ours.url, name)),
+  );
+  try {
+    const db = createDatabase(pool);
+    await endEarlierSessions(db, attemptAt(2, 2));
+    await expect(earlier?.query('select 1')).rejects.toThrow();
+    await endTaskSessions(db, { kind: 'export', taskId: 3 });
+    await expect(cancelled?.query('select 1')).rejects.toThrow();
+    await endEarlierSessions(db, attemptAt(1, 1));
+    await endTaskSessions(db, { kind: 'export', taskId: 11 });
+    await silent?.query('begin');
+    await silent?.query('select 1');
+    await neighbour.query('begin');
+    await endLostSessions(db, ['export']);
+    await expect(silent?.query('select 1')).rejects.toThrow();
+    await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
+  } finally {
+    for (const client of [neighbour, silent, earlier, cancelled]) await client?.end().catch(() => undefined);
+    await pool.end();
+    await ours.drop();
+    await theirs.drop();
+  }
+});
+
+const attemptAt = (taskId: number, attempt: number): TaskClaim => ({
+  taskId,
+  attempt,
+  kind: 'export',
+  subjectId: taskId,
+  part: 0,
+  environmentId: 1,
+  failures: 0,
+  jobId: null,
+  requestId: null,
 });
 
 /** Task 1, whose first attempt has lost its lease. */

@@ -1,6 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createQueueBackend } from '../../src/queue/backend.ts';
-import { createQueueNotifier } from '../../src/queue/notify.ts';
+import { consume, createQueueNotifier } from '../../src/queue/notify.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { redisAvailable, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -27,6 +30,49 @@ test.skipIf(!redisAvailable)(
       await queue.close();
       await backend.close();
       await redis.stop();
+    }
+  },
+);
+
+test.each([
+  ['refuses connections', 'allow_connections false', 'allow_connections true'],
+  ['has none left', 'connection limit 0', 'connection limit -1'],
+])(
+  'a worker and a notifier that are made while Postgres %s work as soon as it lets them in',
+  async (_, away, back) => {
+    const database = await createTestDatabase();
+    const backend = createQueueBackend({ databaseUrl: database.url, redisUrl: null });
+    const errors: Error[] = [];
+    const ended: number[] = [];
+    await database.alter(away);
+    const queue = createQueueNotifier(backend, () => undefined);
+    const consumer = consume(
+      backend,
+      {
+        chunk: async () => undefined,
+        finish: async ({ taskId }) => void ended.push(taskId),
+        prune: async () => undefined,
+      },
+      {
+        concurrency: 1,
+        log: pino({ level: 'warn' }, { write: (line) => void errors.push(JSON.parse(line)) }),
+      },
+    );
+    try {
+      await waitFor('the worker to fail', () => errors.length > 0);
+      // It must neither keep everything else from running nor fill the log meanwhile.
+      await expect(queue.notify([task(1, 0)])).rejects.toThrow();
+      const noted = errors.length;
+      await sleep(1_000);
+      expect(errors.length - noted).toBeLessThan(5);
+      await database.alter(back);
+      await waitFor('it to notify', () => queue.notify([task(2, 0)]).then(() => true));
+      await waitFor('the worker to take the job', () => ended.includes(2));
+    } finally {
+      await consumer.close();
+      await queue.close();
+      await backend.close();
+      await database.drop();
     }
   },
 );

@@ -1,4 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
@@ -89,6 +93,32 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       fleet.kill();
     }
   });
+});
+
+test('a process that was paused for longer than it may be silent lives on, and ends once its event loop hangs', async () => {
+  const watchdog = join(packageRoot, 'src', 'cli', 'service', 'watchdog.ts');
+  await build({ ...bundleOptions, entryPoints: [watchdog], outdir });
+  const script = `
+    const { startWatchdog } = await import(${JSON.stringify(pathToFileURL(join(outdir, 'watchdog.js')))});
+    startWatchdog('test', 1000);
+    process.on('SIGUSR2', () => { for (;;); });
+    setInterval(() => console.log('alive'), 50);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
+  const gone = once(child, 'exit');
+  const alive = (): Promise<unknown> => once(child.stdout, 'data');
+  try {
+    await alive();
+    child.kill('SIGSTOP');
+    // Nothing to wait for: what must not happen, does not happen.
+    await sleep(2_500);
+    child.kill('SIGCONT');
+    for (let seen = 0; seen < 30; seen++) await alive();
+    expect([child.exitCode, child.signalCode]).toEqual([null, null]);
+    child.kill('SIGUSR2');
+    expect(await gone).toEqual([null, 'SIGKILL']);
+  } finally {
+    child.kill('SIGKILL');
+  }
 });
 
 interface Job {

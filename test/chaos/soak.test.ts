@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,6 +27,18 @@ describe.concurrent('a short soak', () => {
     }
     expect(report.folder).toBeNull();
     tell(`soak, ${anyQueue}: ${Object.values(report.faults).reduce((sum, count) => sum + count, 0)} faults`);
+  });
+
+  test('notices workers that do not bring repeated keys in order, says what is wrong, and keeps the data', async (context) => {
+    const { code, report } = await soak(context, ['--minutes', '0.1', '--no-kills', '--forget-replays']);
+    expect(code).toBe(1);
+    // Not of every actor: some files have one chunk only.
+    const broken = report.invariants.filter(({ name }) => /^all is as [\w-]+ left it$/.test(name));
+    const problems = broken.flatMap((invariant) => invariant.problems).join();
+    expect(problems).toMatch(/(?:users|companies) with other properties: [\w-]+-\d+ is \{.*\}, not \{/);
+    expect(report.faults).toEqual({});
+    expect(existsSync(join(report.folder ?? '', 'journal.log'))).toBe(true);
+    await rm(report.folder ?? '', { recursive: true, force: true });
   });
 });
 

@@ -35,6 +35,26 @@ interface House {
   readonly sql: Sql;
 }
 
+describe.concurrent.each(['postgres'] as const)('with the queue on %s', (queue) => {
+  test('a service that is killed with all its processes goes on by itself when it is started again, and is exact', async () => {
+    await inHouse(queue, async (house) => {
+      const { process, api } = await house.start();
+      const jobId = await api.upload(file.bytes);
+      await progressed(house.sql, jobId, 0.4);
+      // The postmaster has a process group of its own; it goes at the same moment.
+      await signalPostmaster(join(house.dataDir, 'postgres'), 'SIGKILL');
+      await process.killGroup();
+      const killedAt = performance.now();
+      await house.start();
+      const startedAt = performance.now();
+      const load = await expectExact(house.sql, jobId, file, table);
+      report(
+        `whole service killed, ${queue}: listening ${seconds(killedAt, startedAt)} s after the kill, load done ${seconds(startedAt)} s later (${load.seconds.toFixed(1)} s in all)`,
+      );
+    });
+  });
+});
+
 describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   test('a service whose embedded Postgres is killed in the middle of a load starts it again, and is exact', async () => {
     await inHouse(queue, async (house) => {

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deliveryJob } from '../../jobs/delivery.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION } from '../../src/domain/limits.ts';
+import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
 import { cancelExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
@@ -29,6 +29,7 @@ import { countRejects } from '../../src/postgres/stores/read-loads.ts';
 import { endTask, findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../src/tasks/run-task.ts';
+import { startRunner } from '../../src/tasks/runner.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptExport, runExportTask } from '../support/exports.ts';
@@ -205,7 +206,35 @@ describe('a webhook', () => {
     const theirs = listDeliveries(t.system.db, other.environment.environmentId, { failed: false, limit: 9 });
     expect(await theirs).toEqual([]);
   });
+
+  test('tells of failed loads, and of exports that complete or fail', async () => {
+    await subscribe();
+    await load(withReject, { maxErrors: { count: 0 } });
+    const context = t.system;
+    const { environmentId } = t.environment;
+    await runExportTask(context, (await acceptExport(t.system, environmentId)).exportId, writeExport, goOn);
+    const { exportId } = await acceptExport(t.system, environmentId, { segment_id: await addSegment() });
+    await sql`delete from segments`.execute(t.system.db);
+    await runExportTask(context, exportId, writeExport, goOn);
+    await deliver();
+    const told = receiver.received.map(({ body }) => JSON.parse(body.toString()));
+    expect(told).toMatchObject([
+      { type: 'load.failed', data: { status: 'failed', failure: { error_code: 'too_many_rejects' } } },
+      { type: 'export.completed', data: { type: 'export', status: 'completed' } },
+      { type: 'export.failed', data: { status: 'failed', failure: { error_code: 'unknown_segment' } } },
+    ]);
+    expect(JSON.stringify(told)).not.toContain('signature=');
+  });
 });
+
+async function addSegment(): Promise<number> {
+  const { rows } = await sql<{ id: number }>`
+    insert into segments
+      (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+    values (${t.environment.environmentId}, 'k', 't', 'u', 'c', false, false, 's', '{"all":[]}')
+    returning segment_id as id`.execute(t.system.db);
+  return rows[0]?.id ?? 0;
+}
 
 describe('what ends and what is told', () => {
   // proves: notification
@@ -419,6 +448,35 @@ describe('a sender', () => {
     expect(await only()).toMatchObject({ state: 'delivered', attempts: 2 });
     // Should it not be dead but late, it changes nothing any more.
     expect(await endTask(db, claim)).toBe(false);
+  });
+
+  test('is not held up by a receiver that hangs, and gives back what a stop interrupts', async () => {
+    const slow = await startWebhookReceiver();
+    try {
+      slow.answer(() => undefined);
+      await subscribe({ url: slow.url });
+      for (let count = 0; count < 4; count++) await load();
+      await subscribe();
+      await load();
+      const running = startRunner(sender(), [deliveryJob], NOTIFICATIONS_AT_A_TIME);
+      running.wake();
+      await waitFor('the other receiver to be told', async () =>
+        (await deliveries()).some(({ state }) => state === 'delivered'),
+      );
+      expect(receiver.received).toHaveLength(1);
+      await waitFor('two to be under way', () => slow.received.length === 2);
+      await running.stop(0);
+      expect(slow.connections).toBe(2);
+      const { rows } = await sql`
+        select state, failures, lease_until as lease
+        from notification_deliveries
+        left join tasks on kind = 'delivery' and subject_id = delivery_id
+        order by delivery_id`.execute(t.system.db);
+      const back = { state: 'pending', failures: 0, lease: null };
+      expect(rows).toEqual([back, back, back, back, back, expect.objectContaining({ state: 'delivered' })]);
+    } finally {
+      await slow.stop();
+    }
   });
 
   test('does not send more to one receiver at a time than it may, however many take at the same moment', async () => {

@@ -1,4 +1,14 @@
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -7,6 +17,7 @@ import { uuidv7 } from 'uuidv7';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
+import { Interrupted } from '../../src/domain/errors.ts';
 import { HEARTBEAT_MS } from '../../src/domain/limits.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
@@ -88,6 +99,15 @@ const files = (pattern: string, more = {}) => readSchedule({ load: { files: { pa
 const page = (url: string, more = {}) =>
   readSchedule({ load: { http: { url, allow_private: true, ...more }, entity: 'users' } });
 
+/** The end of a run that loaded a file of this name cannot be written down, until what is returned is called. */
+async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
+  await sql`create function refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'not now'; end $$`.execute(context.db);
+  await sql`create trigger refuse before insert on schedule_memory
+    for each row when (new.item like ${sql.lit(`%/${name}`)}) execute function refuse()`.execute(context.db);
+  return () => sql`drop function refuse cascade`.execute(context.db);
+}
+
 describe('due times', () => {
   const nothing = { load: { files: { pattern: 'none-*.csv' } } };
 
@@ -140,6 +160,16 @@ describe('due times', () => {
     // The later run of the one that waits is nobody's to have yet.
     expect(await takeRun(context)).toBeNull();
     expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
+  });
+
+  test('of a schedule that is disabled, or had another cron expression, are not made up', async () => {
+    const schedule = readSchedule(nothing);
+    await tick(context, [schedule], '2026-03-01T10:30:00');
+    for (const at of ['2026-03-01T11:20:00', '2026-03-01T12:20:00']) {
+      await tick(context, [{ ...schedule, enabled: false }], at);
+    }
+    await tick(context, [{ ...schedule, cron: '10 * * * *' }], '2026-03-01T12:20:30');
+    expect(await historyOf(context, schedule)).toEqual([]);
   });
 });
 
@@ -232,6 +262,29 @@ describe('files', () => {
   });
 });
 
+describe('what may not be read', () => {
+  test.skipIf(process.getuid?.() !== 0)('fails the run, and the reason says why', async () => {
+    const locked = join(folder, 'in', 'locked');
+    await mkdir(locked, { mode: 0o700 });
+    await put('locked/a.csv', 'user_id\nu1\n');
+    const schedule = files('locked/a.csv');
+    await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T00:00:00Z'), new Date());
+    await chmod(folder, 0o755);
+    // For as long as the file is looked for this process is somebody else.
+    process.seteuid?.(65_534);
+    try {
+      await doNext(context);
+    } finally {
+      process.seteuid?.(0);
+    }
+    expect(await finish(context, schedule)).toMatchObject({
+      status: 'failed',
+      code: 'unreadable_file',
+      reason: `${join(locked, 'a.csv')} cannot be read: EACCES`,
+    });
+  });
+});
+
 describe('a worker', () => {
   // proves: schedule-once
   test('that is lost after it took something has its run done by another, and nothing is loaded twice', async () => {
@@ -253,6 +306,39 @@ describe('a worker', () => {
     const run = await finish(context, schedule);
     expect(run).toMatchObject({ status: 'completed', attempts: 2 });
     expect(await countLoads('c-')).toBe(2);
+  });
+
+  test('that comes back late changes nothing', async () => {
+    await put('d-1.csv', 'user_id\nd1\n');
+    const schedule = files('d-*.csv', { if_duplicate: 'load' });
+    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
+    const late = await takeRun(context);
+    if (late === null) throw new Error('there is nothing to claim');
+    await expireTaskLeases(context.db, 'run');
+    await reconcileTasks(context, [runJob]);
+    const other = await takeRun(context);
+    if (other === null) throw new Error('there is nothing to claim');
+    const never = new AbortController().signal;
+    await expect(runJob.run(context, late, never)).rejects.toThrow('another worker has the run');
+    expect(await countLoads('d-')).toBe(0);
+    await runJob.run(context, other, never);
+    const run = await finish(context, schedule);
+    await runJob.run(context, late, never);
+    expect(await runsOf(context, schedule)).toMatchObject([{ status: 'completed', attempts: 2 }]);
+    expect(run.items).toHaveLength(1);
+    expect(await countLoads('d-')).toBe(1);
+  });
+
+  test('that stops gives its run back, and no attempt is held against it', async () => {
+    const slow = page(`${plain.url}/slow`, { allow_http: true });
+    plain.answer('/slow', (_, response) => void response.writeHead(200).write('user_id\n'));
+    await askForRun(context.db, environmentId, slow, new Date('2026-02-01T00:00:00Z'), new Date());
+    const stopping = new AbortController();
+    const running = doNext(context, stopping.signal);
+    await waitFor('the request', () => plain.requests.some(({ url }) => url === '/slow'));
+    stopping.abort(new Interrupted('the worker stops'));
+    await running;
+    expect(await runsOf(context, slow)).toMatchObject([{ status: 'queued', lastError: null }]);
   });
 });
 
@@ -665,6 +751,53 @@ describe('an export', () => {
     const { status, deliveredTo } = await finish(hasty, schedule);
     expect([status, await delivered(deliveredTo)]).toEqual(['completed', ['stored']]);
   });
+
+  // proves: schedule-once
+  test('whose worker is lost as soon as it is asked for is delivered when it is completed', async () => {
+    await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at)
+      values (${environmentId}, 'kept', '{}', now(), now())`.execute(context.db);
+    const schedule = readSchedule({
+      export: { event_type: 'users', compression: 'none', to_dir: 'lost' },
+    });
+    const allow = await refuseToWait();
+    try {
+      await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
+      const claim = await takeRun(context);
+      if (claim === null) throw new Error('there is nothing to claim');
+      const run = runJob.run(context, claim, new AbortController().signal);
+      await expect(run).rejects.toThrow('not now');
+    } finally {
+      await allow();
+    }
+    await expireTaskLeases(context.db, 'run');
+    await reconcileTasks(context, [runJob]);
+    expect(await doNext(context)).toBe(true);
+    expect(await runsOf(context, schedule)).toMatchObject([
+      { status: 'waiting', attempts: 2, deliveredTo: null },
+    ]);
+    await makeTasksDue(context.db, 'export');
+    const { status, items, deliveredTo } = await finish(context, schedule);
+    expect({ status, items: items.map(({ item }) => item) }).toEqual({
+      status: 'completed',
+      items: ['export'],
+    });
+    expect(await delivered(deliveredTo)).toEqual(['kept']);
+  });
+
+  /** No run is left to its jobs, and no export is begun, until what is returned is called. */
+  async function refuseToWait(): Promise<() => Promise<void>> {
+    await sql`create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'not now'; end $$`.execute(context.db);
+    await sql`create function put_off() returns trigger language plpgsql as
+      $$ begin new.not_before = now() + interval '1 hour'; return new; end $$`.execute(context.db);
+    await sql`create trigger refuse before update on schedule_runs
+      for each row when (new.status = 'waiting') execute function refuse()`.execute(context.db);
+    await sql`create trigger put_off before insert on tasks
+      for each row when (new.kind = 'export') execute function put_off()`.execute(context.db);
+    return async () => {
+      await sql`drop function refuse, put_off cascade`.execute(context.db);
+    };
+  }
 });
 
 describe('an export to a folder behind a link', () => {
@@ -724,6 +857,32 @@ describe('the end of a run', () => {
     expect(await told()).toHaveLength(1);
   });
 
+  test('that cannot be noted holds up no other', async () => {
+    await put('stuck.csv', 'user_id\nstuck1\n');
+    const stuck = telling('stuck.csv', { emails: [mail] });
+    await put('other.csv', 'user_id\nother1\n');
+    const other = telling('other.csv', { emails: [mail] });
+    const allow = await refuseToRemember('stuck.csv');
+    try {
+      // The one that was made first is looked at first, and alone.
+      await askForRun(context.db, environmentId, stuck, new Date('2026-03-01T11:00:00Z'), new Date());
+      await askForRun(context.db, environmentId, other, new Date('2026-03-01T10:00:00Z'), new Date());
+      await doNext(context);
+      await doNext(context);
+      await waitFor('both loads to complete', async () => {
+        const { rows } = await sql`select from loads where status = 'completed'
+          and filename in ('other.csv', 'stuck.csv')`.execute(context.db);
+        return rows.length === 2;
+      });
+      await expect(endWaitingRuns(context, 1)).rejects.toThrow('not now');
+      expect(await runsOf(context, other)).toMatchObject([{ status: 'completed' }]);
+      expect(await runsOf(context, stuck)).toMatchObject([{ status: 'waiting' }]);
+    } finally {
+      await allow();
+    }
+    expect(await finish(context, stuck)).toMatchObject({ status: 'completed' });
+  });
+
   // proves: schedule-objects
   test('is seen however many runs that were due later wait for their jobs', async () => {
     const [ended, open] = [uuidv7(), uuidv7()];
@@ -765,6 +924,26 @@ describe('the end of a run', () => {
 });
 
 describe('the schedules file', () => {
+  test('is refused at the start with its lines; a bad change is logged, and the old one stays', async () => {
+    const path = join(folder, 'sluice.schedules.yaml');
+    const { log, lines } = collectLog();
+    await expect(openSchedulesFile(path, log)).rejects.toThrow('cannot be read');
+    await writeFile(path, 'schedules:\n  - name: A\n');
+    await expect(openSchedulesFile(path, log)).rejects.toThrow(`${path}:2:11: schedules[0].name must be`);
+    const right = 'schedules: [{name: a, cron: "@daily", load: {files: {pattern: x}}}]';
+    await writeFile(path, right);
+    const file = await openSchedulesFile(path, log);
+    await writeFile(path, 'schedules: [{name: a}]\n# longer than it was before, so that it shows\n');
+    expect(await file.refresh()).toBe(false);
+    expect(file.schedules).toHaveLength(1);
+    expect(lines.at(-1)).toMatchObject({
+      problems: [expect.stringContaining(`${path}:1:13: `), expect.anything()],
+    });
+    await writeFile(path, 'schedules: []');
+    expect(await file.refresh()).toBe(true);
+    expect(file.schedules).toEqual([]);
+  });
+
   test('is followed by workers', async () => {
     const path = join(folder, 'live.yaml');
     const write = (pattern: string) =>

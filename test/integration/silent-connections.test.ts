@@ -9,6 +9,8 @@ import type { System } from '../../src/context.ts';
 import { startPoller } from '../../src/poller.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
+import { InboxLock } from '../../src/postgres/stores/inbox.ts';
+import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -79,6 +81,38 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     }
   });
 
+  test('while nothing is under way, like all others: a load goes through, by a queue in Postgres too', async () => {
+    const { t, proxy, system } = await openBehindProxy({ worker: true });
+    await expectLoaded(t, await accept(t, system, 'free'), 'free');
+    proxy.silence();
+    const silentSince = performance.now();
+    await expectLoaded(t, await accept(t, system, 'pro'), 'pro');
+    expect(performance.now() - silentSince).toBeLessThan(mendedMs);
+  });
+
+  test('in the middle of an export: it is begun anew and complete, and its snapshot is let go', async () => {
+    const { t, proxy, system } = await openBehindProxy({ worker: true });
+    await expectLoaded(t, await accept(t, system, 'free'), 'free');
+    const silent = proxy.silenceAfter('to stdout', 100_000);
+    const work = await acceptExport(t.system, t.environment.environmentId, { event_type: ['users'] });
+    await silent;
+    const silentSince = performance.now();
+    const done = await waitFor(
+      'the export to end',
+      async () => {
+        const found = await work.look();
+        return ['completed', 'failed'].includes(found.status) ? found : null;
+      },
+      { timeoutMs: mendedMs },
+    );
+    expect(done).toMatchObject({ status: 'completed', rowsWritten: rows });
+    expect(performance.now() - silentSince).toBeLessThan(mendedMs);
+    const { rows: left } = await sql`
+      select application_name from pg_stat_activity
+      where datname = current_database() and application_name like 'sluice export%'`.execute(t.system.db);
+    expect(left).toEqual([]);
+  });
+
   test('under identify, track and companies: each is answered within 12 s, health says so, and what was accepted is there once', async () => {
     const { t, proxy, system } = await openBehindProxy();
     const server = await serve({ ...t, system });
@@ -137,6 +171,24 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
         (select count(*)::int from events) as events,
         (select count(distinct event_id)::int from events) as "differentEvents"`.execute(t.system.db);
     expect(counts).toEqual([{ users: n, companies: n, events: n, differentEvents: n }]);
+  });
+
+  test('while it holds the lock of an inbox: the lock is lost, and another process gets it', async () => {
+    const database = await createTestDatabase();
+    cleanups.push(() => database.drop());
+    const proxy = await startPostgresProxy(database.url);
+    cleanups.push(() => proxy.close());
+    const [ours, theirs] = [proxy.url, database.url].map((url) => {
+      const monitor = new ConnectionMonitor({ url, log: pino({ level: 'silent' }) });
+      cleanups.push(async () => monitor.close());
+      return new InboxLock({ url, monitor }, 'an inbox', () => undefined);
+    }) as [InboxLock, InboxLock];
+    expect(await ours.hold()).toBe(true);
+    expect(await theirs.hold()).toBe(false);
+    proxy.silence();
+    await expect(ours.hold()).rejects.toThrow('the database gave no answer');
+    expect(await theirs.hold()).toBe(true);
+    await theirs.release();
   });
 });
 
@@ -236,6 +288,20 @@ describe.concurrent('the monitor', () => {
     await direct.query('commit');
     expect((await slept).rowCount).toBe(1);
     expect((await locked).command).toBe('DROP');
+  });
+
+  test('the server ends a statement whose process is gone, though it waits for a lock', async () => {
+    const { url, pool, direct, proxy } = await openPool();
+    await direct.query('create table public.t ()');
+    const holder = await connect(url);
+    await holder.query('begin; lock table public.t');
+    const lost = pool.query('drop table public.t').catch((error: Error) => error);
+    await waitFor('the statement to wait', async () => (await waiting(direct)) === 1);
+    proxy.cut();
+    expect(await lost).toBeInstanceOf(Error);
+    await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
+    await holder.query('commit');
+    await direct.query('select from public.t');
   });
 });
 

@@ -5,6 +5,7 @@ import { MAX_TIMEOUTS } from '../../src/domain/limits.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { connectTo } from '../support/connect.ts';
+import { acceptDeletion } from '../support/deletions.ts';
 import { nextEnvironmentName, runManually, startManually, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -68,6 +69,28 @@ test('a load whose chunk always runs into statement_timeout fails with that reas
   await sql`drop trigger slow_write on users`.execute(t.system.db);
   await retryLoad(withoutQueue(t.system), environmentId, load.jobId, null);
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
+});
+
+test('so does a deletion; tries that got on are not counted', async () => {
+  await runManually(await startManually(t.system, environmentId, 'user_id,plan\nsticky,free\n'));
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['sticky']);
+  expect(await deletion.run(limited)).toMatchObject({ status: 'processing', lastError: timeout });
+  await allButOne();
+  expect(await deletion.run(limited)).toMatchObject({
+    status: 'failed',
+    failure: { code: 'database_timeout' },
+    lastError: null,
+  });
+
+  const ids = Array.from({ length: 300 }, (_, n) => `${n}`);
+  const long = await acceptDeletion(t.system, environmentId, 'users', [...ids, 'sticky']);
+  await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where kind = 'deletion'`.execute(t.system.db);
+  expect(await long.run(limited), 'its first batch is committed').toMatchObject({
+    status: 'processing',
+    counts: { not_found: 200 },
+  });
+  await sql`drop trigger slow_delete on users`.execute(t.system.db);
+  expect(await long.run()).toMatchObject({ status: 'completed', lastError: null });
 });
 
 test('a statement that a person cancels, and a lock that is waited for, are shown and not counted', async () => {

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import { ended, expectExact, readLoad } from '../support/exactness.ts';
+import type { SluiceProcess } from '../support/processes.ts';
+import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
+import { type ChunkAttempt, defeatFence, forgetReplays } from '../support/safeguards.ts';
+import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/*
+ * That these tests bite: each safeguard in turn is taken away, and the check that every fault test
+ * ends with must notice. With the safeguard in its place the same scenario is exact: for the fence below, for the
+ * replay in finish.test.ts. The reconciler's turn is in lost-api.test.ts.
+ */
+const file = createProfileFile({ rows: 50_000, seed: 7 });
+const table = oracleOf(file);
+
+describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
+  // proves: stale-worker
+  test('the fence: a worker that wakes late changes nothing', async () => {
+    await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
+      const { jobId, late } = await wakeLate(site, file);
+      await expectExact(site.sql, jobId, file, table);
+      // It is no error, even where what it wrote collides with what the owner of the chunk has written (the rejects).
+      expect(late.output).not.toContain('a task failed');
+    });
+  });
+
+  test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
+    await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
+      // A refused record is kept under its row number: it would collide, and be a fence of its own.
+      const allValid = createProfileFile({ rows: 50_000, allValid: true });
+      const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
+      const load = await ended(site.sql, jobId);
+      expect(load).toMatchObject({ status: 'failed', failure: expect.stringContaining('does not balance') });
+    });
+  });
+
+  test('without the replay a first chunk that came last is noticed: older values stand over newer ones', async () => {
+    await onSite({ queue }, async (site) => {
+      const api = await site.serve();
+      const jobId = await api.upload(file.bytes);
+      const release = await holdChunk(site, jobId, 0);
+      await forgetReplays(site.sql);
+      await site.workers(2);
+      const done = async (): Promise<boolean> => {
+        const load = await readLoad(site.sql, jobId);
+        return load.chunks_done === load.chunk_count - 1;
+      };
+      await waitFor('all chunks but the first to be done', done, { timeoutMs: 120_000 });
+      await release();
+      await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
+        'differs from the serial oracle',
+      );
+    });
+  });
+});
+
+/**
+ * One worker claims a chunk and is paused before its transaction begins. Others do the chunk and all the rest but one
+ * chunk, whose ledger row the test holds. Then the first wakes, and then the last chunk may be done.
+ */
+async function wakeLate(
+  site: Site,
+  { bytes }: ProfileFile,
+  beforeWaking: (chunk: ChunkAttempt) => Promise<void> = async () => undefined,
+): Promise<{ readonly jobId: string; readonly late: SluiceProcess }> {
+  const { sql } = site;
+  const api = await site.serve();
+  const jobId = await api.upload(bytes);
+  const { load_id, chunk_count } = await readLoad(sql, jobId);
+  const release = await holdChunk(site, jobId, chunk_count - 1);
+  const late = await site.work({ LOG_LEVEL: 'debug' });
+  const chunk = await pauseAfterClaim(site, late, load_id);
+  await site.workers(2);
+  await waitFor(
+    'the others to do the chunk of the paused worker and all but the last',
+    async () => {
+      const load = await readLoad(sql, jobId);
+      return load.chunks_done === chunk_count - 1;
+    },
+    { timeoutMs: 120_000 },
+  );
+  await beforeWaking(chunk);
+  late.signal('SIGCONT');
+  await waitFor(`the late worker to come to the end of chunk ${chunk.chunkNo}`, async () => {
+    const { chunks_done } = await readLoad(sql, jobId);
+    return chunks_done === chunk_count || /another attempt owns the task|a task failed/.test(late.output);
+  }).catch((error: unknown) => {
+    throw new Error(`the late worker said\n${late.output}`, { cause: error });
+  });
+  await release();
+  return { jobId, late };
+}
+
+/** SIGSTOP between the claim and the transaction: reading and parsing the chunk takes long enough to be met. */
+async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
+  const { sql } = site;
+  return waitFor(
+    'a worker to be met between claim and transaction',
+    async () => {
+      const [chunk] = await sql<ChunkAttempt>(
+        `select task_id as "taskId", subject_id as "loadId", part as "chunkNo", attempt
+         from sluice.tasks where kind = 'chunk' and subject_id = $1 and lease_until is not null`,
+        [loadId],
+      );
+      if (chunk === undefined) return null;
+      worker.signal('SIGSTOP');
+      if ((await workingSession(sql, 'chunk')) === null) return chunk;
+      worker.signal('SIGCONT');
+      return null;
+    },
+    { everyMs: 1 },
+  );
+}
