@@ -1,3 +1,5 @@
+import type { JobRecord } from './job.ts';
+
 type Snake<S extends string> = S extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${Snake<Rest>}`
   : S;
@@ -13,4 +15,42 @@ export function render<T extends object>(row: T): Rendered<T> {
     value instanceof Date ? value.toISOString() : value,
   ]);
   return Object.fromEntries(members) as Rendered<T>;
+}
+
+/** What all jobs have, however they are read. */
+export interface ShownJob extends Pick<JobRecord, 'type' | 'status' | 'filename'> {
+  readonly jobId: string;
+  readonly fileSize: number;
+  readonly totalRows: number;
+  readonly acceptedAt: Date;
+  /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the job waits. */
+  readonly startedAt: Date | null;
+  readonly endedAt: Date | null;
+}
+
+export function jobUrl(baseUrl: string, { jobId, type }: Pick<ShownJob, 'jobId' | 'type'>): string {
+  return `${baseUrl}${type === 'export' ? '/api/v1/analytics/exports/jobs' : '/v1/background_jobs'}/${jobId}`;
+}
+
+export function renderJob<T extends ShownJob>(job: T, baseUrl: string) {
+  return {
+    job_id: job.jobId,
+    type: job.type as T['type'],
+    status: job.status,
+    filename: job.filename,
+    file_size: job.fileSize,
+    total_rows: job.totalRows,
+    start_time: job.acceptedAt.toISOString(),
+    end_time: job.endedAt?.toISOString() ?? null,
+    links: jobUrl(baseUrl, job),
+  };
+}
+
+export function renderJobListItem<T extends ShownJob>(job: T, baseUrl: string, now = new Date()) {
+  const ms = (job.endedAt ?? now).getTime() - job.acceptedAt.getTime();
+  return {
+    ...renderJob(job, baseUrl),
+    processing_since: job.startedAt?.toISOString() ?? null,
+    elapsed_time: Math.max(0, Math.floor(ms / 1000)),
+  };
 }

@@ -1,21 +1,16 @@
 import type pg from 'pg';
-import {
-  renderDeletion,
-  renderDeletionDetail,
-  renderDeletionListItem,
-} from '../deletion/inspect-deletions.ts';
+import { renderDeletionDetail } from '../deletion/inspect-deletions.ts';
 import { deletionTypes } from '../domain/deletion.ts';
 import { InputError, inputError } from '../domain/errors.ts';
-import type { Export } from '../domain/export.ts';
 import { MAX_BULK_JOBS } from '../domain/limits.ts';
-import { type Load, loadTypes } from '../domain/load.ts';
+import { loadTypes } from '../domain/load.ts';
 import { describeNeeds, type Need } from '../domain/need.ts';
 import type { ExportContext } from '../export/context.ts';
-import { renderExportDetail, renderExportListItem, renderExportRecord } from '../export/inspect-exports.ts';
+import { renderExportDetail } from '../export/inspect-exports.ts';
 import { cancelExport } from '../export/run-export.ts';
 import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end-load.ts';
-import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
+import { renderLoadDetail } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
 import type { Database } from '../postgres/database.ts';
 import {
@@ -23,15 +18,14 @@ import {
   hasQueueRoom,
   type JobAction,
   type JobFilter,
-  pageJobIds,
 } from '../postgres/stores/background-jobs.ts';
 import { type Deletion, readDeletions } from '../postgres/stores/deletions.ts';
-import { readExports } from '../postgres/stores/exports.ts';
+import { type Export, readExports } from '../postgres/stores/exports.ts';
 import { readBacklog, readNeeds } from '../postgres/stores/health.ts';
 import { isKeyKnown } from '../postgres/stores/idempotency.ts';
 import { readLanes } from '../postgres/stores/lanes.ts';
 import { readList } from '../postgres/stores/overview.ts';
-import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
+import { countRejects, type Load, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
@@ -44,9 +38,9 @@ import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
 
 export type Job =
-  | { readonly kind: 'load'; readonly jobId: string; readonly load: Load }
-  | { readonly kind: 'export'; readonly jobId: string; readonly export: Export }
-  | { readonly kind: 'deletion'; readonly jobId: string; readonly deletion: Deletion };
+  | (Load & { readonly kind: 'load' })
+  | (Export & { readonly kind: 'export' })
+  | (Deletion & { readonly kind: 'deletion' });
 
 interface Context {
   readonly db: Database;
@@ -54,64 +48,13 @@ interface Context {
 
 /** Throws `InputError` `not_found`, also for another environment's job. */
 export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
-  const [job] = await readJobs(context, environmentId, [jobId]);
-  if (job === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  // Alone it is told its place in the queue.
-  return job.kind === 'load' ? { ...job, load: await requireLoad(context, environmentId, jobId) } : job;
-}
-
-export interface JobPage {
-  readonly jobs: readonly Job[];
-  readonly total: number;
-  readonly next: string | null;
-}
-
-/** Newest first. `after` is the job id at which the page before ended. */
-export async function listJobs(
-  context: Context,
-  environmentId: number,
-  filter: JobFilter,
-  page: { readonly limit: number; readonly after: string | null },
-): Promise<JobPage> {
-  const { ids: shown, total, next } = await pageJobIds(context.db, environmentId, filter, page);
-  const jobs = (await readJobs(context, environmentId, shown)).sort((a, b) => (a.jobId < b.jobId ? 1 : -1));
-  return { jobs, total, next };
-}
-
-async function readJobs(context: Context, environmentId: number, jobIds: readonly string[]): Promise<Job[]> {
-  const loads = await readLoads(context, environmentId, jobIds);
-  const exports = loads.length === jobIds.length ? [] : await readExports(context.db, environmentId, jobIds);
-  const deletions =
-    loads.length + exports.length === jobIds.length
-      ? []
-      : await readDeletions(context.db, environmentId, jobIds);
-  return [
-    ...loads.map((load) => ({ kind: 'load' as const, jobId: load.jobId, load })),
-    ...exports.map((each) => ({ kind: 'export' as const, jobId: each.jobId, export: each })),
-    ...deletions.map((deletion) => ({ kind: 'deletion' as const, jobId: deletion.jobId, deletion })),
-  ];
-}
-
-export function renderJob(job: Job, baseUrl: string) {
-  switch (job.kind) {
-    case 'load':
-      return renderLoad(job.load, baseUrl);
-    case 'export':
-      return renderExportRecord(job.export, baseUrl);
-    case 'deletion':
-      return renderDeletion(job.deletion, baseUrl);
-  }
-}
-
-export function renderJobListItem(job: Job, baseUrl: string, now = new Date()) {
-  switch (job.kind) {
-    case 'load':
-      return renderLoadListItem(job.load, baseUrl, now);
-    case 'export':
-      return renderExportListItem(job.export, baseUrl, now);
-    case 'deletion':
-      return renderDeletionListItem(job.deletion, baseUrl, now);
-  }
+  const [load] = await readLoads(context, environmentId, [jobId]);
+  if (load !== undefined) return { kind: 'load', ...load };
+  const [found] = await readExports(context.db, environmentId, [jobId]);
+  if (found !== undefined) return { kind: 'export', ...found };
+  const [deletion] = await readDeletions(context.db, environmentId, [jobId]);
+  if (deletion !== undefined) return { kind: 'deletion', ...deletion };
+  throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
 }
 
 export async function renderJobDetail(
@@ -122,14 +65,13 @@ export async function renderJobDetail(
 ) {
   switch (job.kind) {
     case 'load': {
-      const { load, jobId } = job;
-      const byCode = load.tally.rejected === 0 ? {} : await countRejects(context, environmentId, jobId);
-      return renderLoadDetail(load, byCode, baseUrl);
+      const byCode = job.tally.rejected === 0 ? {} : await countRejects(context, environmentId, job.jobId);
+      return renderLoadDetail(job, byCode, baseUrl);
     }
     case 'export':
-      return renderExportDetail(job.export, baseUrl);
+      return renderExportDetail(job, baseUrl);
     case 'deletion':
-      return renderDeletionDetail(job.deletion, baseUrl);
+      return renderDeletionDetail(job, baseUrl);
   }
 }
 
@@ -149,13 +91,12 @@ export async function cancelFoundJob(
   }
   if (job.kind === 'export') {
     const endedAt = await cancelExport(context, environmentId, jobId, idempotencyKey);
-    return { ...job, export: { ...job.export, status: 'cancelled', endedAt } };
+    return { ...job, status: 'cancelled', endedAt };
   }
   const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey);
-  const after = await requireJob(context, environmentId, jobId);
-  const load = after.kind === 'load' ? after.load : job.load;
+  const after = await requireLoad(context, environmentId, jobId);
   // The job as cancelled, even if a retry has changed it since.
-  return { ...job, load: { ...load, status: 'cancelled', endedAt } };
+  return { kind: 'load', ...after, status: 'cancelled', endedAt };
 }
 
 /** Returns the load of a job, since only loads are retried. @throws InputError `not_found`, `job_not_retryable`. */

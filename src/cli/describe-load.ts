@@ -1,8 +1,10 @@
 /** Loads as a person reads them: how the file was read, and what became of its records. */
-import { countedKinds, type Load, type Tally } from '../domain/load.ts';
+
+import { countedKinds, type Tally } from '../domain/load.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import { formatDuration } from '../domain/wording.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
+import type { Load } from '../postgres/stores/read-loads.ts';
 import { printable, renderTable } from './terminal.ts';
 
 const formatWords: Readonly<Record<SourceFormat, string>> = {

@@ -5,7 +5,6 @@ import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
 import {
   compressions,
-  type Export,
   type ExportFormat,
   exportFormatFacts,
   exportFormats,
@@ -17,6 +16,7 @@ import { requestExport } from '../export/request-export.ts';
 import { cancelExport } from '../export/run-export.ts';
 import { verifyExport } from '../export/verify-export.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import type { Export } from '../postgres/stores/exports.ts';
 import { choice, defineCommand, flag, type Invocation, repeated, required, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { writeSetup } from './export-folder.ts';

@@ -1,16 +1,17 @@
 /** Follows a job until it has ended, and shows how far it is. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import cliProgress from 'cli-progress';
 import type { Job } from '../background-jobs/jobs.ts';
 import type { System } from '../context.ts';
 import { requireDeletion } from '../deletion/inspect-deletions.ts';
-import type { Export } from '../domain/export.ts';
-import type { Load } from '../domain/load.ts';
 import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { requireExport } from '../export/inspect-exports.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import type { Deletion } from '../postgres/stores/deletions.ts';
+import type { Export } from '../postgres/stores/exports.ts';
+import type { Load } from '../postgres/stores/read-loads.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { CommandFailed } from './errors.ts';
 import type { Terminal } from './terminal.ts';
@@ -58,10 +59,10 @@ export async function followJob(
   followed: Followed,
   { terminal, quiet }: { readonly terminal: Terminal; readonly quiet: boolean },
 ): Promise<Job> {
-  if (job.kind === 'deletion') return { ...job, deletion: await followDeletion(system, followed) };
+  if (job.kind === 'deletion') return { kind: 'deletion', ...(await followDeletion(system, followed)) };
   const progress = createProgress(terminal, job.kind === 'export' ? 'export' : job.jobId, quiet);
-  if (job.kind === 'export') return { ...job, export: await followExport(system, followed, progress) };
-  return { ...job, load: await followLoad(system, followed, progress) };
+  if (job.kind === 'export') return { kind: 'export', ...(await followExport(system, followed, progress)) };
+  return { kind: 'load', ...(await followLoad(system, followed, progress)) };
 }
 
 /** A small job ends within a moment, a large one does not care: look often first, then less. */

@@ -1,4 +1,5 @@
 /** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
+
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -9,7 +10,6 @@ import {
   ALL_RECORDS_REFUSED,
   defaultLoadOptions,
   FIRST_RECORDS_REFUSED,
-  type Load,
   type LoadOptions,
 } from '../domain/load.ts';
 import type { SourceFormat } from '../domain/source.ts';
@@ -20,6 +20,7 @@ import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
 import { useMapping } from '../load/saved-mappings.ts';
+import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { describeReading, summarise } from './describe-load.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';

@@ -1,21 +1,20 @@
 /** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, plan, and correct what a load refused. */
+import { renderJobListItem, type ShownJob } from '../api/render.ts';
 import {
   cancelFoundJob,
-  type Job,
   jobTypes,
-  listJobs,
-  renderJob,
   renderJobDetail,
-  renderJobListItem,
   requireJob,
   requireRetryable,
 } from '../background-jobs/jobs.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { type Load, loadStatuses, onDriftChoices } from '../domain/load.ts';
+import { loadStatuses, onDriftChoices } from '../domain/load.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
-import { planJson, renderLoadListItem } from '../load/render-load.ts';
+import { planJson } from '../load/render-load.ts';
 import { applyPlan, retryLoad } from '../load/retry-load.ts';
+import { pageJobs } from '../postgres/stores/background-jobs.ts';
+import type { Load } from '../postgres/stores/read-loads.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import {
@@ -53,11 +52,11 @@ const list = defineCommand({
     const { system, environmentId, baseUrl, flags, json, terminal } = call;
     const { type, status, limit } = flags;
     const filter = { types: type && [type], statuses: status && [status] };
-    const jobs: Job[] = [];
+    const jobs: ShownJob[] = [];
     let total = 0;
     for (let after: string | null = null; ; ) {
       const page = { limit: Math.min(limit - jobs.length, MAX_PAGE_SIZE), after };
-      const found = await listJobs(system, environmentId, filter, page);
+      const found = await pageJobs(system.db, environmentId, filter, page);
       jobs.push(...found.jobs);
       total = found.total;
       after = found.next;
@@ -92,7 +91,7 @@ const show = defineCommand({
       const job = flags.watch ? await followJob(system, found, followed, { terminal, quiet: json }) : found;
       printRecord(invocation, await renderJobDetail(system, environmentId, job, baseUrl));
       if (!flags.watch) return;
-      const { status } = renderJob(job, '');
+      const { status } = job;
       const isFailed = status === 'failed' || status === 'cancelled';
       if (status === 'completed') process.exitCode = exitCodes.ok;
       else process.exitCode = isFailed ? exitCodes.failed : exitCodes.interrupted;
@@ -114,7 +113,7 @@ const cancel = defineCommand({
     const job = await cancelFoundJob(system, environmentId, found);
     if (json) return terminal.json(renderJobListItem(job, baseUrl));
     if (job.kind !== 'load') return terminal.print('Cancelled; nothing of it stays.');
-    const { tally, totalRows } = job.load;
+    const { tally, totalRows } = job;
     terminal.print(
       `Cancelled; ${formatCount(tally.read)} of ${plural(totalRows, 'row')} had been done and stay.`,
     );
@@ -161,7 +160,7 @@ function printLoadRecord(
   load: Load,
   sentence: string,
 ): void {
-  if (json) terminal.json(renderLoadListItem(load, baseUrl));
+  if (json) terminal.json(renderJobListItem(load, baseUrl));
   else terminal.print(sentence);
 }
 

@@ -1,9 +1,10 @@
 /** `sluice jobs rejects` and `mend`: the refused records of a load, and their corrections. */
+
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { renderJobListItem } from '../api/render.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
-import type { Load } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -13,8 +14,9 @@ import { type ListedCause, listCauses, mendedRejects, renderCauses } from '../lo
 import type { Proposal } from '../load/causes/proposals.ts';
 import { receiveLocal } from '../load/receive/receive.ts';
 import { exportRejects, listRejects, type RejectsFormat } from '../load/rejects.ts';
-import { renderLoadListItem, renderReject } from '../load/render-load.ts';
+import { renderReject } from '../load/render-load.ts';
 import type { Parent } from '../postgres/stores/amendments.ts';
+import type { Load } from '../postgres/stores/read-loads.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRejectsSource } from '../postgres/stores/rejects.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
@@ -249,7 +251,7 @@ export const mend = defineCommand({
         const load = await followLoad(system, { environmentId, jobId: amendment, signal }, progress);
         process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;
         const { tally } = await requireLoad(system, environmentId, jobId);
-        if (json) return terminal.json(renderLoadListItem(load, baseUrl));
+        if (json) return terminal.json(renderJobListItem(load, baseUrl));
         const verb = (count: number): string => (count === 1 ? 'is' : 'are');
         const left =
           tally.rejected === 0 ? 'nothing is' : `${formatCount(tally.rejected)} ${verb(tally.rejected)}`;

@@ -1,3 +1,4 @@
+import { renderJobListItem } from '../api/render.ts';
 import type { IdOutcome } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
@@ -71,33 +72,9 @@ function jsonLine({ id, outcome, events, users }: IdOutcome): string {
 
 /* A deletion as callers see it, in the API and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
-export function renderDeletion(found: Deletion, baseUrl: string) {
-  const { jobId, entity, status, acceptedAt, endedAt, counts } = found;
-  return {
-    job_id: jobId,
-    type: `delete_${entity}` as const,
-    status,
-    filename: `delete-${entity}-${acceptedAt.toISOString().slice(0, 10)}`,
-    file_size: 0,
-    total_rows: counts.requested,
-    start_time: acceptedAt.toISOString(),
-    end_time: endedAt?.toISOString() ?? null,
-    links: `${baseUrl}/v1/background_jobs/${jobId}`,
-  };
-}
-
-export function renderDeletionListItem(found: Deletion, baseUrl: string, now = new Date()) {
-  const ms = (found.endedAt ?? now).getTime() - found.acceptedAt.getTime();
-  return {
-    ...renderDeletion(found, baseUrl),
-    processing_since: found.startedAt?.toISOString() ?? null,
-    elapsed_time: Math.max(0, Math.floor(ms / 1000)),
-  };
-}
-
 export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new Date()) {
   const { status, counts } = found;
-  const item = renderDeletionListItem(found, baseUrl, now);
+  const item = renderJobListItem(found, baseUrl, now);
   const ended = counts.deleted + counts.not_found;
   return {
     ...item,

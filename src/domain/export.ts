@@ -53,29 +53,6 @@ export interface ExportFile {
   readonly sha256: string;
 }
 
-export interface Export {
-  readonly exportId: number;
-  readonly jobId: string;
-  readonly environmentId: number;
-  readonly status: ExportStatus;
-  readonly format: ExportFormat;
-  readonly emails: readonly string[];
-  readonly warnings: readonly ExportWarning[];
-  readonly requestedAt: Date;
-  readonly startedAt: Date | null;
-  readonly endedAt: Date | null;
-  readonly attempts: number;
-  readonly progress: number;
-  readonly rowsWritten: number;
-  readonly bytesWritten: number;
-  readonly snapshotAt: Date | null;
-  readonly failure: { readonly code: string; readonly message: string } | null;
-  readonly lastError: string | null;
-  /** Empty until the export is completed, and once the files have expired. */
-  readonly files: readonly ExportFile[];
-  readonly filesExpired: boolean;
-}
-
 export interface ExportWarning {
   readonly message: string;
   readonly details: string;

@@ -4,7 +4,7 @@
  * wrong, `limits.ts` for every bound.
  */
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
-import type { ReadAs, SourceFormat, SourceOptions } from './source.ts';
+import type { SourceFormat, SourceOptions } from './source.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;
 export type LoadType = (typeof loadTypes)[number];
@@ -85,48 +85,6 @@ export const defaultLoadOptions: LoadOptions = {
   ifDuplicate: 'load',
   source: {},
 };
-
-/** A load as its row in the ledger, for everything that shows one. Times in UTC. */
-export interface Load {
-  readonly jobId: string;
-  readonly type: LoadType;
-  readonly entity: LoadEntity;
-  readonly status: LoadStatus;
-  readonly filename: string;
-  readonly fileSize: number;
-  readonly totalRows: number;
-  readonly acceptedAt: Date;
-  /** The time at which the current work, or the last, began: planning, or the loading after it. `null` while the load waits. */
-  readonly workStartedAt: Date | null;
-  readonly workRowsBefore: number;
-  readonly endedAt: Date | null;
-  readonly tally: Tally;
-  /** `null` unless some record has an `event_type`. */
-  readonly tallyByKind: TallyByKind | null;
-  /** The caller asked for nothing to be written, or has not asked for more yet. */
-  readonly dryRun: boolean;
-  readonly pass: LoadPass;
-  readonly hasFile: boolean;
-  readonly plan: LoadPlan | null;
-  readonly failure: { readonly code: string; readonly message: string } | null;
-  readonly lastError: string | null;
-  readonly attempts: number;
-  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
-  readonly queuePosition: number | null;
-  readonly sha256: string;
-  readonly duplicateOf: string | null;
-  /** The job whose refused records this one mends. Null in lists too. */
-  readonly amends: string | null;
-  /** The jobs that mend refused records of this one, latest first. None in lists. */
-  readonly amendments: readonly Amendment[];
-  readonly readAs: ReadAs | null;
-}
-
-export interface Amendment {
-  readonly jobId: string;
-  readonly status: LoadStatus;
-  readonly totalRows: number;
-}
 
 export interface LoadPlan {
   readonly summary: PlanSummary;

@@ -1,7 +1,7 @@
+import { renderJobListItem } from '../api/render.ts';
 import { inputError } from '../domain/errors.ts';
-import type { Export } from '../domain/export.ts';
 import type { Environment } from '../postgres/stores/environments.ts';
-import { readExports } from '../postgres/stores/exports.ts';
+import { type Export, readExports } from '../postgres/stores/exports.ts';
 import type { ExportContext } from './context.ts';
 import type { ExportLinks, FileLink } from './file-links.ts';
 
@@ -29,7 +29,7 @@ export function renderCreated(found: Export, { name, appToken }: Environment, ba
     environment_name: name,
     job_id: found.jobId,
     links: exportUrl(baseUrl, found.jobId),
-    start_time: found.requestedAt.toISOString(),
+    start_time: found.acceptedAt.toISOString(),
     warnings: [...found.warnings],
   };
 }
@@ -39,10 +39,10 @@ export function renderExportItem(found: Export, { appToken }: Environment, baseU
   return {
     app_token: appToken,
     job_id: found.jobId,
-    type: 'export' as const,
+    type: found.type,
     status: found.status,
     progress: found.progress,
-    start_time: found.requestedAt.toISOString(),
+    start_time: found.acceptedAt.toISOString(),
     end_time: found.endedAt?.toISOString() ?? null,
     rows: found.rowsWritten,
     bytes: found.bytesWritten,
@@ -72,35 +72,10 @@ function renderLink({ filename, url, bytes, sha256 }: FileLink) {
   return { filename, url, bytes, sha256 };
 }
 
-/** Renders an export for the list of all background jobs. */
-export function renderExportRecord(found: Export, baseUrl: string) {
-  const { jobId, status, requestedAt, endedAt, format } = found;
-  return {
-    job_id: jobId,
-    type: 'export' as const,
-    status,
-    filename: `export-${requestedAt.toISOString().slice(0, 10)}.${format}`,
-    file_size: found.bytesWritten,
-    total_rows: found.rowsWritten,
-    start_time: requestedAt.toISOString(),
-    end_time: endedAt?.toISOString() ?? null,
-    links: exportUrl(baseUrl, jobId),
-  };
-}
-
-export function renderExportListItem(found: Export, baseUrl: string, now = new Date()) {
-  const ms = (found.endedAt ?? now).getTime() - found.requestedAt.getTime();
-  return {
-    ...renderExportRecord(found, baseUrl),
-    processing_since: found.startedAt?.toISOString() ?? null,
-    elapsed_time: Math.max(0, Math.floor(ms / 1000)),
-  };
-}
-
 /** Like `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */
 export function renderExportDetail(found: Export, baseUrl: string, now = new Date()) {
   return {
-    ...renderExportListItem(found, baseUrl, now),
+    ...renderJobListItem(found, baseUrl, now),
     completed_rows: found.rowsWritten,
     progress: found.progress,
     warnings: [...found.warnings],

@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import type { Load, LoadPlan, ValueChanges } from '../domain/load.ts';
+import { renderJobListItem } from '../api/render.ts';
+import type { LoadPlan, ValueChanges } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
+import type { Load } from '../postgres/stores/read-loads.ts';
 import type { ShownPlan } from './plans.ts';
 import type { ListedReject } from './rejects.ts';
 
@@ -12,30 +14,6 @@ export function loadUrl(baseUrl: string, jobId: string): string {
   return `${baseUrl}/v1/background_jobs/${jobId}`;
 }
 
-export function renderLoad(load: Load, baseUrl: string) {
-  return {
-    job_id: load.jobId,
-    type: load.type,
-    status: load.status,
-    filename: load.filename,
-    file_size: load.fileSize,
-    total_rows: load.totalRows,
-    start_time: load.acceptedAt.toISOString(),
-    end_time: load.endedAt?.toISOString() ?? null,
-    links: loadUrl(baseUrl, load.jobId),
-  };
-}
-
-export function renderLoadListItem(load: Load, baseUrl: string, now = new Date()) {
-  const end = load.endedAt ?? now;
-  const seconds = Math.floor((end.getTime() - load.acceptedAt.getTime()) / 1000);
-  return {
-    ...renderLoad(load, baseUrl),
-    processing_since: load.workStartedAt?.toISOString() ?? null,
-    elapsed_time: Math.max(0, seconds),
-  };
-}
-
 /** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
 export function renderLoadDetail(
   load: Load,
@@ -43,7 +21,7 @@ export function renderLoadDetail(
   baseUrl: string,
   now = new Date(),
 ) {
-  const item = renderLoadListItem(load, baseUrl, now);
+  const item = renderJobListItem(load, baseUrl, now);
   return {
     ...item,
     completed_rows: load.tally.read,
@@ -135,10 +113,10 @@ function progress({ status, tally, totalRows }: Load): number {
 
 /** Returns the rate of the current work; `null` if it has not begun. */
 export function rowsPerSecond(load: Load, now: Date): number | null {
-  const { workStartedAt, workRowsBefore, endedAt, tally } = load;
+  const { startedAt, workRowsBefore, endedAt, tally } = load;
   const rows = tally.read - workRowsBefore;
-  if (workStartedAt === null || rows <= 0) return null;
-  const ms = (endedAt ?? now).getTime() - workStartedAt.getTime();
+  if (startedAt === null || rows <= 0) return null;
+  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
   return Math.round((rows * 1000) / Math.max(1, ms));
 }
 

@@ -47,11 +47,15 @@ export interface ApiKeys {
 
 export interface BackgroundJobs {
   accepted_at: Date | null;
+  attempts: number | null;
+  counts: Json | null;
   done: number | null;
+  dry_run: boolean | null;
   ended_at: Date | null;
   environment_id: number | null;
   failure_code: string | null;
   failure_message: string | null;
+  file_size: number | null;
   filename: string | null;
   id: number | null;
   is_cancellable: boolean | null;
@@ -62,6 +66,7 @@ export interface BackgroundJobs {
   origin: string | null;
   origin_name: string | null;
   request_id: string | null;
+  rows_before: number | null;
   sha256: Buffer | null;
   started_at: Date | null;
   status: string | null;

@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
-import type { Load } from '../../src/domain/load.ts';
 import type { RejectCode } from '../../src/domain/reject.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   type FileOptions,
   newEnvironment,

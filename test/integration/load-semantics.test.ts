@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneFiles } from '../../src/background-jobs/prune.ts';
 import { InputError } from '../../src/domain/errors.ts';
 import { MAX_REFUSED_AT_FIRST } from '../../src/domain/limits.ts';
-import type { Load } from '../../src/domain/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   endedLoad,

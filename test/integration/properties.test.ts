@@ -5,7 +5,7 @@ import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../src/domain/limits.ts';
-import type { Load } from '../../src/domain/load.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
 import { type FileOptions, newEnvironment, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';

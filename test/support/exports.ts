@@ -1,10 +1,10 @@
 import { exportJob } from '../../jobs/export.ts';
 import type { System } from '../../src/context.ts';
-import type { Export } from '../../src/domain/export.ts';
 import type { ExportContext, ExportWriter } from '../../src/export/context.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
+import type { Export } from '../../src/postgres/stores/exports.ts';
 import { runTaskOf } from './load-file.ts';
 
 export interface ManualExport {

@@ -7,7 +7,6 @@ import { MAX_REJECT_RAW_BYTES } from '../../src/domain/limits.ts';
 import {
   defaultLoadOptions,
   endedStatuses,
-  type Load,
   type LoadOptions,
   type StoredFormat,
 } from '../../src/domain/load.ts';
@@ -17,6 +16,7 @@ import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { receive } from '../../src/load/receive/receive.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { runTaskById, type StopSignals } from '../../src/tasks/run-task.ts';

@@ -5,7 +5,7 @@ import { type Logger, pino } from 'pino';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { openSystem, type System } from '../../src/context.ts';
-import { endedStatuses, type Load } from '../../src/domain/load.ts';
+import { endedStatuses } from '../../src/domain/load.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import {
@@ -13,6 +13,7 @@ import {
   type Environment,
   ensureDefaultEnvironment,
 } from '../../src/postgres/stores/environments.ts';
+import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';

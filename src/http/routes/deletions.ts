@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import { deletionPreview, outcomePage } from '../../api/deletion.ts';
 import { jobRecord } from '../../api/job.ts';
+import { renderJob } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import {
   exportOutcomes,
   listOutcomes,
-  renderDeletion,
   renderOutcome,
   requireDeletion,
 } from '../../deletion/inspect-deletions.ts';
@@ -69,7 +69,7 @@ const deleteProfiles = (entity: Entity): Route =>
         requestId: request.id,
         origin: callerOrigin(request),
       });
-      return renderDeletion(await requireDeletion(system, environment, jobId), base());
+      return renderJob(await requireDeletion(system, environment, jobId), base());
     },
   });
 

@@ -2,6 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import { inspection } from '../../api/inspection.ts';
 import { jobRecord } from '../../api/job.ts';
 import { importRecord } from '../../api/load.ts';
+import { renderJob } from '../../api/render.ts';
 import type { System } from '../../context.ts';
 import type { Mapped } from '../../domain/column-map.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
@@ -9,7 +10,6 @@ import { errorCodes, InputError } from '../../domain/errors.ts';
 import { convertingStore } from '../../load/accept-load.ts';
 import { inspectFile } from '../../load/inspect/inspect-file.ts';
 import { renderOffer, renderUnreadable } from '../../load/inspect/render-inspection.ts';
-import { renderLoad } from '../../load/render-load.ts';
 import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { findOffered, inspectAndOffer, type OfferedInspection } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
@@ -113,7 +113,7 @@ const createImport = route({
   answer: { description: isAccepted, schema: importRecord.ref },
   refuses: [...uploadRefusals, 'not_found', 'upload_incomplete'],
   handle: async ({ system, request, base }) => {
-    const job = renderLoad(await receiveUpload(system, request, 'import', importKind), base());
+    const job = renderJob(await receiveUpload(system, request, 'import', importKind), base());
     // The interface shows these two numbers as strings here, and nowhere else.
     return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
   },
@@ -212,7 +212,7 @@ function bulkIdentify(entity: Entity): Route {
     answer: { status: 202, description: isAccepted, schema: jobRecord.ref },
     refuses: uploadRefusals,
     handle: async ({ system, request, base }) =>
-      renderLoad(await receiveUpload(system, request, type, kind), base()),
+      renderJob(await receiveUpload(system, request, type, kind), base()),
   });
 }
 

@@ -3,27 +3,24 @@ import { deletionJobDetail } from '../../api/deletion.ts';
 import { exportJobDetail } from '../../api/export.ts';
 import { bulkResult, jobHistory, jobListItem, jobRecord } from '../../api/job.ts';
 import { chunkPage, jobDetail } from '../../api/load.ts';
-import { render } from '../../api/render.ts';
+import { render, renderJob, renderJobListItem } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
 import {
   actOnJobs,
   cancelFoundJob,
   jobTypes,
-  listJobs,
-  renderJob,
   renderJobDetail,
-  renderJobListItem,
   requireJob,
   requireRetryable,
 } from '../../background-jobs/jobs.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
-import { renderLoad } from '../../load/render-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
 import {
   type JobAction,
   type JobFilter,
+  pageJobs,
   readChunks,
   readJobHistory,
 } from '../../postgres/stores/background-jobs.ts';
@@ -144,7 +141,7 @@ const list = route({
     const { reader } = call.system;
     const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = call.query;
     const after = jobCursor.read(cursor);
-    const page = await listJobs(reader, call.environment, readJobFilter(given), { limit, after });
+    const page = await pageJobs(reader.db, call.environment, readJobFilter(given), { limit, after });
     call.reply.header('x-total-count', String(page.total));
     linkNext(call, page.next === null ? null : jobCursor.write(page.next));
     const [base, now] = [call.base(), new Date()];
@@ -251,7 +248,7 @@ const retry = route({
     await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
     const load = await requireLoad(system, environment, jobId);
     // The answer shows what this request did; a worker may have begun, and even ended.
-    return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
+    return renderJob({ ...load, status: 'queued', endedAt: null }, base());
   },
 });
 

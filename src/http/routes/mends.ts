@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { replacementPreview } from '../../api/reject.ts';
+import { renderJob } from '../../api/render.ts';
 import { object, ordinal, record, text, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
@@ -12,7 +13,6 @@ import { receiveEdits } from '../../load/amend/receive-edits.ts';
 import { countReplacement, mendedRejects, renderSample } from '../../load/causes/list-causes.ts';
 import { readProposalId } from '../../load/causes/proposals.ts';
 import { receive } from '../../load/receive/receive.ts';
-import { renderLoad } from '../../load/render-load.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { worded } from '../../validation.ts';
@@ -131,7 +131,7 @@ const amend = route({
       wins: said.wins,
       requestId: request.id,
     });
-    return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
+    return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
   },
 });
 
@@ -213,7 +213,7 @@ const editRejects = route({
       idempotencyKey,
       requestId: request.id,
     });
-    return renderLoad(asAccepted(await requireLoad(system, environment, jobId)), base());
+    return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
   },
 });
 

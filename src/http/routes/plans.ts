@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { applyBody, plan } from '../../api/plan.ts';
+import { renderJob } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
-import { planJson, renderLoad } from '../../load/render-load.ts';
+import { planJson } from '../../load/render-load.ts';
 import { applyPlan } from '../../load/retry-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { rowsFile } from '../job-rows.ts';
@@ -90,7 +91,7 @@ const apply = route({
     await applyPlan(system, environment, jobId, body.on_drift ?? 'refuse', idempotencyKeyOf(request));
     const load = await requireLoad(system, environment, jobId);
     // The answer shows what this request did; a worker may have begun, and even ended.
-    return renderLoad({ ...load, status: 'queued', endedAt: null }, base());
+    return renderJob({ ...load, status: 'queued', endedAt: null }, base());
   },
 });
 

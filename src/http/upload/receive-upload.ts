@@ -4,12 +4,13 @@ import type { FastifyRequest } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { Fault, inputError } from '../../domain/errors.ts';
-import type { Load, LoadType } from '../../domain/load.ts';
+import type { LoadType } from '../../domain/load.ts';
 import { acceptLoad, discardReceived } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
 import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
+import type { Load } from '../../postgres/stores/read-loads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { watchClient } from '../gone-client.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
@@ -127,7 +128,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
 
 /** Shows a load as it was accepted: a worker may have begun, and even ended, before the answer is written. */
 export function asAccepted(load: Load): Load {
-  return { ...load, status: 'queued', workStartedAt: null, endedAt: null };
+  return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
 
 /** Takes the file of a form, a body that is the file itself, or one that is named in its place. */

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { ShownJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
 import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
@@ -6,6 +7,7 @@ import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
 import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
+import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { chunkColumns, type LiveChunk } from './live.ts';
 
@@ -41,7 +43,9 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
   if (until !== undefined) jobs = jobs.where('accepted_at', '<', until);
   if (filename !== undefined)
-    jobs = jobs.where('filename', 'ilike', `%${filename.replace(/[\\%_]/g, '\\$&')}%`);
+    jobs = jobs
+      .where('kind', '=', 'load')
+      .where('filename', 'ilike', `%${filename.replace(/[\\%_]/g, '\\$&')}%`);
   if (sha256 !== undefined) jobs = jobs.where('sha256', '=', Buffer.from(sha256, 'hex'));
   if (key !== undefined) jobs = jobs.where('origin', '=', 'api_key').where('origin_name', '=', key);
   if (requestId !== undefined) jobs = jobs.where('request_id', '=', requestId);
@@ -64,26 +68,30 @@ function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
   return jobs;
 }
 
-/** Ids of jobs, newest first. `after` is the job id at which the page before ended; `total` counts the jobs of all pages. */
-export async function pageJobIds(
+/** Jobs, newest first. `after` is the job id at which the page before ended; `total` counts the jobs of all pages. */
+export async function pageJobs(
   db: Database,
   environmentId: number,
   filter: JobFilter,
   page: { readonly limit: number; readonly after: string | null },
-): Promise<{ readonly ids: readonly string[]; readonly total: number; readonly next: string | null }> {
+) {
   const matching = matchingJobs(db, environmentId, filter);
   const { total } = await matching
     .select((eb) => eb.fn.countAll<number>().as('total'))
     .executeTakeFirstOrThrow();
   let rows = matching
-    .select('job_id')
+    .select(
+      camel('job_id', 'type', 'status', 'filename', 'file_size', 'accepted_at', 'started_at', 'ended_at'),
+    )
+    .select(sql`case when kind = 'export' then done else total end`.as('totalRows'))
     .orderBy('job_id', 'desc')
-    .limit(page.limit + 1);
+    .limit(page.limit + 1)
+    // Columns of a view are nullable to the generated types.
+    .$castTo<ShownJob>();
   if (page.after !== null) rows = rows.where('job_id', '<', page.after);
-  // Columns of a view are nullable to the generated types.
-  const found = (await rows.execute()).flatMap((row) => row.job_id ?? []);
-  const ids = found.slice(0, page.limit);
-  return { ids, total, next: found.length > page.limit ? (ids.at(-1) ?? null) : null };
+  const found = await rows.execute();
+  const jobs = found.slice(0, page.limit);
+  return { jobs, total, next: found.length > page.limit ? (jobs.at(-1)?.jobId ?? null) : null };
 }
 
 export type JobAction = 'cancel' | 'retry';

@@ -182,6 +182,10 @@ export async function readDeletions(db: Database, environmentId: number, jobIds:
     .execute();
   return rows.map(({ failureCode, failureMessage, ahead, ...deletion }) => ({
     ...deletion,
+    type: `delete_${deletion.entity}` as const,
+    filename: `delete-${deletion.entity}-${deletion.acceptedAt.toISOString().slice(0, 10)}`,
+    fileSize: 0,
+    totalRows: deletion.counts.requested,
     failure: toFailure(failureCode, failureMessage),
     queuePosition:
       deletion.status === 'queued' ? (ahead ?? null) : deletion.status === 'processing' ? 0 : null,

@@ -1,5 +1,5 @@
-import { type InferResult, sql, type UpdateObject } from 'kysely';
-import type { Export, ExportFile, ExportRequest, ExportStatus, ExportWarning } from '../../domain/export.ts';
+import { sql, type UpdateObject } from 'kysely';
+import type { ExportFile, ExportRequest, ExportStatus, ExportWarning } from '../../domain/export.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
 import {
   type DueTask,
@@ -11,7 +11,7 @@ import {
 } from '../../domain/task.ts';
 import { camel, snake, type Tables, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { pageJobIds } from './background-jobs.ts';
+import { pageJobs } from './background-jobs.ts';
 import { readExportFiles } from './stored-files.ts';
 import { deleteTasks, insertTask } from './tasks.ts';
 
@@ -233,56 +233,39 @@ export async function deleteExports(db: Database, days: number): Promise<number>
   return Number(numDeletedRows);
 }
 
-/** Reads the environment's exports of these ids, in no order. */
-export async function readExports(
-  db: Database,
-  environmentId: number,
-  jobIds: readonly string[],
-): Promise<Export[]> {
-  if (jobIds.length === 0) return [];
-  const rows = await selectExports(db, environmentId, jobIds).execute();
-  const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
-  const files = await readExportFiles(db, kept);
-  return rows.map((row) => toExport(row, files.get(row.exportId) ?? []));
-}
-
-/** Reads what an export was asked for: up to a megabyte of lists, which pages of exports leave out. */
-export async function readExportRequest(db: Database, exportId: number): Promise<ExportRequest> {
-  const { request } = await db
-    .selectFrom('exports')
-    .select('request')
-    .where('export_id', '=', exportId)
-    .executeTakeFirstOrThrow();
-  return request;
-}
-
 /** The last error of an export that has not ended. */
 const lastError = sql<string | null>`(
   select t.last_error from tasks t where t.kind = 'export' and t.subject_id = exports.export_id
 )`.as('lastError');
 
-function selectExports(db: Database, environmentId: number, jobIds: readonly string[]) {
-  return db
+export type Export = Awaited<ReturnType<typeof readExports>>[number];
+
+/** Reads the environment's exports of these ids, in no order. */
+export async function readExports(db: Database, environmentId: number, jobIds: readonly string[]) {
+  if (jobIds.length === 0) return [];
+  const rows = await db
     .selectFrom('exports')
     .select(camel('export_id', 'job_id', 'environment_id', 'status', 'format', 'emails', 'warnings'))
-    .select(camel('requested_at', 'started_at', 'ended_at', 'attempts', 'snapshot_at', 'files_expired_at'))
+    .select(camel('started_at', 'ended_at', 'attempts', 'snapshot_at', 'files_expired_at'))
     .select(camel('rows_expected', 'rows_written', 'bytes_written', 'failure_code', 'failure_message'))
-    .select(lastError)
+    .select(['requested_at as acceptedAt', lastError])
     .where('environment_id', '=', environmentId)
-    .where('job_id', 'in', jobIds);
-}
-
-type ExportRow = InferResult<ReturnType<typeof selectExports>>[number];
-
-function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
-  const { rowsExpected, failureCode, failureMessage, filesExpiredAt, ...shown } = row;
-  return {
-    ...shown,
+    .where('job_id', 'in', jobIds)
+    .execute();
+  const kept = rows.filter((row) => row.filesExpiredAt === null).map((row) => row.exportId);
+  const files = await readExportFiles(db, kept);
+  return rows.map(({ rowsExpected, failureCode, failureMessage, filesExpiredAt, ...row }) => ({
+    ...row,
+    type: 'export' as const,
+    filename: `export-${row.acceptedAt.toISOString().slice(0, 10)}.${row.format}`,
+    fileSize: row.bytesWritten,
+    totalRows: row.rowsWritten,
     progress: progressOf(row.status, row.rowsWritten, rowsExpected),
     failure: toFailure(failureCode, failureMessage),
-    files: row.status === 'completed' ? files : [],
+    /** Empty until the export is completed, and once the files have expired. */
+    files: row.status === 'completed' ? (files.get(row.exportId) ?? []) : [],
     filesExpired: filesExpiredAt !== null,
-  };
+  }));
 }
 
 /** The expected number is the planner's estimate: an export that runs never shows all of it. */
@@ -301,8 +284,12 @@ export async function pageExports(
   filter: { readonly statuses?: readonly string[] | undefined },
   page: { readonly limit: number; readonly after: string | null },
 ) {
-  const { ids, total, next } = await pageJobIds(db, environmentId, { types: ['export'], ...filter }, page);
-  const exports = await readExports(db, environmentId, ids);
+  const { jobs, total, next } = await pageJobs(db, environmentId, { types: ['export'], ...filter }, page);
+  const exports = await readExports(
+    db,
+    environmentId,
+    jobs.map(({ jobId }) => jobId),
+  );
   return { exports: exports.sort((a, b) => (a.jobId < b.jobId ? 1 : -1)), total, next };
 }
 

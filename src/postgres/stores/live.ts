@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { ShownJob } from '../../api/render.ts';
 import {
   LIVE_RECENT_JOBS,
   MAX_LIVE_CHUNKS,
@@ -19,19 +20,11 @@ export interface LiveQuestion {
   readonly keys: readonly string[];
 }
 
-export interface LiveJob {
+export interface LiveJob extends Omit<ShownJob, 'acceptedAt' | 'startedAt' | 'endedAt'> {
   readonly environmentId: number;
-  readonly jobId: string;
-  readonly type: string;
-  readonly status: string;
-  readonly filename: string;
-  readonly fileSize: number;
-  /** Records of a load, expected rows of an export, ids of a deletion. */
-  readonly totalRows: number;
   readonly completedRows: number;
   readonly counts: Readonly<Record<string, number>> | null;
   readonly acceptedAt: string;
-  /** The time at which the current work, or the last, began. */
   readonly startedAt: string | null;
   /** The completed rows from before that work. */
   readonly rowsBefore: number;
@@ -70,66 +63,49 @@ export interface LiveAnswer {
 
 const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** Selects the newest jobs of a table, the unfinished ones, and those that were asked for. */
-const wanted = (table: string, id: string) => `
-  select n.${id}
+/** The newest jobs of the environments, the unfinished ones, and those that were asked for. */
+const wanted = `
+  select n.job_id
   from unnest($1::int[]) w (environment_id)
   cross join lateral (
-    (select ${id} from ${table} where environment_id = w.environment_id order by job_id desc limit ${LIVE_RECENT_JOBS})
+    (
+      select job_id
+      from background_jobs
+      where environment_id = w.environment_id
+      order by job_id desc
+      limit ${LIVE_RECENT_JOBS}
+    )
     union
     (
-      select ${id}
-      from ${table}
+      select job_id
+      from background_jobs
       where environment_id = w.environment_id and status in ('queued', 'processing')
-      order by ${id}
+      order by job_id
       limit ${MAX_LIVE_UNFINISHED_JOBS}
     )
   ) n
   union
-  select ${id} from ${table} where job_id = any ($2::uuid[])`;
+  select unnest($2::uuid[])`;
 
-const lastError = (kinds: string, subject: string) => `(
-  select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
-  from tasks t
-  where t.subject_id = ${subject} and t.kind in (${kinds}) and t.last_error is not null
-  order by t.part
-  limit 1
-)`;
-
+/** An array, since the planner then finds the jobs by their index in each table, however many are kept. */
 const jobsPart = `
   select
     environment_id as "environmentId", job_id as "jobId", type, status, filename, file_size as "fileSize",
-    total_rows as "totalRows", rows_read as "completedRows",
-    json_build_object(
-      'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
-      'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
-    ) as counts,
-    ${time('accepted_at')} as "acceptedAt", ${time('work_started_at')} as "startedAt", work_rows_before as "rowsBefore",
+    total as "totalRows", done as "completedRows", counts,
+    ${time('accepted_at')} as "acceptedAt", ${time('started_at')} as "startedAt", rows_before as "rowsBefore",
     ${time('ended_at')} as "endedAt",
     failure_code as "failureCode", failure_message as "failureMessage",
-    case when status = 'processing' then ${lastError(`'begin', 'chunk', 'finish'`, 'load_id')} end as "lastError",
+    case when ended_at is null then (
+      select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
+      from tasks t
+      where t.subject_id = j.id and t.last_error is not null
+        and t.kind = any (case j.kind when 'load' then array['begin', 'chunk', 'finish'] else array[j.kind] end)
+      order by t.part
+      limit 1
+    ) end as "lastError",
     attempts, dry_run as "dryRun"
-  from loads
-  where load_id in (${wanted('loads', 'load_id')})
-  union all
-  select
-    environment_id, job_id, 'export', status,
-    'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written,
-    case when ended_at is null then coalesce(rows_expected, rows_written) else rows_written end, rows_written, null,
-    ${time('requested_at')}, ${time('started_at')}, 0, ${time('ended_at')}, failure_code, failure_message,
-    case when ended_at is null then ${lastError(`'export'`, 'export_id')} end, attempts, false
-  from exports
-  where export_id in (${wanted('exports', 'export_id')})
-  union all
-  select
-    environment_id, job_id, 'delete_' || entity, status,
-    'delete-' || entity || '-' || to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD'), 0,
-    ids_requested, ids_deleted + ids_not_found,
-    json_build_object('requested', ids_requested, 'deleted', ids_deleted, 'not_found', ids_not_found),
-    ${time('accepted_at')}, ${time('started_at')}, 0, ${time('ended_at')}, failure_code, failure_message,
-    case when ended_at is null then ${lastError(`'deletion'`, 'deletion_id')} end, attempts, false
-  from deletions
-  where deletion_id in (${wanted('deletions', 'deletion_id')})`;
+  from background_jobs j
+  where job_id = any (array(${wanted}))`;
 
 /** Columns of `loads l`, `load_chunks c` and their `tasks t`. */
 export const chunkColumns = `
@@ -161,15 +137,12 @@ const chunksPart = `
   left join tasks t on t.kind = 'chunk' and t.subject_id = c.load_id and t.part = c.chunk_no
   where l.job_id = any ($3::uuid[])`;
 
-const queuedIn = (table: string) =>
-  `(select count(*) from ${table} j where j.environment_id = w.environment_id and j.status = 'queued')`;
-
 const statement = `
   select
     (select coalesce(json_agg(j), '[]') from (${jobsPart}) j) as jobs,
     (select coalesce(json_agg(c), '[]') from (${chunksPart}) c) as chunks,
     (
-      select coalesce(json_agg(json_build_object('environmentId', environment_id, 'count', ${queuedIn('loads')} + ${queuedIn('exports')} + ${queuedIn('deletions')})), '[]')
+      select coalesce(json_agg(json_build_object('environmentId', environment_id, 'count', (select count(*) from background_jobs j where j.environment_id = w.environment_id and j.status = 'queued'))), '[]')
       from unnest($1::int[]) w (environment_id)
     ) as queued,
     (

@@ -1,11 +1,11 @@
 /** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
-import { type InferResult, sql } from 'kysely';
+
+import { sql } from 'kysely';
+import type { ShownJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS } from '../../domain/limits.ts';
 import {
-  type Amendment,
   countedKinds,
-  type Load,
   type LoadOptions,
   type LoadPass,
   noOutcomes,
@@ -21,34 +21,13 @@ import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { tally } from './running-loads.ts';
 
-/** Reads the environment's loads of these ids, in no order, without their places in the lane. */
-export async function readLoads(
-  context: { readonly db: Database },
-  environmentId: number,
-  jobIds: readonly string[],
-): Promise<Load[]> {
-  if (jobIds.length === 0) return [];
-  const rows = await selectLoads(context.db, environmentId, jobIds).execute();
-  return rows.map((row) => ({ ...toLoad(row, null), readAs: null, amends: null, amendments: [] }));
-}
-
-/** Throws `InputError` `not_found`, also for another environment's job. */
-export async function requireLoad(
-  context: { readonly db: Database },
-  environmentId: number,
-  jobId: string,
-): Promise<Load> {
-  const row = await selectLoads(context.db, environmentId, [jobId])
-    .select(['read_as as readAs', aheadInLane('loads').as('ahead'), amendedJob, amendments])
-    .executeTakeFirst();
-  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  const { ahead, readAs, amends, amendments: amending, ...load } = row;
-  return { ...toLoad(load, ahead), readAs, amends, amendments: amending ?? [] };
+interface Context {
+  readonly db: Database;
 }
 
 /** Counts the rejects of a load by code, most frequent first; beyond MAX_COUNTED_REJECTS, only the first in file order. */
 export async function countRejects(
-  context: { readonly db: Database },
+  context: Context,
   environmentId: number,
   jobId: string,
 ): Promise<Record<string, number>> {
@@ -110,8 +89,8 @@ const amendedJob = sql<string | null>`(
   where a.load_id = loads.amends
 )`.as('amends');
 
-/** The latest MAX_SHOWN_AMENDMENTS. */
-const amendments = sql<readonly Amendment[] | null>`(
+/** The latest MAX_SHOWN_AMENDMENTS, latest first. */
+const amendments = sql<readonly Pick<ShownJob, 'jobId' | 'status' | 'totalRows'>[] | null>`(
   select json_agg(json_build_object('jobId', a.job_id, 'status', a.status, 'totalRows', a.total_rows))
   from (
     select *
@@ -122,44 +101,49 @@ const amendments = sql<readonly Amendment[] | null>`(
   ) a
 )`.as('amendments');
 
-function selectLoads(db: Database, environmentId: number, jobIds: readonly string[]) {
-  return db
+export type Load = Awaited<ReturnType<typeof readLoads>>[number];
+
+/** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
+export async function readLoads({ db }: Context, environmentId: number, jobIds: readonly string[]) {
+  if (jobIds.length === 0) return [];
+  const rows = await db
     .selectFrom('loads')
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
-    .select(camel('accepted_at', 'work_started_at', 'work_rows_before', 'ended_at', 'attempts'))
-    .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'duplicate_of'))
-    .select(camel('failure_code', 'failure_message'))
-    .select([tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
-    .select(sql<boolean>`file_ref is not null`.as('hasFile'))
+    .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
+    .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
+    .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
+    .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])
+    .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
     .where('environment_id', '=', environmentId)
-    .where('job_id', 'in', jobIds);
+    .where('job_id', 'in', jobIds)
+    .execute();
+  return rows.map((row) => {
+    const { plan, plannedAt, appliedAt, onDrift, failureCode, failureMessage, ahead, ...others } = row;
+    const { outcomesByKind: counts, ...load } = others;
+    const { status, pass } = load;
+    // Until its chunks start, a plan that is applied has the counts that it was planned with.
+    const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
+    return {
+      ...load,
+      tally: begins ? toTally(noOutcomes) : load.tally,
+      /** `null` unless some record has an `event_type`. */
+      tallyByKind: begins ? null : counts && toTallyByKind(counts),
+      /** The caller asked for nothing to be written, or has not asked for more yet. */
+      dryRun: writeNothing.includes(pass),
+      plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
+      failure: toFailure(failureCode, failureMessage),
+      /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
+      queuePosition: status === 'queued' ? (ahead ?? null) : status === 'processing' ? 0 : null,
+      amendments: load.amendments ?? [],
+    };
+  });
 }
 
-type LoadRow = InferResult<ReturnType<typeof selectLoads>>[number];
-
-function toLoad(row: LoadRow, ahead: number | null): Omit<Load, 'amends' | 'amendments' | 'readAs'> {
-  const {
-    plan,
-    plannedAt,
-    appliedAt,
-    onDrift,
-    failureCode,
-    failureMessage,
-    outcomesByKind: counts,
-    ...load
-  } = row;
-  const { status, pass } = load;
-  // Until its chunks start, a plan that is applied has the counts that it was planned with.
-  const begins = pass === 'apply' && (status === 'queued' || status === 'processing');
-  return {
-    ...load,
-    tally: begins ? toTally(noOutcomes) : load.tally,
-    tallyByKind: begins ? null : counts && toTallyByKind(counts),
-    dryRun: writeNothing.includes(pass),
-    plan: plan === null || plannedAt === null ? null : { summary: plan, plannedAt, appliedAt, onDrift },
-    failure: toFailure(failureCode, failureMessage),
-    queuePosition: status === 'queued' ? ahead : status === 'processing' ? 0 : null,
-  };
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function requireLoad(context: Context, environmentId: number, jobId: string): Promise<Load> {
+  const [load] = await readLoads(context, environmentId, [jobId]);
+  if (load === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  return load;
 }
 
 /** The passes of loads that were asked to write nothing, or of which it is not known yet whether they will. */

@@ -2,12 +2,13 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { type InboxFile, type InboxOutcome, type InboxReason, isSameFile } from '../../domain/inbox.ts';
-import type { GuardLimit, Load } from '../../domain/load.ts';
+import type { GuardLimit } from '../../domain/load.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import { syncFolder } from '../../files/disk.ts';
 import { exportRejects } from '../../load/rejects.ts';
 import { renderReadAs } from '../../load/render-load.ts';
 import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
+import type { Load } from '../../postgres/stores/read-loads.ts';
 import { countRejects, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
 import { ensureFolder, identify, placeOf, statOf, writeWhole } from './folders.ts';
 import {
@@ -168,7 +169,7 @@ async function renderReceipt(
     modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),
     taken_at: file.takenAt,
     accepted_at: own?.acceptedAt ?? null,
-    started_at: own?.workStartedAt ?? null,
+    started_at: own?.startedAt ?? null,
     ended_at: own?.endedAt ?? null,
     written_at: new Date(),
   };
