@@ -9,6 +9,7 @@ import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { listParts } from '../../../src/postgres/stores/uploads.ts';
 import { type ErrorBody, form, openServer, refusalOf } from '../../support/http.ts';
+import { recordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { textRow, workbookFile } from '../../support/workbook-file.ts';
 
@@ -35,6 +36,28 @@ let serial = 0;
 const someUsers = () => `Kunden-Nr;Name\n${++serial}-1;Anna\n${serial}-2;Bernd\n;Niemand\n`;
 
 describe('a file that is inspected', () => {
+  test('is not looked at once its client has left', async () => {
+    const answered = async (status: number) => {
+      const { text } = await t.system.metrics.render();
+      return new RegExp(`route="/v1/imports/inspect",status="${status}"} (\\d+)`).exec(text)?.[1];
+    };
+    const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
+    const before = await answered(200);
+    const site = recordSite(t, server);
+    const lock = await site.hold('lock table sluice.uploads in access exclusive mode');
+    const leaving = new AbortController();
+    const options = { method: 'POST', signal: leaving.signal };
+    const answer = server.fetch(`${path}?upload_id=${body.upload_id}`, options).catch(() => 'left');
+    await site.blocked();
+    leaving.abort();
+    expect(await answer).toBe('left');
+    // The server answers this after it has seen the other leave.
+    await server.fetch('/health/live', { key: null });
+    await lock.release();
+    await waitFor('the inspection to end', async () => (await answered(408)) === '1');
+    expect(await answered(200)).toBe(before);
+  });
+
   // proves: inspection
   test('is described and kept, and nothing of it is loaded', async () => {
     const before = await t.system.db.selectFrom('loads').select('load_id').execute();
