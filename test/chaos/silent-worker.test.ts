@@ -96,10 +96,10 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
 });
 
 test('a process that was paused for longer than it may be silent lives on, and ends once its event loop hangs', async () => {
-  const watchdog = join(packageRoot, 'src', 'cli', 'service', 'watchdog.ts');
-  await build({ ...bundleOptions, entryPoints: [watchdog], outdir });
+  const processes = join(packageRoot, 'src', 'cli', 'service', 'processes.ts');
+  await build({ ...bundleOptions, entryPoints: [processes], outdir });
   const script = `
-    const { startWatchdog } = await import(${JSON.stringify(pathToFileURL(join(outdir, 'watchdog.js')))});
+    const { startWatchdog } = await import(${JSON.stringify(pathToFileURL(join(outdir, 'processes.js')))});
     startWatchdog('test', 1000);
     process.on('SIGUSR2', () => { for (;;); });
     setInterval(() => console.log('alive'), 50);`;
