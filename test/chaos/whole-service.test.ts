@@ -97,8 +97,8 @@ test('a service whose disk is full, database and all, says so and goes on by its
 async function expectFullDiskTold(house: House): Promise<void> {
   const status = await house.run('status');
   expect(status.code).toBe('exit code 0');
-  expect(status.output).toMatch(/^disk +full: /m);
-  expect(status.output).toMatch(/import: chunk \d+: .*No space left/);
+  expect(status.output).toMatch(/^disks\n.*is full.*\n.*\n.* yes\s*$/m);
+  expect(status.output).toMatch(/import +chunk \d+: could not /);
   const { output: diagnosis } = await house.run('doctor');
   expect(diagnosis).toContain('the disk is full');
   expect(diagnosis).toMatch(/the disk of the database is full|No space left/);
@@ -137,7 +137,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   expect(await refusal(api, '/v1/identify', record)).toBe('disk of the data directory: no room left');
   expect(await house.run('status')).toMatchObject({
     code: 'exit code 1',
-    output: expect.stringContaining('the disk is full'),
+    output: expect.stringMatching(/the disk of .* is full/),
   });
 
   await rm(ballast);
