@@ -21,7 +21,7 @@ function markdownIn(folder: string, recursive: boolean): string[] {
     .map((name) => join(folder, name).replaceAll('\\', '/'));
 }
 
-/** What people come for, in this order, and the pages of it. Pages that nothing names here follow under Reference. */
+/** The subjects that people come for, in this order, with their pages. A page that nothing names here follows under Reference. */
 const named: Readonly<Record<string, readonly string[]>> = {
   Start: ['docs/start.md', 'docs/install.md', 'docs/how-to/hosted-analytics.md'],
   'Load data': [
@@ -85,7 +85,7 @@ function titleOf(file: string): string {
   return heading?.replaceAll('`', '') ?? file;
 }
 
-/** Where a page stands in the site: `docs/inbox.md` is `inbox.md`, a README the first page of its folder. */
+/** Returns the place of a page in the site: `docs/inbox.md` is `inbox.md`, a README the first page of its folder. */
 export function placeOf(file: string): string {
   const place = file.replace(/^docs\//, '').replace(/(^|\/)README\.md$/, '$1index.md');
   return place.includes('/') ? place : place.toLowerCase();
@@ -95,7 +95,7 @@ export type Target =
   | { readonly kind: 'page'; readonly place: string; readonly anchor: string }
   | { readonly kind: 'file'; readonly file: string };
 
-/** What a relative link of a file leads to: a page, or a file that the site has a copy of. Throws where nothing is there. */
+/** Returns the page that a relative link of a file leads to, or the file that the site copies. Throws if nothing is there. */
 export function targetOf(file: string, link: string): Target {
   const [path = '', anchor = ''] = link.split('#');
   const target = path === '' ? file : relative(root, resolve(root, dirname(file), path));

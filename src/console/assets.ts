@@ -41,7 +41,7 @@ export interface ConsoleAssets {
   readonly files: ReadonlyMap<string, Asset>;
 }
 
-/** The built files, all of them held: they are few and small. Null where the console has not been built. */
+/** Reads all built files: they are few and small. Returns `null` if the console has not been built. */
 export async function readConsoleAssets(
   folder = join(packageRoot, 'dist', 'console'),
 ): Promise<ConsoleAssets | null> {
@@ -64,7 +64,7 @@ export async function readConsoleAssets(
   return { manifest, files: new Map(await Promise.all(manifest.files.map(read))) };
 }
 
-/** The best encoding that the header accepts; a browser sends `gzip, deflate, br`. */
+/** Returns the best encoding that the header accepts; a browser sends `gzip, deflate, br`. */
 export function chooseEncoding(header: string | undefined): Encoding {
   const accepted = new Set(
     (header ?? '').split(',').flatMap((part) => {

@@ -16,7 +16,7 @@ const isLarge = (process.env['SLUICE_LARGE'] ?? '') !== '';
 const rows = isLarge ? 1_000_000 : 20_000;
 const refused = refusedOf(rows);
 const longMs = isLarge ? 600_000 : 60_000;
-/** As the browser of the stage writes it. */
+/** Writes a number like the browser of the stage. */
 const count = (number: number) => number.toLocaleString('en-GB');
 
 const stage = consoleStage();
@@ -103,7 +103,7 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
 
 const line = 'u1,0123456789abcdef0123456789abcdef0123456789ab\n';
 const fileBytes = (isLarge ? 1_024 : 64) * 2 ** 20;
-/** What the heap of a page that does nothing moves by, and more; a page that held the file would need all of `fileBytes`. */
+/** More than the heap of a page that does nothing moves by; a page that held the file would need all of `fileBytes`. */
 const heapGrowth = 16 * 2 ** 20;
 
 // proves: console-memory

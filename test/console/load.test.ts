@@ -26,7 +26,7 @@ async function upload(text: string, filename: string): Promise<string> {
   return body.upload_id;
 }
 
-/** As if it was dragged from the desktop. */
+/** Drops a file as if it was dragged from the desktop. */
 async function drop(page: Page, text: string, name: string): Promise<void> {
   const files = await page.evaluateHandle(`(() => {
     const transfer = new DataTransfer();

@@ -3,13 +3,13 @@ import { useEffect, useRef } from 'preact/hooks';
 import { api, apiHref, session, withQuery } from './api.ts';
 
 /*
- * What changes, as it changes: one stream of server-sent events for the tab, whatever is watched. A topic first sends a
- * snapshot, then changes; the browser comes back by itself after a lost connection, with the id of the last event. A tab that
- * nobody looks at lets go of its stream: a browser opens few connections to a server at a time.
+ * One stream of server-sent events for the tab, whatever is watched. A topic first sends a snapshot, then changes; the
+ * browser comes back by itself after a lost connection, with the id of the last event. A tab that nobody looks at lets go
+ * of its stream: a browser opens few connections to a server at a time.
  */
 
 /** `jobs`, `job:<job_id>`, `pulse` or `records`. */
-export type Topic = string;
+type Topic = string;
 
 export interface LiveEvent {
   /** Everything; else what has changed. */
@@ -18,7 +18,7 @@ export interface LiveEvent {
 
 type Handler = (event: LiveEvent) => void;
 
-export interface LiveState {
+interface LiveState {
   /** Events come. */
   readonly isOpen: boolean;
   /** Since when the server cannot read the ledger. */

@@ -15,7 +15,7 @@ export interface Form {
 export const authorization = '-H "Authorization: Token $SLUICE_KEY"';
 
 /** Returns the text as one word of a shell. */
-export function shellWord(text: string): string {
+function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 

@@ -26,7 +26,7 @@ export const sendings = signal<readonly Sending[]>([]);
 const firstPauseMs = 500;
 const longestPauseMs = 15_000;
 /**
- * What one request carries at most. A browser that loses a connection may send the whole request again without a word, and reads
+ * The most that one request carries. A browser that loses a connection may send the whole request again without a word, and reads
  * the server's refusal only after it; so a request is never large.
  */
 const pieceBytes = 32 * 1024 * 1024;

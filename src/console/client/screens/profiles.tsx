@@ -35,7 +35,7 @@ export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> 
   return { data, isCut: true };
 }
 
-/** What users and companies are called, and where they are. */
+/** The words for users and companies, and the places of their screens and properties. */
 export const words = {
   users: {
     one: 'user',

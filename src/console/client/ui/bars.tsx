@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 
-export interface Bar {
+interface Bar {
   /** Names the bar, on hover. */
   readonly title: string;
   readonly value: number;
