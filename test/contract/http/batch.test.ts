@@ -230,7 +230,7 @@ describe('an Idempotency-Key', () => {
   });
 
   // proves: batch-idempotent
-  test('gives the first answer again and writes nothing, refusals by us and by the database included', async () => {
+  test('gives the first answer again and writes nothing, refusals by us and by the database included; another body is 409', async () => {
     const id = newId();
     const number = `0.${'1'.repeat(17_000)}`;
     const body = `[${JSON.stringify(track(id))},{"type":"none"},{"type":"track","user_id":"${id}","event_name":"x","n":${number}}]`;
@@ -243,6 +243,10 @@ describe('an Idempotency-Key', () => {
       },
     });
     expect(await send(body, keyed(id))).toEqual(first);
+    expect(await send([track(id)], keyed(id))).toEqual({
+      status: 409,
+      body: errorsOf('Conflict', ['idempotency_conflict', 'Idempotency-Key']),
+    });
     expect(await site.events(id)).toHaveLength(1);
   });
 

@@ -3,6 +3,8 @@ import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { prepareDatabase } from '../../../src/provide-database.ts';
+import { acceptDeletion } from '../../support/deletions.ts';
+import { acceptExport } from '../../support/exports.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';
 import { type ErrorBody, serversPerTest, type TestServer } from '../../support/http.ts';
 import { readSamples } from '../../support/metrics.ts';
@@ -67,6 +69,35 @@ describe('requests', () => {
   });
 });
 
+test('single records are counted by kind and outcome, those of a batch one by one', async () => {
+  const { system, server } = await start();
+  const post = async (path: string, record: unknown) => {
+    const headers = { 'content-type': 'application/json' };
+    return (await server.fetch(path, { method: 'POST', headers, body: JSON.stringify(record) })).status;
+  };
+  const event = { type: 'track', user_id: 'u', event_name: 'e' };
+  expect(await post('/v1/track', event)).toBe(202);
+  expect(await post('/v1/identify', {})).toBe(400);
+  expect(await post('/v1/batch', [event, event, {}])).toBe(200);
+  expect(await post('/v1/batch', 'nonsense')).toBe(400);
+  await system.system.pool.query('alter table companies rename to gone');
+  expect(await post('/v1/companies/identify', { company_id: 'c' })).toBe(500);
+  const { samples } = await scrape(server);
+  const counted = [...samples].filter(
+    ([name, count]) => name.startsWith('sluice_ingested_records_total') && count > 0,
+  );
+  const series = (entity: string, outcome: string) =>
+    `sluice_ingested_records_total{entity="${entity}",outcome="${outcome}"}`;
+  expect(Object.fromEntries(counted)).toEqual({
+    [series('events', 'accepted')]: 1,
+    [series('users', 'refused')]: 1,
+    [series('batches', 'accepted')]: 2,
+    [series('batches', 'refused')]: 2,
+    [series('companies', 'failed')]: 1,
+  });
+  expect(samples.get('sluice_commit_window_records_sum{entity="events"}')).toBe(1);
+});
+
 describe('the ledger', () => {
   test('shows what is to be done, and what was done', async () => {
     const { system, server } = await start();
@@ -105,6 +136,37 @@ describe('the ledger', () => {
     // Nothing that tells tenants, keys or jobs apart.
     const { name, appToken } = system.environment;
     for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
+  });
+
+  test('shows the exports and deletions that run and wait', async () => {
+    const { system } = await start();
+    const { system: base, environment } = system;
+    const running = await acceptExport(base, environment.environmentId);
+    await acceptExport(base, environment.environmentId);
+    await acceptDeletion(base, environment.environmentId, 'users', ['a']);
+    await acceptDeletion(base, environment.environmentId, 'users', ['b']);
+    await base.pool.query(
+      `update exports set status = 'processing', rows_written = 70, bytes_written = 900 where export_id = $1`,
+      [running.exportId],
+    );
+    await base.pool.query(`update exports set requested_at = now() - interval '1 h' where status = 'queued'`);
+    await base.pool.query(
+      `update deletions set accepted_at = now() - interval '1 h' where status = 'queued'`,
+    );
+    const { samples } = await scrape(await another(system));
+    const shown = Object.fromEntries(
+      [...samples].filter(([name]) => /^sluice_.*(export|deletion)/.test(name)),
+    );
+    expect(shown).toEqual({
+      'sluice_exports{status="queued"}': 1,
+      'sluice_exports{status="processing"}': 1,
+      sluice_running_export_rows: 70,
+      sluice_running_export_bytes: 900,
+      sluice_oldest_queued_export_seconds: expect.closeTo(3_600, -2),
+      'sluice_deletions{status="queued"}': 1,
+      'sluice_deletions{status="processing"}': 1,
+      sluice_oldest_queued_deletion_seconds: expect.closeTo(3_600, -2),
+    });
   });
 
   test('shows the runs of schedules, and how each schedule fares, by its name alone', async () => {

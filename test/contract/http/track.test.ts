@@ -154,6 +154,9 @@ describe('an id that the caller gives', () => {
       await track({ user_id: `${user} too`, event_name: 'third', [name]: id });
       expect(await onlyEvent(user)).toMatchObject({ event_id: id, event_name: 'first' });
       expect(await onlyEvent(`${user} too`)).toMatchObject({ event_id: id, event_name: 'third' });
+      await site.accept(path, { user_id: user, event_name: 'fourth', [name]: id }, { key: other.key });
+      const elsewhere = await site.events(user, other.environment.environmentId);
+      expect(elsewhere).toMatchObject([{ event_id: id, event_name: 'fourth' }]);
     },
   );
 
