@@ -12,8 +12,8 @@ import type { TaskKind } from '../src/tasks/task-kind.ts';
 const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: false });
 
 /**
- * One notification for one receiver. Made with the event; done beside the jobs of the queue, so that a receiver that hangs takes no
- * place of theirs.
+ * Sends one notification to one receiver. The task is made with the event, and done beside the jobs of the queue, so that a receiver
+ * that hangs takes none of their places.
  */
 export const deliveryJob: TaskKind<SendContext> = {
   name: 'delivery',

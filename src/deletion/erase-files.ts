@@ -39,11 +39,11 @@ export interface Attempt {
     readonly entity: Entity;
   };
   /**
-   * One transaction: what `work` does and what it says of it commit together, if the deletion is still ours.
+   * Does `work` in one transaction, which commits together with the counts that it returns if the deletion is still ours.
    * @throws ConflictError if it is not; the reason of the signal once that is aborted.
    */
   step<T extends DeletionStep>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Between reads that take long. @throws the reason of the signal once that is aborted. */
+  /** Called between reads that take long. @throws the reason of the signal once that is aborted. */
   goOn(): void;
 }
 
@@ -186,11 +186,11 @@ const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
- * Whether the text of a refused record holds one of the ids, as a CSV cell or a JSON value: it may be neither whole nor
- * well-formed, so it is not parsed but taken apart. Errs towards yes: an id that holds a delimiter is looked for anywhere
- * that a value may begin, a number by its value, and of a text that was cut nobody knows what it held.
+ * Tells whether the text of a refused record holds one of the ids, as a CSV cell or a JSON value. The text may be neither whole nor
+ * well-formed, so it is not parsed but taken apart. In doubt the answer is yes: an id that holds a delimiter is looked for anywhere
+ * that a value may begin, a number by its value, and a text that was cut may have held anything.
  *
- * One pass over the text, whatever it and the ids are made of.
+ * Makes a single pass over the text, whatever it and the ids are made of.
  */
 export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
   const plain = new Set(ids.filter((id) => !delimiters.test(id)));

@@ -54,7 +54,7 @@ export async function requestDeletion(
   return jobId;
 }
 
-/* What a deletion is asked for: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`, or the same of companies. */
+/* The body of a request: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`, or the same for companies. */
 
 const notAnId = 'An id is a string or a number';
 

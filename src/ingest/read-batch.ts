@@ -7,7 +7,7 @@ import type { Fields } from './fields.ts';
 import { openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { CompanyRecord, EventRecord, UserRecord } from './records.ts';
 
-export const itemTypes = ['identify', 'track', 'company'] as const;
+const itemTypes = ['identify', 'track', 'company'] as const;
 
 /** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
 export type BatchItem = { readonly index: number } & ItemRecord;

@@ -131,30 +131,30 @@ export const certificateFaults: Readonly<Record<string, string>> = {
   ),
 };
 
-type Fault = readonly [passes: boolean, advice: string];
+type Known = readonly [passes: boolean, advice: string];
 
-const late: Fault = [
+const late: Known = [
   true,
   'The database does not answer in time. Check host and port of DATABASE_URL, the server, and firewalls.',
 ];
-const unreachable: Fault = [
+const unreachable: Known = [
   true,
   'No way leads to the host of DATABASE_URL. Check host and port, network and firewalls.',
 ];
-const tlsRequired: Fault = [
+const tlsRequired: Known = [
   false,
   'The database wants TLS. Add sslmode=verify-full to DATABASE_URL (docs/hosted-postgres.md has the authorities of providers).',
 ];
-const passwordRefused: Fault = [
+const passwordRefused: Known = [
   false,
   'The database refuses the password. Check user and password in DATABASE_URL; special characters are percent-encoded.',
 ];
-const databaseUnknown: Fault = [
+const databaseUnknown: Known = [
   false,
   'The database named in DATABASE_URL does not exist. Create it, or name another.',
 ];
 
-const byCode: Readonly<Record<string, Fault>> = {
+const byCode: Readonly<Record<string, Known>> = {
   '28P01': passwordRefused,
   '28000': [
     false,
@@ -181,10 +181,13 @@ const byCode: Readonly<Record<string, Fault>> = {
 };
 
 /** Texts of the driver, which gives no code, and of poolers, which give 08P01 for everything. First match wins. */
-const byText: readonly (readonly [text: RegExp, fault: Fault])[] = [
+const byText: readonly (readonly [text: RegExp, fault: Known])[] = [
   [
     /does not support SSL/,
-    [false, 'The database does not support TLS, and sslmode in DATABASE_URL wants it.'],
+    [
+      false,
+      'The database does not support TLS, and sslmode in DATABASE_URL wants it. Turn TLS on there, or take sslmode out on a network that you trust.',
+    ],
   ],
   [
     /client password must be a (?:non-empty )?string/,

@@ -17,8 +17,8 @@ const maxRememberedNames = 200_000;
 type Known = Readonly<Record<NameKind, KnownNames>>;
 
 /**
- * What the data has shown: the names and types of properties, and the names of events, for all that brings data in. It
- * remembers what Postgres holds, so that names that are known cost a look into a Map and no statement.
+ * Learns the names and types of properties, and the names of events, from all that brings data in. Remembers what Postgres
+ * holds, so that a known name costs a look into a Map and no statement.
  *
  * Names are learned before the data that bears them is committed: a name without data does no harm, data without a name
  * would not be found. And outside of its transaction: what is remembered must be committed, and nobody should wait for

@@ -1,3 +1,7 @@
+/*
+ * The queue: BullMQ on Redis or on Postgres (`backend.ts`). It only notifies: a job says that a task is
+ * due, and the table of tasks says what. Losing the whole queue costs seconds.
+ */
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import type { Logger } from 'pino';
 import { Fault, TransientError } from '../domain/errors.ts';
@@ -13,11 +17,6 @@ import {
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import { withDeadline } from '../with-deadline.ts';
 import type { QueueBackend } from './backend.ts';
-
-/*
- * The queue: BullMQ on Redis or on Postgres (`backend.ts`). It only notifies: a job says that a task is
- * due, and the table of tasks says what. Losing the whole queue costs seconds.
- */
 
 /** The payload of a job: something is due. It has ids and a version, never rows, because it may outlive a deployment. */
 export interface TaskPayload {

@@ -63,8 +63,8 @@ export interface TaskKind<Context> {
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
   /**
-   * What the end of its tolerance, or a `FinalFailure`, means. Ends the subject and deletes its tasks, or they come back. Does nothing
-   * if the subject has ended already.
+   * Called at the end of its tolerance, or after a `FinalFailure`. Ends the subject and deletes its tasks, or they come back. Does
+   * nothing if the subject has ended already.
    */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /** Starts whatever else should be under way. May be called anywhere, anytime, twice. */

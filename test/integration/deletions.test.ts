@@ -71,7 +71,7 @@ describe('deleted users', () => {
       await insertEvents(t.system, environment, events);
     }
     const untouched = await readStored(t.system, neighbour);
-    // Of one user there is only an event.
+    // A user without a profile has an event.
     await insertEvents(t.system, environmentId, [{ id: 'stray', user: 'stray', day: '2026-08-01' }]);
 
     const deletion = await acceptDeletion(t.system, environmentId, 'users', [...weird, 'nobody', 'stray']);
@@ -140,7 +140,7 @@ describe('deleted users', () => {
     await paused.arrived;
     stopping.abort(new Interrupted('the worker stops'));
     paused.goOn();
-    // What had begun is through, and no attempt is held against it: another takes it at once.
+    // The step under way is through, and no attempt is held against the deletion: another takes it at once.
     expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
     const [row] = await t.system.db
       .selectFrom('tasks')
@@ -219,7 +219,7 @@ describe('the lane', () => {
     expect((await deletion.run()).removed.files).toBe(1);
     await expect(retry()).rejects.toMatchObject(refusal);
     expect((await stopped.look()).status).toBe('cancelled');
-    // One that was accepted since is.
+    // A load that was accepted since is retried.
     const later = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
     await cancelLoad(withoutQueue(t.system), environmentId, later.jobId);
     await retryLoad(withoutQueue(t.system), environmentId, later.jobId);
@@ -229,7 +229,7 @@ describe('the lane', () => {
   test('a deletion in a lane that stands still is started by the reconciler of the loads', async () => {
     const environmentId = await newEnvironment(t.system);
     const jobId = uuidv7();
-    // As a process that dies between the end of what was before and the start of the next.
+    // The state that a process leaves which dies between the end of the job before and the start of the next.
     const asked = {
       jobId,
       requestId: null,

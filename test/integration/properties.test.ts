@@ -7,7 +7,13 @@ import type { Entity } from '../../src/domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
-import { type FileOptions, newEnvironment, runManually, startManually } from '../support/load-file.ts';
+import {
+  type FileOptions,
+  newEnvironment,
+  readProfiles,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -99,6 +105,25 @@ describe('a load lists', () => {
       public: 'boolean',
       since: 'date',
     });
+  });
+
+  test('names before the rows that bear them are there; while they cannot be listed, there are no rows', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const content = lines({ user_id: 'u', late: 1 });
+    const manual = await startManually(t.system, environmentId, content);
+    const seen = async () => [
+      await listed(environmentId),
+      (await readProfiles(t.system, environmentId)).users,
+    ];
+    await sql`alter table properties add constraint refuses check (key <> 'late')`.execute(t.system.db);
+    try {
+      await manual.chunk(0);
+      expect(await seen()).toEqual([{}, {}]);
+    } finally {
+      await sql`alter table properties drop constraint refuses`.execute(t.system.db);
+    }
+    await runManually(manual);
+    expect(await seen()).toMatchObject([{ late: 'numeric' }, { u: { metadata: { late: 1 } } }]);
   });
 });
 

@@ -174,7 +174,7 @@ describe('retention of events', () => {
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     await insertEvents(t, [event(environmentId, at)]);
     const month = `events_${monthName(monthsAgo(12))}`;
-    // As it stands after the month was taken out of the events.
+    // The state after the month was taken out of the events.
     await sql`alter table events detach partition ${sql.id('sluice', month)}`.execute(t.system.db);
     await sql`alter table ${sql.id('sluice', month)} rename to retired_events_4711`.execute(t.system.db);
     await sql`

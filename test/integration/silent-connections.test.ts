@@ -48,7 +48,7 @@ async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> 
   return { t, proxy, system };
 }
 
-/** As a caller who is notified to try again. */
+/** Sends a file, again as long as it is told to try again. */
 function accept(t: TestSystem, system: System, plan: string): Promise<string> {
   const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
   const file = `user_id,plan,company_id\n${lines.join('')}`;

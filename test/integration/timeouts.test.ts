@@ -18,7 +18,7 @@ let environmentId: number;
 beforeAll(async () => {
   t = await openTestSystem();
   ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
-  // What is named slow takes longer than the timeout.
+  // A user named slow takes longer than the timeout.
   await sql`
     create function public.be_slow() returns trigger language plpgsql as $$
     begin
@@ -121,7 +121,7 @@ test('a statement that a person cancels, and a lock that is waited for, are show
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
-/** As if it had failed so often that the next time is the last. */
+/** Makes the task look as if it had failed so often that the next time is the last. */
 async function allButOne(): Promise<void> {
   await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where failures = 1`.execute(t.system.db);
 }

@@ -123,7 +123,7 @@ export async function hasQueueRoom(db: Database, environmentId: number, most: nu
   return (rows[0]?.unfinished ?? 0) < most;
 }
 
-/* What came before a job, and how it went: who started it with what, and when it reached each of its phases. */
+/* The history of a job: who started it with what, and when it reached each of its phases. */
 
 export interface JobHistory {
   readonly requestId: string | null;

@@ -196,7 +196,7 @@ export async function findFeaturesAndEvents(
   return new Set(rows.map((row) => row.name));
 }
 
-export async function readSurveys(db: Database, environmentId: number): Promise<StoredSurvey[]> {
+async function readSurveys(db: Database, environmentId: number): Promise<StoredSurvey[]> {
   return db
     .selectFrom('surveys')
     .select(({ selectFrom }) => [
@@ -216,11 +216,7 @@ export async function readSurveys(db: Database, environmentId: number): Promise<
     .execute();
 }
 
-export async function addSurveys(
-  db: Database,
-  environmentId: number,
-  items: readonly SurveyItem[],
-): Promise<void> {
+async function addSurveys(db: Database, environmentId: number, items: readonly SurveyItem[]): Promise<void> {
   const made = await db
     .insertInto('surveys')
     .values(
@@ -232,7 +228,7 @@ export async function addSurveys(
   for (const { survey_id, key } of made) await addModules(db, survey_id, modules.get(key) ?? []);
 }
 
-export async function changeSurvey(
+async function changeSurvey(
   db: Database,
   environmentId: number,
   { key, title, platform, modules }: SurveyItem,

@@ -279,7 +279,7 @@ export async function readNeeds(pool: pg.Pool, environmentId: number | null): Pr
   }));
 }
 
-/** What `sluice doctor` judges a server by. */
+/** The facts that `sluice doctor` judges a server by. */
 export interface ServerFacts {
   readonly version: string;
   readonly number: number;

@@ -9,7 +9,7 @@ import {
 import { withTimeout } from '../pool.ts';
 import { isLiveText, openSessionsText } from './api-keys.ts';
 
-/* What live views are made of: one statement, however many watch and whatever they watch. */
+/* Live views share one statement, however many watch and whatever they watch. */
 
 export interface LiveQuestion {
   readonly environments: readonly number[];

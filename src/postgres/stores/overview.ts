@@ -17,7 +17,7 @@ const failuresAmong = 1_000;
 const failuresShown = 5;
 const retriesShown = 5;
 
-/** What `sluice status` lists of all environments besides the backlog, by name. The failures of a schedule's run that made jobs are those of its jobs. */
+/** The lists that `sluice status` shows of all environments. A schedule's run that made jobs is not among the failures; its jobs are. */
 const listStatements = {
   exports: `
     select

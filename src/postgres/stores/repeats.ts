@@ -267,7 +267,7 @@ const mayHaveRepeats = (loadId: number) => sql`
   select l.dry_run or exists (${unchangedEvents(loadId)}) from loads l where l.load_id = ${loadId}`;
 
 /** Selects rows if some chunk found an event that was there already. */
-export const unchangedEvents = (loadId: unknown) => sql`
+const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
   where n.load_id = ${loadId} and n.kind in ('track', 'page_view') and n.rows_unchanged > 0`;

@@ -20,7 +20,7 @@ interface Identify {
 
 interface CompanyOf {
   readonly id: number;
-  /** Under which key the id stands: in the company, or beside it. */
+  /** The key under which the id stands: in the company, or beside it. */
   readonly by: 'company_id' | 'id' | 'beside';
   readonly metadata: Values | undefined;
   readonly beside: Values;
@@ -46,7 +46,7 @@ function identifyOf(users: readonly number[], companies: readonly number[]): fc.
 }
 
 const users = [0, 1, 2, 3];
-/** One chain, of which each waits for the one before. */
+/** A single chain, in which each waits for the one before. */
 const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
 /** A chain for every user at once; every user has companies of its own here, so that each row has one order. */
 const atOnce = fc.tuple(

@@ -436,7 +436,7 @@ function ofBytes(record: Properties, bytes: number): string {
   for (let i = 0; length() < bytes; i++) {
     metadata[`p${i}`] = '';
     const room = bytes - length();
-    // What is left after a full value must have room for another name.
+    // There must be room for another name after a full value.
     metadata[`p${i}`] = 'x'.repeat(room > MAX_VALUE_BYTES ? Math.min(room, MAX_VALUE_BYTES) - 100 : room);
   }
   return JSON.stringify({ ...record, metadata });

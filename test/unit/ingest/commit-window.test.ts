@@ -64,7 +64,7 @@ describe('a commit window', () => {
     for (const id of [1, 2, 3]) ends.push(large.submit(item(id, MAX_WINDOW_BYTES * 0.6)));
     await turn();
     expect(begun.at(-1)?.ids).toEqual([1]);
-    // What nobody ends is given up after a while, when another test runs.
+    // Writes that nobody ends are given up after a while, when another test runs.
     for (let ended = 1; !window.isIdle || !large.isIdle; ended++) {
       begun[ended]?.end();
       await turn();

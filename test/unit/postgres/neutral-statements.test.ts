@@ -40,7 +40,7 @@ function sqlTextsOf(source: string): string[] {
   });
 }
 
-/** What ON CONFLICT sets, up to what the statement returns; and where the merge puts that together. */
+/** The texts from ON CONFLICT to RETURNING, and the files in which the merge puts its own together. */
 const conflictSets = [
   ...['upsert', 'dated'].map((name) => {
     const path = `src/postgres/merge/${name}.ts`;
