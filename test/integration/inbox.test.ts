@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
   appendFile,
+  chmod,
   link,
   mkdir,
   mkdtemp,
@@ -21,6 +22,7 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
+import { endedStatuses } from '../../src/domain/load.ts';
 import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
@@ -453,6 +455,18 @@ function countLoads({ system, environment }: ByHand): Promise<number> {
     .then((rows) => rows.length);
 }
 
+async function loadsEnded({ system, environment }: ByHand): Promise<void> {
+  await waitFor('the loads to end', async () => {
+    const open = await system.db
+      .selectFrom('loads')
+      .select('job_id')
+      .where('environment_id', '=', environment.environmentId)
+      .where('status', 'not in', endedStatuses)
+      .execute();
+    return open.length === 0;
+  });
+}
+
 /** Files whose names do not say in which order they were written, as their times do. */
 async function dropInOrder(folder: string, count: number): Promise<void> {
   const start = Date.now() / 1000 - 3_600;
@@ -638,6 +652,11 @@ describe('two processes, or one that died, do no harm', () => {
       const again = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
       await drop(join(folder, 'a.csv'), users('another'));
       await expect(again()).rejects.toThrow('another file of that name lies in the inbox');
+      await rename(join(folder, 'failed'), join(opened.path, '.elsewhere'));
+      await symlink(join(opened.path, '.elsewhere'), join(folder, 'failed'));
+      await expect(again()).rejects.toThrow('a folder is missing or is a link');
+      await rm(join(folder, 'failed'));
+      await rename(join(opened.path, '.elsewhere'), join(folder, 'failed'));
       await rm(join(folder, 'a.csv'));
       await link(failed, join(folder, 'a.csv'));
       expect(await hand.see()).toEqual([]);
@@ -663,6 +682,128 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 
+  // proves: inbox-once
+  test('a file that takes the place of one whose receipt is being written goes back there, to be loaded too', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      const dropped = join(folder, 'a.csv');
+      await drop(dropped, `${users('a')},free\n`);
+      await hand.take(await only(hand.see()));
+      await loadsEnded(hand);
+      const place = (): Promise<string | undefined> =>
+        system.db
+          .selectFrom('inbox_files')
+          .select('placed_as')
+          .where('environment_id', '=', hand.environment.environmentId)
+          .executeTakeFirst()
+          .then((row) => (row?.placed_as == null ? undefined : join(folder, 'done', row.placed_as)));
+      // The receipt has to wait for the counts of the refused records.
+      const concluding = await system.db.transaction().execute(async (held) => {
+        await sql`lock table load_rejects in access exclusive mode`.execute(held);
+        const ending = hand.conclude();
+        await waitFor('a place', place);
+        await waitFor('the receipt to wait', async () => {
+          const { rows } = await sql`select 1 from pg_locks where not granted
+            and relation = 'load_rejects'::regclass`.execute(t.system.db);
+          return rows.length > 0;
+        });
+        await drop(dropped, users('b', 'c'));
+        return { ending };
+      });
+      await concluding.ending;
+      const placed = (await place()) ?? '';
+      const later = await only(hand.see());
+      expect(await readFile(dropped, 'utf8')).toBe(users('b', 'c'));
+      expect(await list(join(placed, '..'))).toEqual(['a.csv.receipt.json', 'a.csv.rejects.csv']);
+      // Died where it was moved and not put back yet.
+      await sql`update inbox_files set state = 'loading', concluded_at = null
+        where environment_id = ${hand.environment.environmentId}`.execute(system.db);
+      await rename(dropped, placed);
+      await hand.conclude();
+      expect(await hand.see()).toMatchObject([{ inode: later.inode }]);
+      await hand.take(await only(hand.see()));
+      expect((await concludeOne(hand)).receipt.counts).toMatchObject({ read: 2, inserted: 2 });
+    });
+  });
+
+  test('a database restored from an older backup leaves what lies in done, and loads what still lies in the inbox', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      for (const name of ['a', 'b']) await drop(join(folder, `${name}.csv`), users(name));
+      const [a, b] = await hand.see();
+      if (a === undefined || b === undefined) throw new Error('both are there');
+      await hand.take(a);
+      const { path } = await concludeOne(hand);
+      const files = await list(join(path, '..'));
+      await hand.take(b);
+      // In the backup a was being loaded, and b had not been dropped.
+      await sql`delete from inbox_files where name = ${b.name} and environment_id = ${hand.environment.environmentId}`.execute(
+        system.db,
+      );
+      await sql`update inbox_files set state = 'loading', concluded_at = null, outcome = null, placed_as = null
+        where environment_id = ${hand.environment.environmentId}`.execute(system.db);
+      expect(await hand.see()).toMatchObject([{ name: b.name, inode: b.inode }]);
+      await hand.conclude();
+      expect(await list(join(path, '..'))).toEqual(files);
+      expect(await hand.see()).toHaveLength(1);
+      await hand.take(await only(hand.see()));
+      await waitFor('both to be concluded', async () => {
+        await hand.conclude();
+        return (await readConcluded(folder)).length === 2;
+      });
+    });
+  });
+
+  // proves: inbox-once inbox-stuck
+  test.skipIf(process.getuid?.() !== 0)(
+    'a file that may not be moved is loaded once, and folders that may not be read or written hold up no others',
+    async () => {
+      await byHand(async (hand) => {
+        const { system, inbox: opened, folder } = hand;
+        // This process is somebody else meanwhile.
+        const asNobody = async (work: () => Promise<void>): Promise<void> => {
+          process.seteuid?.(65_534);
+          try {
+            await work();
+          } finally {
+            process.seteuid?.(0);
+          }
+        };
+        await chmod(opened.path, 0o755);
+        await drop(join(folder, 'a.csv'), users('a'));
+        await hand.take(await only(hand.see()));
+        await loadsEnded(hand);
+        await asNobody(hand.conclude);
+        expect(await readConcluded(folder)).toEqual([]);
+        expect(await hand.see()).toEqual([]);
+        await mkdir(join(folder, 'users'), { mode: 0o700 });
+        await mkdir(join(folder, 'companies'));
+        await writeFile(join(folder, 'companies', 'mapping.yaml'), 'colour: red\n');
+        await writeFile(join(folder, 'b.csv'), users('b'), { mode: 0o600 });
+        const watch = new InboxWatch(system, opened);
+        await asNobody(async () => {
+          await waitFor('the other file to be taken', async () => {
+            await watch.look();
+            await watch.ended();
+            return (await hand.see()).length === 0;
+          });
+        });
+        await watch.stop('the test ends');
+        await waitFor('both to be concluded', async () => {
+          await hand.conclude();
+          return (await readConcluded(folder)).length === 2;
+        });
+        expect(
+          (await readConcluded(folder)).map(({ receipt }) => [receipt.file, receipt.reasons]),
+        ).toMatchObject([
+          ['a.csv', []],
+          ['b.csv', [{ error_code: 'unreadable_file' }]],
+        ]);
+        expect(await countLoads(hand)).toBe(1);
+      });
+    },
+  );
+
   test.each([
     ['a hard link', (at: string, other: string) => link(at, other)],
     ['a symbolic link', (at: string, other: string) => rename(at, other).then(() => symlink(other, at))],
@@ -677,7 +818,7 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 
-  test('the file of a cancelled load goes to failed, and so does its twin', async () => {
+  test('the file of a cancelled load goes to failed, and so does its twin, but not one that comes later', async () => {
     await byHand(async (hand) => {
       const { folder, environment } = hand;
       const system = withoutQueue(hand.system) as System;
@@ -706,6 +847,12 @@ describe('two processes, or one that died, do no harm', () => {
         ['failed', 'cancelled', 'cancelled'],
         ['failed', 'cancelled', 'cancelled'],
       ]);
+      // As if they could not be moved: a load that has ended is no reason not to load the same bytes.
+      await sql`update inbox_files set state = 'loading', concluded_at = null
+        where environment_id = ${environment.environmentId}`.execute(system.db);
+      await drop(join(folder, 'c.csv'), users('a'));
+      await hand.take(await only(hand.see()));
+      expect(await countLoads(hand)).toBe(2);
     });
   });
 });

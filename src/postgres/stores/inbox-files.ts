@@ -168,6 +168,15 @@ export async function findTwin(
       }),
     )
     .where(sql<boolean>`options = ${JSON.stringify(options)}::jsonb`)
+    // A file whose load has ended may still wait to be moved.
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('loads as l')
+          .select('l.job_id')
+          .whereRef('l.job_id', '=', 'inbox_files.job_id')
+          .where('l.status', 'not in', endedStatuses),
+      ),
+    )
     .orderBy('arrival', 'desc')
     .limit(1)
     .executeTakeFirst();

@@ -10,7 +10,7 @@ import { renderReadAs } from '../../load/render-load.ts';
 import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
 import type { Load } from '../../postgres/stores/read-loads.ts';
 import { countRejects, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
-import { ensureFolder, identify, placeOf, statOf, writeWhole } from './folders.ts';
+import { ensureFolder, identify, moveWithoutOverwriting, placeOf, statOf, writeWhole } from './folders.ts';
 import {
   type Backoff,
   type Inbox,
@@ -72,8 +72,12 @@ async function conclude(context: InboxContext, inbox: Inbox, file: InboxFile): P
     await writeWhole(folder, name + receiptSuffix, [text]);
     await rename(dropped, placed);
     await syncFolder(folder);
-  } else if ((await statOf(placed)) === null) {
+  }
+  const moved = await statOf(placed);
+  if (moved?.size !== file.size || moved.mtimeNs !== file.modifiedNs) {
     context.log.warn({ path: dropped }, 'inbox: a file that was taken is gone, or was written to since');
+    // What was moved had taken its place a moment before, and is to be loaded too.
+    if (moved?.isFile() === true) await moveWithoutOverwriting(placed, dropped);
   }
   await markConcluded(context.db, file.fileId, reasons);
   context.log.info({ file: placed, job_id: jobId, outcome, reasons }, 'inbox: file concluded');

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { constants, type FileHandle, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { constants, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { TransientError } from '../../domain/errors.ts';
@@ -119,7 +119,7 @@ interface History {
 
 /**
  * Tells which files of an environment are complete: those that did not change over `stableMs` and two looks at least.
- * Of those whose time of change is that old already, when they are first seen, two looks are enough.
+ * Two looks are enough for a file whose time of change is that old when it is first seen.
  */
 export class StableFiles {
   readonly #stableMs: number;
@@ -167,6 +167,28 @@ function byArrival(a: SeenFile, b: SeenFile): number {
   if (a.modifiedNs !== b.modifiedNs) return a.modifiedNs < b.modifiedNs ? -1 : 1;
   if (a.name !== b.name) return a.name < b.name ? -1 : 1;
   return a.folder < b.folder ? -1 : 1;
+}
+
+/**
+ * Moves a file, or throws EEXIST. A link fails where something of the name is there; where a file system has none, renaming is the
+ * best there is. Who is killed between the two steps leaves a file with both names, which nobody takes; doing it again mends that.
+ */
+export async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to).catch(async (error: unknown) => {
+      if (codeOf(error) !== 'EEXIST' || !(await areOneFile(from, to))) throw error;
+    });
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error;
+    return rename(from, to);
+  }
+  await rm(from);
+}
+
+async function areOneFile(one: string, other: string): Promise<boolean> {
+  const [a, b] = await Promise.all([statOf(one), statOf(other)]);
+  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
 /** Writes a file that appears whole, with its bytes on disk; replaces what was there under that name. */

@@ -71,7 +71,7 @@ export class FolderMapping {
     warnings: Warnings,
   ): Promise<FileOptions | null> {
     if (file === null) {
-      await this.#writeErrors(path, null);
+      await this.#writeErrors(path, null, warnings);
       return optionsWithoutMapping(this.#folder);
     }
     const seen = { ...file, name: mappingName, folder: this.#folder };
@@ -81,7 +81,7 @@ export class FolderMapping {
     if (lines.length > 0) {
       warnings.warn(join(path, mappingName), `files wait until this is mended: ${lines.join('; ')}`);
     }
-    await this.#writeErrors(path, lines.length === 0 ? null : `${lines.join('\n')}\n`);
+    await this.#writeErrors(path, lines.length === 0 ? null : `${lines.join('\n')}\n`, warnings);
     return options;
   }
 
@@ -92,11 +92,16 @@ export class FolderMapping {
     return reading;
   }
 
-  async #writeErrors(path: string, text: string | null): Promise<void> {
+  /** Failing at it only leaves the log to tell of the errors. */
+  async #writeErrors(path: string, text: string | null, warnings: Warnings): Promise<void> {
     if (text === this.#errorText) return;
-    if (text === null) await rm(join(path, mappingErrorName), { force: true });
-    else await writeWhole(path, mappingErrorName, [Buffer.from(text)]);
-    this.#errorText = text;
+    try {
+      if (text === null) await rm(join(path, mappingErrorName), { force: true });
+      else await writeWhole(path, mappingErrorName, [Buffer.from(text)]);
+      this.#errorText = text;
+    } catch (error) {
+      warnings.warn(join(path, mappingErrorName), `cannot be written or removed (${codeOf(error)})`);
+    }
   }
 }
 

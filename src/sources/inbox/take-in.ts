@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, link, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { InputError, inputError } from '../../domain/errors.ts';
 import type { InboxFile, InboxReason, SeenFile } from '../../domain/inbox.ts';
@@ -14,7 +14,7 @@ import type { Environment } from '../../postgres/stores/environments.ts';
 import { findFailedInboxFile } from '../../postgres/stores/inbox.ts';
 import { findTwin, insertInboxFile, type NewInboxFile } from '../../postgres/stores/inbox-files.ts';
 import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../take-file.ts';
-import { isUnchanged, openSeen, placeOf, statOf } from './folders.ts';
+import { isFolder, isUnchanged, moveWithoutOverwriting, openSeen, placeOf } from './folders.ts';
 import { findInbox, type Inbox, type InboxContext } from './inbox.ts';
 
 export type ReadyFile = Pick<NewInboxFile, keyof SeenFile | 'options' | 'seenAt'>;
@@ -48,7 +48,8 @@ export async function takeIn(
     else await discardReceived(context, taken.received.ref);
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
-    await refuse(context, row, await hash(handle, signal), reasonsOf(error));
+    const sha256 = await hash(handle, signal);
+    if (await isUnchanged(handle, file)) await refuse(context, row, sha256, reasonsOf(error));
   } finally {
     await handle.close();
   }
@@ -149,31 +150,20 @@ export async function takeInAgain(
   }
   const own = join(inbox.path, file.environment);
   const folder = join(own, file.folder);
-  await moveWithoutOverwriting(join(own, 'failed', file.placedAs), join(folder, file.name));
-  await syncFolder(folder);
-  return file;
-}
-
-/**
- * A link fails where something of the name is there; where a file system has none, renaming is the best there is. Who is killed
- * between the two steps leaves a file with both names, which nobody takes; doing it again mends that.
- */
-async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
+  const placed = join(own, 'failed', file.placedAs);
+  // A link in the place of a folder could have any file moved that this process may move.
+  for (const path of [folder, join(own, 'failed'), dirname(placed)]) {
+    if (!(await isFolder(path))) throw inputError('not_found', 'a folder is missing or is a link', path);
+  }
   try {
-    await link(from, to).catch(async (error: unknown) => {
-      if (codeOf(error) !== 'EEXIST' || !(await areOneFile(from, to))) throw error;
-    });
-    await rm(from);
+    await moveWithoutOverwriting(placed, join(folder, file.name));
   } catch (error) {
     const code = codeOf(error);
-    if (code === 'EEXIST') throw inputError('not_found', 'another file of that name lies in the inbox', to);
-    if (code === 'ENOENT') throw inputError('not_found', 'the file is not in its place any more', from);
-    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error;
-    await rename(from, to);
+    if (code === 'EEXIST')
+      throw inputError('not_found', 'another file of that name lies in the inbox', folder);
+    if (code === 'ENOENT') throw inputError('not_found', 'the file is not in its place any more', placed);
+    throw error;
   }
-}
-
-async function areOneFile(one: string, other: string): Promise<boolean> {
-  const [a, b] = await Promise.all([statOf(one), statOf(other)]);
-  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
+  await syncFolder(folder);
+  return file;
 }

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { ConflictError, Interrupted } from '../../domain/errors.ts';
 import { type InboxFolder, inboxFolders } from '../../domain/inbox.ts';
+import { codeOf } from '../../files/disk.ts';
 import { type Poller, startPoller } from '../../poller.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
@@ -187,6 +188,7 @@ export class InboxWatch {
 const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';
 const unknownEnvironment =
   'is left alone: there is no environment of that name; create it with `sluice env create <name>`, or rename the folder';
+const unreadable = 'is left alone: the user that sluice runs as may not look into it';
 const noEnvironment = 'is left alone: files go into the folder of an environment, such as default/';
 
 /** A process's memory of an environment's folders between two looks. */
@@ -246,12 +248,17 @@ class EnvironmentWatch {
         if ((await statOf(path)) !== null) this.#warnings.warn(path, notReal);
         continue;
       }
-      const view = await lookInto(path, folder);
-      for (const { name, why } of view.ignored) this.#warnings.warn(join(path, name), why);
-      const options = await mapping.look(path, view.mapping, now, this.#warnings);
-      if (options === null) continue;
-      const files = view.files.filter((file) => !keys.has(rowKey(file)));
-      seen.push(...files.map((file) => ({ ...file, seenAt, options })));
+      try {
+        const view = await lookInto(path, folder);
+        for (const { name, why } of view.ignored) this.#warnings.warn(join(path, name), why);
+        const options = await mapping.look(path, view.mapping, now, this.#warnings);
+        if (options === null) continue;
+        const files = view.files.filter((file) => !keys.has(rowKey(file)));
+        seen.push(...files.map((file) => ({ ...file, seenAt, options })));
+      } catch (error) {
+        if (codeOf(error) !== 'EACCES') throw error;
+        this.#warnings.warn(path, unreadable);
+      }
     }
     this.#warnings.endLook();
     return this.#stable.look(seen, now);
