@@ -43,7 +43,7 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
         ${entity},
         count(*) filter (where held is null),
         count(*) filter (where not held),
-        (${changesByName(sql`(select * from classified where held is not true)`, sql`c.properties`)})
+        (${changesByName(sql`(select * from classified where held is not true)`, sql`coalesce(c.changes, c.after)`)})
       from classified
       having count(*) filter (where held is not true) > 0
     ),`;
@@ -63,7 +63,8 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
       key, flags, held
       ${
         keepsRows
-          ? sql`, properties, before, company_before, times_before, seen_before,
+          ? sql`, before, company_before, times_before, seen_before,
+      case when not held then properties end as changes,
       case when held is null then ${asNew(scope)} when not held then ${after} end as after,
       case when held is null then nullif(company, '') when not held then ${company} end as company_after`
           : sql``
@@ -94,7 +95,10 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
   where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
   limit 1`;
 
-/** Counts, for rows `c` with `before` and `after`, the values by name that appear, change, go, or change their type. */
+/**
+ * Counts, for rows `c` with `before` and `after`, the values by name that appear, change, go, or change their type; of a new row,
+ * `names` must be those of `after`. New rows are most rows of most plans: whatever compares asks first whether there is a `before`.
+ */
 export const changesByName = (
   rows: RawBuilder<unknown>,
   names: RawBuilder<unknown>,
@@ -103,10 +107,12 @@ export const changesByName = (
   from (
     select
       n.name,
-      count(*) filter (where c.before -> n.name is null and c.after -> n.name is not null) as appear,
-      count(*) filter (where c.before -> n.name <> c.after -> n.name) as change,
-      count(*) filter (where c.before -> n.name is not null and c.after -> n.name is null) as go,
-      count(*) filter (where jsonb_typeof(c.before -> n.name) <> jsonb_typeof(c.after -> n.name)) as retype
+      count(*) filter (where c.before is null or (not c.before ? n.name and c.after ? n.name)) as appear,
+      count(*) filter (where c.before is not null and c.before -> n.name <> c.after -> n.name) as change,
+      count(*) filter (where c.before is not null and c.before ? n.name and not c.after ? n.name) as go,
+      count(*) filter (
+        where c.before is not null and jsonb_typeof(c.before -> n.name) <> jsonb_typeof(c.after -> n.name)
+      ) as retype
     from ${rows} c
     cross join lateral jsonb_object_keys(${names}) n (name)
     group by n.name
