@@ -4,7 +4,10 @@ import { defineCommand, hidden, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 
 const bash = `_sluice() {
-  COMPREPLY=($(compgen -W "$(sluice completion --words "\${COMP_WORDS[*]:1:COMP_CWORD-1}" 2>/dev/null)" -- "\${COMP_WORDS[COMP_CWORD]}"))
+  local current="\${COMP_WORDS[COMP_CWORD]}" words
+  words="$(sluice completion --words "\${COMP_WORDS[*]:1:COMP_CWORD-1}" 2>/dev/null)"
+  [[ "$current" == -* ]] || words="$(grep -v '^-' <<< "$words")"
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _sluice sluice
 `;
@@ -43,7 +46,7 @@ function listNext(program: Command, line: string): string[] {
   const words = line.split(' ').filter((word) => word !== '');
   let command = program;
   for (const word of words) command = command.commands.find((each) => each.name() === word) ?? command;
-  const options = [...command.options, ...program.options].filter((option) => !option.hidden);
+  const options = [...new Set([...command.options, ...program.options])].filter((option) => !option.hidden);
   const typed = words.at(-1) ?? '';
   const last = options.find(({ short, long }) => [short, long].includes(typed));
   if (last?.required === true) return last.argChoices ?? [];

@@ -29,9 +29,15 @@ test('options between processes are not offered', async () => {
 });
 
 test('bash offers the words that begin as what was typed', async () => {
-  const line = `sluice() { [[ "$*" == "completion --words jobs" ]] && echo "retry rejects list"; }
+  const complete = async (word: string) => {
+    const line = `sluice() { [[ "$*" == "completion --words jobs" ]] && printf '%s\\n' retry rejects list --help; }
     ${await printed('bash')}
-    COMP_WORDS=(sluice jobs re); COMP_CWORD=2; _sluice; echo "\${COMPREPLY[@]}"`;
-  expect(execFileSync('bash', ['--norc', '-c', line], { encoding: 'utf8' })).toBe('retry rejects\n');
+    COMP_WORDS=(sluice jobs "${word}"); COMP_CWORD=2; _sluice; echo "\${COMPREPLY[@]}"`;
+    return execFileSync('bash', ['--norc', '-c', line], { encoding: 'utf8' }).trim();
+  };
+  expect(await complete('re')).toBe('retry rejects');
+  // Options are offered once one begins: after a command that takes files, files are what is wanted.
+  expect(await complete('')).toBe('retry rejects list');
+  expect(await complete('-')).toBe('--help');
   expect(await printed('zsh')).toContain('bashcompinit');
 });
