@@ -72,7 +72,8 @@ export async function claimForRestore(dataDir: string, log: Logger): Promise<Res
   await awaitPreviousServer(layout, log);
   const aside = earlier === null ? await placeAside(layout) : earlier.aside;
   await ensureRoot(layout);
-  await rm(markOf(layout), { force: true });
+  // Only the mark of a killed restore: another restore may have claimed the directory since it was read.
+  if (earlier !== null) await rm(markOf(layout), { force: true });
   await createPrivateFile(markOf(layout), JSON.stringify({ ...(await markProcess(process.pid)), aside }));
   const first = await readMark(layout);
   if (first?.pid !== process.pid) throw underWay(layout, first);
