@@ -1,3 +1,4 @@
+/** `sluice migrate`, `sluice psql`, `sluice db url` and `sluice prune`: the database itself. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
@@ -8,8 +9,6 @@ import { CommandFailed, exitCodes } from './errors.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';
 import { type ProcessEnv, readSettings } from './settings.ts';
 import { printRecord } from './terminal.ts';
-
-/** `sluice migrate`, `sluice psql` and `sluice db url`: the database itself. */
 
 export const migrate = defineCommand({
   name: 'migrate',

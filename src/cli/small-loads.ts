@@ -8,7 +8,7 @@ const atATime = 2;
 /** The share of the time to stop in which small loads end; the rest are given back. */
 const stopShare = 0.1;
 
-/** The same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */
+/** Returns the same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */
 export function withSmallLoads(system: System): System {
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);
   return {

@@ -6,6 +6,7 @@ import { readStatus } from '../background-jobs/jobs.ts';
 import type { Config } from '../config.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
+import { formatBytes } from '../domain/wording.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
@@ -66,8 +67,18 @@ async function show(terminal: Terminal, pool: pg.Pool, config: Config, json: boo
       'The database lacks tables that this version needs: `sluice migrate`, or a start, makes them.',
     );
   });
-  printRecord({ terminal, json }, recordOf(found, disks));
-  if (!json && found.workers.length === 0) terminal.print('No worker is alive.');
+  const record = recordOf(found, disks);
+  if (json) return terminal.json(record);
+  for (const disk of disks.filter(isFull)) terminal.print(`${describeFull(disk)} Make room.`);
+  if (found.workers.length === 0) terminal.print('No worker is alive.');
+  const needs = found.needs.flatMap(({ environment, needs: some }) =>
+    some.map(({ says, subject }) => ({ environment, subject, says })),
+  );
+  const lanes = found.lanes.map(({ running, ...lane }: { readonly running?: object | null }) => ({
+    ...lane,
+    ...running,
+  }));
+  printRecord({ terminal, json }, { ...record, needs, lanes: renderAll(lanes) });
 }
 
 async function findWithDisks(config: Config): Promise<string> {
@@ -88,8 +99,12 @@ function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
   const full = disks.find(isFull);
   if (full === undefined) return error;
   return new CommandFailed(
-    `The database is away, and the disk of ${full.folder} is full. Make room: the service continues by itself.`,
+    `The database is away. ${describeFull(full)} Make room: the service continues by itself.`,
   );
+}
+
+function describeFull({ folder, freeBytes }: Disk): string {
+  return `The disk of ${folder} is full: ${formatBytes(freeBytes)} left.`;
 }
 
 /** Returns what is shown, with the names of the API: times as text, spans in seconds. */
@@ -102,7 +117,7 @@ export function recordOf(status: Awaited<ReturnType<typeof readStatus>>, disks: 
     ...backlog,
     ...found,
     runningExports: exports,
-    disks: disks.map((disk) => ({ ...disk, isFull: isFull(disk) })),
+    disks: disks.map(({ device: _, ...disk }) => ({ ...disk, isFull: isFull(disk) })),
   }) as Readonly<Record<string, unknown>>;
 }
 

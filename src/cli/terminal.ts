@@ -82,7 +82,7 @@ type Cell = string | number | Date | null;
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 
 const gap = '  ';
-const longestCell = 200;
+const longestCell = 500;
 
 function show(cell: Cell): string {
   if (typeof cell === 'number') return formatCount(cell);
@@ -165,13 +165,16 @@ export function printRecords(
     rows.every((row) => row[name] == null || typeof row[name] === 'number');
   const columns = shown.map((name) => [
     `${isNumber(name) ? '>' : ''}${titleOf(name)}`,
-    (row: Readonly<Record<string, unknown>>) => printable(formatValue(name, row[name]), longestColumn),
+    (row: Readonly<Record<string, unknown>>) =>
+      printable(formatValue(name, row[name]), sentences.test(name) ? longestCell : longestColumn),
   ]);
   printTable(terminal, Object.fromEntries(columns) as Columns<(typeof rows)[number]>, rows);
 }
 
 const longestColumn = 80;
-const titleOf = (name: string): string => name.replaceAll('_', ' ');
+/** The fields that tell what is wrong; they are not cut to the width of a column. */
+const sentences = /^(says|message|error|last_error|disabled_reason)$/;
+const titleOf = (name: string): string => name.replace(/_seconds$/, '').replaceAll('_', ' ');
 
 function isRecordList(value: unknown): value is readonly object[] {
   return Array.isArray(value) && typeof value[0] === 'object';
@@ -182,10 +185,12 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === false;
 }
 
-/** Returns a value of a record as a person reads it; its name tells bytes and seconds from other numbers. */
+/** Returns a value of a record as a person reads it; its name tells bytes, seconds and ids from other numbers. */
 function formatValue(name: string, value: unknown): string {
   if (value == null) return '–';
   if (typeof value === 'number') {
+    if (/(^|_|^p)id$/.test(name)) return String(value);
+    if (name === 'progress') return `${Math.floor(value * 100)} %`;
     if (/bytes$|_size$/.test(name)) return formatBytes(value);
     return /seconds$|elapsed_time$/.test(name) ? formatDuration(value) : formatCount(value);
   }

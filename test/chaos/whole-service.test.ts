@@ -97,6 +97,7 @@ test('a service whose disk is full, database and all, says so and goes on by its
 async function expectFullDiskTold(house: House): Promise<void> {
   const status = await house.run('status');
   expect(status.code).toBe('exit code 0');
+  expect(status.output).toMatch(/^The disk of \S+ is full: .* left\. Make room\.$/m);
   expect(status.output).toMatch(/^disks\n.*is full.*\n.*\n.* yes\s*$/m);
   expect(status.output).toMatch(/import +chunk \d+: could not /);
   const { output: diagnosis } = await house.run('doctor');
@@ -137,7 +138,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   expect(await refusal(api, '/v1/identify', record)).toBe('disk of the data directory: no room left');
   expect(await house.run('status')).toMatchObject({
     code: 'exit code 1',
-    output: expect.stringMatching(/the disk of .* is full/),
+    output: expect.stringMatching(/The disk of .* is full/),
   });
 
   await rm(ballast);

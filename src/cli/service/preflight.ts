@@ -1,3 +1,4 @@
+/** Checks before the start of a service: its address, the database, Redis, the storage. */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
@@ -11,8 +12,6 @@ import { findDatabaseUrl } from '../../provide-database.ts';
 import { explainRedis } from '../../queue/redis.ts';
 import { describeRedis, readRedisUrl } from '../../redis-url.ts';
 import { CommandFailed } from '../errors.ts';
-
-/** Checks before the start of a service: its address, Redis, the storage. */
 
 type Address = Pick<Config, 'host' | 'port'>;
 

@@ -1,3 +1,4 @@
+/** The service: the HTTP server of `sluice start` and `sluice serve`, its system and first API key, and all of `sluice start`. */
 import type { Logger } from 'pino';
 import { createSignInLink } from '../../access/console-session.ts';
 import type { Config } from '../../config.ts';
@@ -18,9 +19,8 @@ import type { Terminal } from '../terminal.ts';
 import { awaitDatabase, checkAddress, retryWhileAway, warnOfRedis, warnOfStorage } from './preflight.ts';
 import { type Supervisor, superviseWorkers, workerEnvironment } from './processes.ts';
 
-/** The HTTP server of `sluice start` and `sluice serve`, with the system it serves and the first API key. */
-
 const drainSlackMs = 1_000;
+
 /** The HTTP server and the system it serves. */
 export interface HttpService {
   readonly system: System;
