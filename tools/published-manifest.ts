@@ -11,7 +11,7 @@ import { external } from './bundle-options.ts';
 const manifest = join(packageRoot, 'package.json');
 const kept = join(packageRoot, 'dist', 'kept-package.json');
 
-/** Of the repository alone: scripts that need it, what they use, and the mark that keeps `npm publish` from its folder. */
+/** Fields for the repository alone: scripts that need it, what they use, and the mark that keeps `npm publish` from its folder. */
 const unpublished = ['private', 'scripts', 'dependencies', 'devDependencies', 'overrides'];
 
 type Dependencies = Readonly<Record<string, string>>;
@@ -32,7 +32,7 @@ async function replaceManifest(): Promise<void> {
   await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
 }
 
-/** As esbuild reads `external`: a star stands for anything. */
+/** Matches names as esbuild reads `external`: a star stands for anything. */
 function matches(name: string, pattern: string): boolean {
   const [start = '', end = ''] = pattern.split('*');
   return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;

@@ -19,7 +19,7 @@ interface Parts {
   readonly links: string;
 }
 
-/** What the next release brings. Throws where that is nothing. */
+/** Returns what the next release brings. Throws if that is nothing. */
 export function unreleasedChanges(text: string): string {
   return split(text).changes;
 }

@@ -52,7 +52,7 @@ function readPause(status: number, retryAfter: string | null | undefined, tries:
 }
 
 const boundary = 'sluice-demo-6f1d2c';
-/** Of a file that is shown. */
+/** The bytes at the beginning of a file that are shown. */
 const firstBytes = 4_096;
 
 /** Talks to the service as anybody else would: over HTTP, with the key. */
@@ -137,7 +137,7 @@ const connections = 4;
 const depth = 64;
 
 export interface Posts {
-  /** Of the server: `http://host:port`. */
+  /** The server's address: `http://host:port`. */
   readonly url: string;
   readonly path: string;
   readonly key: string;

@@ -102,7 +102,7 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
   if (!stop.signal.aborted) showNext(cli);
 }
 
-/** What a reader who has seen it work tries next. */
+/** Suggests what to try next. */
 function showNext(cli: Cli): void {
   const next: readonly (readonly [string, string])[] = [
     ['npm start', 'the same service, to stay: it keeps its data in .sluice and prints a key'],

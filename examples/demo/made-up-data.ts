@@ -1,9 +1,9 @@
-// What the demo loads: companies, users with a handful of bad rows, events. The same every time.
+// The data of the demo, the same every time: companies, users with a handful of bad rows, events.
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** What a correct load of the users file comes to. */
+/** The counts of a correct load of the users file. */
 export interface Expected {
   readonly read: number;
   readonly rejected: number;
@@ -216,12 +216,12 @@ function createRandom(seed: number): () => number {
   };
 }
 
-/** One of a list; an empty text of an empty one. */
+/** Picks an item of a list; an empty text if the list is empty. */
 function pick(list: readonly string[], random: () => number): string {
   return list[Math.floor(random() * list.length)] ?? '';
 }
 
-/** What the people and companies of the demo are made of. */
+/** The parts of names and places in the demo's data. */
 const list = (text: string): readonly string[] => text.split('|');
 
 const firstNames = list(

@@ -40,7 +40,7 @@ export async function showEvents({ cli, service, key, flags, signal, isWatched }
 
 const sample = join('docs', 'samples', 'definitions.yaml');
 
-/** What an operator defines: applied from the sample, listed by its lookup, and how many users are in each segment. */
+/** Applies the sample's definitions, lists them, and shows how many users are in each segment. */
 export async function showDefinitions(stage: DemoStage, client: Client): Promise<void> {
   const { cli, service, heading } = stage;
   const { db } = service.system;

@@ -7,7 +7,7 @@ export interface DemoFlags {
   readonly events: number;
 }
 
-/** What every step of the demo works with. */
+/** The tools that every step of the demo works with. */
 export interface DemoStage {
   readonly cli: Cli;
   readonly service: Service;

@@ -18,7 +18,7 @@ import {
 import { awaitPreviousServer, isRunning, markProcess, type ProcessMark } from './previous-server.ts';
 
 interface Mark extends ProcessMark {
-  /** Where the data goes that is there; null if there is none. The mark is written before the data is moved. */
+  /** The folder into which existing data is moved; null if there is none. The mark is written before the data is moved. */
   readonly aside: string | null;
 }
 

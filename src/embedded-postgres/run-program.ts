@@ -23,7 +23,7 @@ export interface ProgramOptions {
 export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
 
 /**
- * How the server's programs name their data directory. With a borrowed account the path may run through
+ * Names the data directory for the server's programs. With a borrowed account the path may run through
  * a directory closed to that account (a checkout in root's home): the process enters it while still root, and
  * its own working directory needs no walk. Postgres takes it as absolute and works relative to it anyway.
  */

@@ -51,7 +51,7 @@ export async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder'
 const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * What a failed call of the file system means to whoever asked for it. Everything but a missing file is taken to be
+ * Translates a failed call of the file system for whoever asked for it. Everything but a missing file is taken to be
  * something that an operator mends (space, permissions, a mount), after which the same call works.
  */
 export function ioError(doing: string, cause: unknown): Error {

@@ -8,7 +8,7 @@ import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';
 
 /**
- * Where received files and exports live. Two implementations: a folder (`file-system.ts`) and a bucket on S3 (`s3-store.ts`);
+ * The file store holds received files and exports. Two implementations: a folder (`file-system.ts`) and a bucket on S3 (`s3-store.ts`);
  * `storage.ts` reads STORAGE_URL and opens the one that it names. A file appears whole and durable, or not at all.
  */
 export interface FileStore {

@@ -52,7 +52,7 @@ const unreachable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a failed call of S3 means to whoever asked for it, in words for who can mend it. Everything but a missing file is
+ * Translates a failed call of S3 into words for whoever can mend it. Everything but a missing file is
  * taken to be something that an operator mends or that passes, after which the same call works. The SDK's own error is
  * not kept: it holds the whole answer, and with it what was signed.
  */

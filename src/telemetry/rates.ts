@@ -4,8 +4,8 @@ import type { Database } from '../postgres/database.ts';
 import { addRates, type Counted } from '../postgres/stores/overview.ts';
 
 /**
- * What comes in by the minute, for a plot. Counted in plain numbers, and added to the table every few seconds by one small statement
- * for all environments; a process that has counted nothing sends none. What a process that is killed had counted since is missing in
+ * Counts what comes in by the minute, for a plot: in plain numbers, which one small statement for all environments adds to the
+ * table every few seconds; a process that has counted nothing sends none. What a process that is killed had counted since is missing in
  * the plot, and nowhere else: the ledger has counts of its own.
  */
 export class Rates {

@@ -9,7 +9,7 @@ import { preparedDataDir, type Started, startService, temporaryFolder } from './
 const root = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** What a client learns from its environment. */
+/** The settings that a client reads from its environment. */
 const environment = ({ url, key }: Started) => ({
   PATH: process.env['PATH'],
   HOME: process.env['HOME'],

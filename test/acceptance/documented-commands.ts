@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { pageFiles, root } from '../../site/pages.ts';
 
-/** What the pages say of the command line that is not so. */
+/** Lists what the pages say of the command line that is not so. */
 export function wrongCommands(program: Command): string[] {
   const pages = ['README.md', ...pageFiles.filter((page) => !page.startsWith('docs/decisions/'))];
   return pages.flatMap((page) =>
@@ -14,7 +14,7 @@ export function wrongCommands(program: Command): string[] {
   );
 }
 
-/** What follows `sluice`, at the beginning of a line of a block or of code in a sentence, or after variables and `npx`. */
+/** Finds what follows `sluice`, at the beginning of a line of a block or of code in a sentence, or after variables and `npx`. */
 function commandsOf(text: string): string[] {
   const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
     block.replaceAll('\\\n', ' ').split('\n'),

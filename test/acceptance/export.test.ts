@@ -10,7 +10,7 @@ import { query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** Null where it is the embedded one. */
+/** `null` for the embedded one. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   dataDir = await temporaryFolder();

@@ -20,7 +20,7 @@ import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
-/** Null where it is the embedded one. */
+/** `null` for the embedded one. */
 let database: TestDatabase | null;
 beforeEach(async () => {
   folder = await temporaryFolder();

@@ -17,7 +17,7 @@ export interface Page {
   readonly name: string;
   readonly files: ReadonlyMap<string, string>;
   readonly commands: readonly Command[];
-  /** What the page sets for the service that it starts. */
+  /** The settings that the page gives the service that it starts. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
@@ -25,9 +25,9 @@ interface Command {
   readonly text: string;
   /** HTTP statuses that the page gives for the answer; none: it is no call. */
   readonly statuses: readonly string[];
-  /** What it is answered, in pieces: … stands between them. */
+  /** The answer in pieces; … stands between them. */
   readonly answer: readonly string[];
-  /** What it prints, line by line. */
+  /** The output, line by line. */
   readonly printed: readonly string[];
 }
 

@@ -250,7 +250,7 @@ function expectPause(found: number | undefined, seconds: number): void {
   expect(found).toBeLessThan(seconds * 1.21 + 10);
 }
 
-/** As if the pause were over. */
+/** Ends the pause early. */
 async function makeDue({ sql }: Site): Promise<void> {
   await sql("update sluice.tasks set not_before = now() where kind = 'delivery'");
 }

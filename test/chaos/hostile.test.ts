@@ -13,9 +13,9 @@ import { waitFor } from '../support/wait-for.ts';
 /** What a caller with a key of an environment may send. One server and one worker: nobody else does their work. */
 interface Attack {
   readonly name: string;
-  /** How it is answered. */
+  /** The answer that it gets. */
   readonly status: number | readonly number[];
-  /** How its job ends, if one comes of it. */
+  /** The end of its job, if it makes one. */
   readonly end?: 'completed' | 'failed';
   readonly send: (api: Api) => Promise<Response>;
 }

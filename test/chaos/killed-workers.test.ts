@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
 
-/** What a killed worker may have left: the chunks that ran at that moment, each with the lease it ran under. */
+/** The work that a killed worker may have left: the chunks that ran at that moment, each with the lease it ran under. */
 interface Kill {
   readonly at: number;
   readonly running: ReadonlyMap<string, number>;

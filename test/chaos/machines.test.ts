@@ -121,7 +121,7 @@ async function onMachines(run: (site: Site, machine: Machine) => Promise<void>):
   });
 }
 
-/** As docs/scaling.md has it, for the pools of the default size. */
+/** The formula of docs/scaling.md, for pools of the default size. */
 async function expectConnections(
   { sql, redis }: Site,
   { servers, workers }: { readonly servers: number; readonly workers: number },

@@ -157,7 +157,7 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   await expectExact(sql, jobId, file, table);
 }
 
-/** What a request is refused for, as long as there is no room. */
+/** Returns the reason for which a request is refused while there is no room. */
 async function refusal(api: Api, path: string, request: RequestInit): Promise<string> {
   return waitFor(`${path} to be refused for the disk`, async () => {
     const response = await api.fetch(path, request);

@@ -74,7 +74,7 @@ async function contents(database: DatabaseSource): Promise<Record<string, string
 const listTables = (client: pg.ClientBase) =>
   client.query(`select relname from pg_class where relnamespace = to_regnamespace('sluice')`);
 
-/** As statements, with the constraints that they hold. */
+/** The statements, with the constraints that they hold. */
 async function indexesOf({ client }: DatabaseSource): Promise<unknown[]> {
   const { rows } = await client.query(`
     select pg_get_indexdef(indexrelid) as index, pg_get_constraintdef(c.oid) as holds, indisvalid

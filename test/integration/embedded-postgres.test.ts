@@ -88,7 +88,7 @@ interface StartedChild {
 }
 
 interface ChildOptions {
-  /** Where the launcher's source and the packages lie. */
+  /** The folder of the launcher's source and the packages. */
   readonly checkout?: string;
   /** Words before the command, to take rights away. */
   readonly prefix?: readonly string[];
@@ -367,7 +367,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
     isRoot &&
     spawnSync(asNobody[0], [...asNobody.slice(1), 'test', '-r', join(repository, 'package.json')]).status ===
       0;
-  /** What Docker leaves to root unless told otherwise. */
+  /** The capabilities that Docker leaves to root unless told otherwise. */
   const dockerCapabilities = 'chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service'
     .split(' ')
     .map((name) => `+${name}`)

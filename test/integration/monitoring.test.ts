@@ -16,7 +16,7 @@ interface Dashboard {
 
 const read = (name: string): Promise<string> => readFile(join(samples, name), 'utf8');
 
-/** What it says, and how it ended. */
+/** Its output, and how it ended. */
 function promtool(...args: readonly string[]): { readonly status: number | null; readonly output: string } {
   const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8', cwd: samples });
   return { status, output: stdout + stderr };

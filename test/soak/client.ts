@@ -21,7 +21,7 @@ const deadlineMs = 30_000;
 /** The service is away for the moment, or busy; the same call may work later. */
 const mayPass = 503;
 
-/** One caller: it knows the servers, and a key of its environment. */
+/** A caller: it knows the servers, and a key of its environment. */
 export class Client {
   readonly tenant: Tenant;
   /** Requests without an answer, or answered 503. */

@@ -4,7 +4,7 @@ import type { Member, Role } from './site/member.ts';
 import type { Site } from './site/site.ts';
 import { pause } from './waiting.ts';
 
-/** What a fault needs, and whether its target is free at the moment. */
+/** The needs of a fault, and whether its target is free at the moment. */
 interface FaultContext {
   readonly site: Site;
   readonly random: Random;
@@ -15,7 +15,7 @@ interface FaultContext {
 
 export interface Fault {
   readonly name: string;
-  /** How often it is chosen, compared with others. */
+  /** The weight with which it is chosen among the others. */
   readonly weight: number;
   /** Begins it; resolves when all is as before. Null: not possible now. */
   begin(context: FaultContext): Promise<void> | null;

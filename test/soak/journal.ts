@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 
 const maxTroubles = 100;
 
-/** What happened, with times, in a file; and what must not have happened, in memory. */
+/** Records what happened, with times, in a file; and what must not have happened, in memory. */
 export class Journal {
   /** Sentences; the first hundred of them. */
   readonly troubles: string[] = [];

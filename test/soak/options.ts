@@ -13,7 +13,7 @@ export interface Options {
   readonly faultSeconds: number;
   /** The folder stays whatever the outcome. */
   readonly keep: boolean;
-  /** Where the report goes as JSON; null: nowhere. */
+  /** The file that gets the report as JSON; null: none. */
   readonly json: string | null;
 }
 

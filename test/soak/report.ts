@@ -1,6 +1,6 @@
 import type { Slope } from './memory.ts';
 
-/** One line of the table at the end. */
+/** A line of the table at the end. */
 export interface Judged {
   readonly name: string;
   /** None: it holds. */
@@ -16,7 +16,7 @@ export interface Report {
   readonly faults: Readonly<Record<string, number>>;
   readonly invariants: readonly Judged[];
   readonly memory: readonly Slope[];
-  /** Where data and logs are; null: removed. */
+  /** The folder of data and logs; null: removed. */
   readonly folder: string | null;
 }
 

@@ -173,7 +173,7 @@ function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** What the ledger still has to do. */
+/** Counts what the ledger still has to do. */
 const open = `
   select 'load ' || job_id || ' is ' || status as what from sluice.loads where status in ('queued', 'processing')
   union all

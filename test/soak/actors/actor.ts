@@ -15,15 +15,15 @@ export interface Actor {
   run(): Promise<void>;
   /** For the progress line and the report. */
   figures(): Readonly<Record<string, number>>;
-  /** What is not as it must be, in sentences. Asked when everything is quiet. */
+  /** Tells in sentences what is not as it must be. Asked when everything is quiet. */
   check(sql: Sql): Promise<readonly string[]>;
 }
 
-/** What an actor is given. */
+/** The surroundings that an actor is given. */
 export interface Stage {
   readonly site: Site;
   readonly journal: Journal;
-  /** How long it is until there is to be no new work. */
+  /** The time that is left until there is to be no new work. */
   readonly minutes: number;
   /** Given when there is to be no new work. */
   readonly closing: AbortSignal;

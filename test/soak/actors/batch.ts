@@ -15,7 +15,7 @@ export interface Batch {
   readonly records: readonly BatchRecord[];
 }
 
-/** What a load of a batch must come to, if the batch is laid over the space at that point. */
+/** Returns the counts that a load of a batch must come to, if the batch is laid over the space at that point. */
 export interface Expected {
   readonly read: number;
   readonly inserted: number;

@@ -6,7 +6,7 @@ import { type Actor, type Stage, some } from './actor.ts';
 import { createBatch, type Expected, layBatch, renderBatch } from './batch.ts';
 import { ProfileSpace } from './profile-space.ts';
 
-/** What is read of a receipt. */
+/** The fields that are read of a receipt. */
 interface Receipt {
   readonly outcome: string;
   readonly status: string | null;

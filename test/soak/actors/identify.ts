@@ -5,7 +5,7 @@ import { type Actor, type Stage, some } from './actor.ts';
 import { type Profile, readProfiles, render } from './profile-space.ts';
 
 const keysAtATime = 40;
-/** What is remembered of the past, in keys. */
+/** The number of keys whose past is remembered. */
 const keysKept = 20_000;
 
 /**

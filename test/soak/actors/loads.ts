@@ -77,7 +77,7 @@ interface ShownLoad {
   readonly status: string;
   readonly total_rows: number;
   readonly completed_rows: number;
-  /** Null unless it waits. */
+  /** `null` unless it waits. */
   readonly queue_position: number | null;
   readonly counts: Readonly<
     Record<'read' | 'inserted' | 'updated' | 'unchanged' | 'superseded' | 'rejected', number>

@@ -65,7 +65,7 @@ export class ProfileSpace {
   }
 }
 
-/** What the table holds below a prefix, by id. */
+/** Reads what the table holds below a prefix, by id. */
 export async function readProfiles(
   sql: Sql,
   entity: 'users' | 'companies',

@@ -7,7 +7,7 @@ import type { Journal } from '../journal.ts';
 
 export type Role = 'serve' | 'work';
 
-/** One `sluice serve` or `sluice work`, which is started again after it was ended. */
+/** A process of `sluice serve` or `sluice work`, which is started again after it was ended. */
 export class Member {
   readonly role: Role;
   readonly name: string;
@@ -40,7 +40,7 @@ export class Member {
     this.#journal = options.journal;
   }
 
-  /** Null while it does not run. */
+  /** `null` while it does not run. */
   get pid(): number | null {
     return this.#child?.pid ?? null;
   }

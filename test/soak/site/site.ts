@@ -32,7 +32,7 @@ export interface Site {
   readonly filesDir: string;
   readonly databaseUrl: string;
   readonly postgres: PostgresServer;
-  /** Null if the queue lives in PostgreSQL. */
+  /** `null` if the queue lives in PostgreSQL. */
   readonly redis: RedisServer | null;
   readonly tenants: readonly Tenant[];
   readonly members: readonly Member[];
