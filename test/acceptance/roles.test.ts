@@ -37,7 +37,7 @@ describe('sluice serve and sluice work', () => {
     });
   });
 
-  test('end well if they are stopped while the database is away during their start', async () => {
+  test('try again if the database goes away during their start, and end well if they are stopped meanwhile', async () => {
     const database = await createTestDatabase();
     const waiting = `from pg_stat_activity where application_name = 'sluice migrate' and wait_event = 'advisory'`;
     await connectTo(database.url, async (client) => {
@@ -45,7 +45,12 @@ describe('sluice serve and sluice work', () => {
       const env = { DATABASE_URL: database.url, DATA_DIR: await temporaryFolder() };
       const started = ['start', 'serve', 'work'].map((role) => startCli([role], { env }));
       const ended = Promise.all(started.map(({ finished }) => finished));
-      await waitFor('them to migrate', async () => (await client.query(`select ${waiting}`)).rowCount === 3);
+      const migrating = async () => (await client.query(`select ${waiting}`)).rowCount === 3;
+      await waitFor('them to migrate', migrating);
+      await client.query(`select pg_terminate_backend(pid) ${waiting}`);
+      const retry = 'the database went away during the start';
+      await waitFor('them to notice', () => started.every(({ stderr }) => stderr.includes(retry)));
+      await waitFor('them to migrate again', migrating);
       for (const { signal } of started) signal('SIGTERM');
       let isOver = false;
       void ended.then(() => (isOver = true));
