@@ -30,7 +30,10 @@ type Taken =
     }
   | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly InboxReason[] };
 
-/** Writes the row of a file that is taken. Throws `ConflictError` if it was taken since `seenAt`. */
+/**
+ * Writes the row of a file that is taken. Throws `ConflictError` if it was taken since `seenAt`. Each side of the `or` names the state,
+ * as its partial index does: otherwise every file would cost a look at all that are kept.
+ */
 export async function insertInboxFile(db: Database, file: NewInboxFile, taken: Taken): Promise<void> {
   const { state, sha256, jobId, isDuplicate, reasons } = {
     ...{ jobId: null, isDuplicate: false, reasons: [] },
@@ -49,7 +52,10 @@ export async function insertInboxFile(db: Database, file: NewInboxFile, taken: T
       select 1 from inbox_files as known
       where (known.inbox_id, known.environment_id, known.folder, known.name, known.inode, known.size, known.modified_ns)
         = (f.inbox_id, f.environment_id, f.folder, f.name, f.inode, f.size, f.modified_ns)
-        and (known.state <> 'concluded' or known.concluded_at > ${file.seenAt}::timestamptz)
+        and (
+          known.state <> 'concluded'
+          or known.state = 'concluded' and known.concluded_at > ${file.seenAt}::timestamptz
+        )
     )
     on conflict do nothing
     returning file_id`.execute(db);
