@@ -172,7 +172,7 @@ export function route<P extends TSchema, Q extends TSchema, B extends TSchema, A
     readonly prepare?: (system: System) => O;
     readonly handle: (
       call: Call<Static<P>, Static<Q>, Static<B>, O>,
-    ) => Promise<ReadOnly<Static<A>> | FastifyReply | undefined | undefined>;
+    ) => Promise<ReadOnly<Static<A>> | FastifyReply | undefined>;
   },
 ): Route {
   const { access, json, answer, prepare, handle } = options;

@@ -19,7 +19,7 @@ const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLo
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Whether an address may be connected to: one of the public Internet, or of a network of one's own if `allowPrivate`. An
+ * Tells whether an address may be connected to: one of the public Internet, or of a network of one's own if `allowPrivate`. An
  * IPv4 address written as IPv6 is judged as what it is.
  */
 export function isAllowed(address: string, allowPrivate: boolean): boolean {

@@ -6,7 +6,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Config } from '../config.ts';
 
 /*
- * How mail leaves: through the server of SMTP_URL or, without one, into a folder that a developer looks at. Nothing else of
+ * Mail leaves through the server of SMTP_URL or, without one, into a folder that a developer looks at. Nothing else of
  * the program knows nodemailer.
  */
 

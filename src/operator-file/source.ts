@@ -200,7 +200,7 @@ export class Source {
     return positionOf(this.#lines, node.range[0]);
   }
 
-  /** What was refused is null. */
+  /** Returns `null` for what was refused. */
   #toJson(node: ParsedNode | null, keys: Keys): unknown {
     if (node === null) return null;
     // An alias may stand for the same value many times over, so that a few lines become gigabytes.

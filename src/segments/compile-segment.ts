@@ -18,7 +18,7 @@ const eb = expressionBuilder<DB>();
 const company = 'segment_company';
 
 /**
- * Whether a row of sluice.users (`scope.user` is its alias) is of the environment and in the segment: true or false, never
+ * Writes the condition that a row of sluice.users (`scope.user` is its alias) is of the environment and in the segment: true or false, never
  * null. Put it beside other conditions with `and`, so that Postgres can make joins of what it asks of companies and events.
  * The session must look into schema sluice.
  */

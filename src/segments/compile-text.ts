@@ -43,7 +43,7 @@ function arrayText(items: readonly string[]): string {
 }
 
 /*
- * What a stored text says of numbers and dates, without ever raising an error: it is cast only where its shape has shown
+ * Reads numbers and dates from a stored text without ever raising an error: it is cast only where its shape has shown
  * that the cast succeeds. `case` is what Postgres promises to evaluate in order; `and` is not.
  */
 
@@ -120,7 +120,7 @@ function ifNumeral(
 }
 
 /**
- * What the schema of a definition calls a date, in SQL. The calendar stands beside the regular expression: within it, it would take most of the time.
+ * Tests in SQL for what the schema of a definition calls a date. The calendar stands beside the regular expression: within it, it would take most of the time.
  */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
@@ -177,7 +177,7 @@ function instantText(date: string): string {
 const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
 
 /**
- * Whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
+ * Tells whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
  * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
  */
 export function isNumeral(text: string): boolean {

@@ -87,7 +87,7 @@ export interface ExportRange {
 }
 
 /**
- * What a relative range means for a run that was due at `dueAt`, whenever it is done. `exportedUntil`: where the last
+ * Returns what a relative range means for a run that was due at `dueAt`, whenever it is done. `exportedUntil`: where the last
  * successful run ended, null if there was none.
  */
 export function resolveRange(

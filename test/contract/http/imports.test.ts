@@ -88,7 +88,6 @@ describe('a file in a form', () => {
     }
   });
 
-  // proves: inflate-bound
   test('may come in a form that is gzip as a whole', async () => {
     const text = [
       '--b',
@@ -107,6 +106,38 @@ describe('a file in a form', () => {
       'content-encoding': 'gzip',
     });
     expect([status, body.total_rows, body.filename]).toEqual([200, '1', 'users.csv']);
+  });
+
+  // proves: inflate-bound
+  test('that grows more than 200 times over from a form that is gzip is 413, and not kept', async () => {
+    const before = await t.storedFiles();
+    const rows = Buffer.alloc(24 * 1024 * 1024, 'a'.repeat(1023).concat('\n'));
+    const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\nuser_id\n';
+    const packed = gzipSync(Buffer.concat([Buffer.from(head), rows, Buffer.from('\r\n--b--\r\n')]));
+    const { status, body } = await post(new Uint8Array(packed), '/v1/imports', {
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-encoding': 'gzip',
+    });
+    expect([status, body.errors[0]?.message]).toEqual([
+      413,
+      'The upload unpacks to more than 200 times its size',
+    ]);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  // proves: upload-cut-off
+  test.each([
+    ['no end', 'b', `--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${csv}`],
+    ['another boundary', 'c', '--b\r\n\r\n--b--\r\n'],
+    ['an empty body', 'b', ''],
+  ])('in a form with %s is 400, and nothing is kept', async (_, boundary, body) => {
+    const before = await t.storedFiles();
+    const answer = await post(body, '/v1/imports', {
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+    });
+    expect(answer.status).toBe(400);
+    expect(answer.body.errors[0]?.error_code).toMatch(/missing_field|invalid_field/);
+    expect(await t.storedFiles()).toEqual(before);
   });
 
   test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
@@ -389,6 +420,18 @@ describe('an upload that does not arrive', () => {
       expect(await requests(500)).toBe(failed);
     },
   );
+
+  // proves: upload-cut-off
+  test('to its last chunk, as a chunked body, leaves no job and no file', async () => {
+    const [files, count] = [await t.storedFiles(), await jobs()];
+    const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');
+    const part = `${csv}${'u3,x,y\n'.repeat(1_300_000)}`;
+    await connection.write(`${part.length.toString(16)}\r\n${part}\r\n`);
+    await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
+    connection.socket.end();
+    await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
+    expect(await jobs()).toBe(count);
+  });
 });
 
 test('an upload for which the disk of the files has no room is 503 with the reason, leaves nothing, and is taken once there is room', async ({

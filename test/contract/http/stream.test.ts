@@ -195,6 +195,21 @@ describe('a stream', () => {
     await waitFor('none to be open', () => t.system.live.size === 0);
   });
 
+  // proves: leaving-client
+  test('is not kept for who leaves before the answer that comes first on its connection', async () => {
+    const letGo = await lock('exports');
+    try {
+      const connection = await server.connect();
+      const list = watchJobs(t).replace('/v1/stream?topics=jobs', '/v1/background_jobs');
+      await connection.write(list + watchJobs(t));
+      await waitFor('the stream', () => t.system.live.size === 1);
+      connection.reset();
+      await waitFor('it to be closed', () => t.system.live.size === 0);
+    } finally {
+      await letGo();
+    }
+  });
+
   // proves: live-cost
   test('costs one look at the ledger a second for all of 200, and none when they have left', async () => {
     const tenants = [t, await t.addEnvironment('crowd')];
