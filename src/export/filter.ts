@@ -50,7 +50,7 @@ function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBo
 const member = 'export_member';
 
 /**
- * Whether a row of sluice.companies is exported. Where users are asked for, by id or segment, it is the companies of
+ * Tells whether a row of sluice.companies is exported. Where users are asked for, by id or segment, it is the companies of
  * those: one user must fulfil all that is asked of users. A segment that is left out takes the companies of its users
  * with it, as a segment that is asked for brings them; users who are left out by id do not.
  */
@@ -100,7 +100,7 @@ function isNoneOf(id: RawBuilder<unknown>, ids: Expression<unknown>): Expression
 const actor = 'export_actor';
 
 /**
- * Whether a row of sluice.events is exported. A segment means the events of its users; of a user who is not stored
+ * Tells whether a row of sluice.events is exported. A segment means the events of its users; of a user who is not stored
  * nothing is known, so that its events are in no segment.
  */
 export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
@@ -220,7 +220,7 @@ export function nameTest({ names, patterns }: LeftOut): (name: string) => boolea
 }
 
 /*
- * What a filter is told reaches Postgres as a parameter, always text with its type beside it; see
+ * The values of a filter reach Postgres as parameters, always text with the type beside it; see
  * `write/copy-out.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
  * the bounds in time, are written out: Postgres then knows them when it plans, and need not read them for every row.
  */

@@ -57,7 +57,7 @@ interface PreviewContext {
 const previewMs = 2 * READ_TIMEOUT_MS;
 
 /**
- * What an export of this request would hold, at this moment. Takes the request as `requestExport` does, and starts nothing.
+ * Counts what an export of this request would hold now. Takes the request as `requestExport` does, and starts nothing.
  * @throws InputError with every problem of the body.
  */
 export async function previewExport(

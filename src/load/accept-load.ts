@@ -110,7 +110,7 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
 }
 
 /**
- * Whether a transaction is committed whose COMMIT was sent and not answered; if not, its file is removed. That it cannot be
+ * Tells whether a transaction is committed whose COMMIT was sent and not answered; if not, its file is removed. That it cannot be
  * seen in the ledger says nothing, since COMMIT may still be on its way: the row of the file does, which is locked until then.
  * If even that cannot be found out now, the file stays for the sweep: a load without its file would be worse than a file
  * without its load.
@@ -252,7 +252,7 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Where a file is received into that is to become a load. Its name is in the ledger before it is complete in the store, so
+ * Returns the store that receives a file for a load. Its name is in the ledger before it is complete in the store, so
  * that whoever is killed before the load is accepted leaves nothing that is not found again.
  */
 export function receivingStore({ db, files }: Context): ReceivingStore {

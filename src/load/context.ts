@@ -27,7 +27,7 @@ const maxLoads = 16;
 const maxIdleRows = 4;
 
 /**
- * What a process has learned of a load while doing chunks of it. Nothing here may be relied on: a server that crashes
+ * Holds what a process has learned of a load while doing its chunks. Nothing here may be relied on: a server that crashes
  * takes chunks back that were committed.
  */
 export interface LoadMemory {

@@ -232,7 +232,7 @@ async function commitChunk(
 }
 
 /**
- * Whether the commit of a chunk may return before it is on disk, as the only one here may: rows and ledger are lost together and done
+ * Tells whether the commit of a chunk may return before it is on disk, as the only one here may: rows and ledger are lost together and done
  * again together. Only if they are on one server; and not of the chunk that completes its load, which waits for the disk.
  */
 function mayCommitLater({ chunkCount }: LoadSource): boolean {

@@ -112,7 +112,7 @@ export async function requireWholeUpload(
 }
 
 /**
- * Of an upload of which all bytes have come: with its hash, for which it is read if it came in several requests. Whoever needs it
+ * Returns an upload that is complete with its hash, for which it is read if it came in several requests. Whoever needs it
  * first does it, should the process have been killed before.
  */
 export async function completeUpload(context: Context, upload: Upload): Promise<WholeUpload> {

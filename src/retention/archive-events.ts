@@ -12,7 +12,7 @@ import { compileForCopy } from '../export/write/copy-out.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { planRows } from '../export/write/plan.ts';
-import { separator } from '../export/write/row-blocks.ts';
+import { separator } from '../export/write/row-values.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';

@@ -193,6 +193,17 @@ test('a plan that is cancelled before it is applied can be applied; one whose fi
   await expect(applyPlan(quiet, environmentId, later.jobId, 'proceed')).rejects.toMatchObject(expiredProblem);
 });
 
+test('a load that is no plan, and a plan that is under way, cannot be applied', async () => {
+  const environmentId = await newEnvironment(t.system);
+  const loaded = await load(environmentId, file);
+  const running = await startManually(t.system, environmentId, file, { plan: true });
+  for (const { jobId } of [loaded, running]) {
+    await expect(applyPlan(t.system, environmentId, jobId, 'refuse')).rejects.toMatchObject({
+      problems: [{ code: 'job_not_appliable' }],
+    });
+  }
+});
+
 describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
   'a guard, in chunks of $chunkBytes bytes',
   (options) => {
@@ -248,6 +259,20 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
         await startManually(t.system, environmentId, removing + bad, { ...options, maxErrors: { count: 1 } }),
       );
       expect(errorsOnly).toMatchObject({ status: 'completed', tally: { unchanged: 3, rejected: 1 } });
+    });
+
+    test('fails a plan too, which shows what would have changed', async () => {
+      const environmentId = await newEnvironment(t.system);
+      await load(environmentId, stored);
+      const guarded = await load(environmentId, removing, {
+        ...options,
+        plan: true,
+        maxChanged: { count: 0 },
+      });
+      expect(guarded).toMatchObject({
+        failure: { code: 'guard_exceeded' },
+        plan: { summary: { profiles: { users: { changed: 3 } } } },
+      });
     });
   },
 );

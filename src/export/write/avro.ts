@@ -5,7 +5,7 @@ import { Fault } from '../../domain/errors.ts';
 import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
-import { Bytes, findValues, readInteger, unescaped } from './row-blocks.ts';
+import { Bytes, findValues, readInteger, unescaped } from './row-values.ts';
 
 const deflate = promisify(deflateRaw);
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
@@ -20,7 +20,7 @@ const recordNames: Readonly<Record<FileDataset, string>> = {
 };
 
 /**
- * One Avro object container file: the header with the schema, then blocks, each packed with deflate and followed by the
+ * Writes an Avro object container file: the header with the schema, then blocks, each packed with deflate and followed by the
  * file's marker. By hand: what is written of Avro here is strings, longs and a union with null.
  */
 export class AvroFile {

@@ -7,7 +7,8 @@ import type { Filter } from '../filter.ts';
 import { mergeByTime } from './archived-events.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
 import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
-import { ndjsonText, type RowBlock, rewriteRows, rowBlocks } from './row-blocks.ts';
+import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
+import { rewriteRows } from './row-values.ts';
 
 /*
  * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what

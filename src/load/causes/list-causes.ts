@@ -28,7 +28,7 @@ import {
   writeReplacementId,
 } from './proposals.ts';
 
-/** Why records of a load were refused, and what would mend them. */
+/** A cause, with samples of its records and what would mend them. */
 export interface ListedCause extends CountedCause, ExplainedCause {}
 
 export interface ListedCauses {
@@ -39,7 +39,7 @@ export interface ListedCauses {
 }
 
 /**
- * The causes of a load's refused records, the most frequent first, at most MAX_SHOWN_CAUSES of them. Those that there is no time for,
+ * Lists the causes of a load's refused records, the most frequent first, at most MAX_SHOWN_CAUSES. Causes that there is no time for,
  * or whose records take too much, have neither samples nor proposals.
  * @throws InputError `not_found`.
  */
@@ -83,8 +83,8 @@ const heldAtATime = {
 };
 
 /**
- * The refused records of a cause as a proposal mends them, as a file in the shape of the rejects: CSV for a load of CSV, else NDJSON.
- * Those that a load would still refuse are left out. Memory does not grow with their number.
+ * Yields the refused records of a cause as a proposal mends them, in the shape of a file of rejects: CSV for a load of CSV, else NDJSON.
+ * Records that a load would still refuse are left out. Memory does not grow with their number.
  * @throws InputError `not_found`, `invalid_field` where there is no such proposal.
  */
 export async function* mendedRejects(
@@ -144,8 +144,7 @@ export interface CountOptions {
 }
 
 /**
- * What a replacement comes to: it goes through all refused records that it is about, and changes none. What can be counted within the
- * budget is counted exactly.
+ * Counts the refused records that a replacement would mend, and changes none. The count is exact unless the budget runs out.
  * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
  */
 export async function countReplacement(

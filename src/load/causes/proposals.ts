@@ -129,8 +129,8 @@ export function readProposalId(id: string): { readonly cause: number | null; rea
 }
 
 /*
- * One text by another in a column of refused records: a mend that a person thought of. It is counted before it is applied, and
- * its id says all of it, so that it is applied as any proposal is.
+ * A replacement puts one text for another in a column of refused records: a mend that a person thought of. It is counted before it is
+ * applied, and its id holds all of it, so that it is applied as any proposal is.
  */
 
 export interface Replacement {

@@ -153,6 +153,28 @@ describe('applying a plan', () => {
     expect(other.body.errors[0]?.error_code).toBe('idempotency_conflict');
   });
 
+  test('counts the work from when the loading began, without the planning and what came between', async () => {
+    const jobId = await post('/v1/imports?plan=true', 'user_id\nw1\nw2\n');
+    // As if it had been planned an hour ago, and somebody had thought since.
+    await t.system.pool.query(
+      `update loads set accepted_at = accepted_at - interval '1 hour', started_at = started_at - interval '1 hour',
+        plan_ended_at = plan_ended_at - interval '1 hour', ended_at = ended_at - interval '1 hour',
+        work_started_at = work_started_at - interval '1 hour' where job_id = $1`,
+      [jobId],
+    );
+    expect((await apply(jobId)).status).toBe(202);
+    await t.ended(jobId);
+    const { start_time, end_time, processing_since, rows_per_second } = await detail(jobId);
+    const [start, since, end] = [start_time, processing_since ?? '', end_time ?? ''].map(Date.parse) as [
+      number,
+      number,
+      number,
+    ];
+    expect(since - start).toBeGreaterThanOrEqual(3_600_000);
+    // Two rows in an hour are none in a second.
+    expect(rows_per_second).toBe(Math.round(2_000 / Math.max(1, end - since)));
+  });
+
   test('is refused if something has changed since, unless that is to be passed over', async () => {
     const jobId = await post('/v1/imports?plan=true', 'user_id,a\ni1,1\n');
     await post('/v1/imports', 'user_id,a\ni1,2\n');
