@@ -23,9 +23,18 @@ describe('sluice start', () => {
     }
   });
 
-  test('stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
+  test('replaces a worker that dies; stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
     const service = await startService(await preparedDataDir(), { WORKERS: '2' });
-    await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
+    const pids = async () => (await workersOf(service.pid)).map(({ pid }) => pid);
+    const [victim = 0] = await waitFor('two workers', async () => {
+      const found = await pids();
+      return found.length === 2 ? found : null;
+    });
+    process.kill(victim, 'SIGKILL');
+    await waitFor('another worker', async () => {
+      const found = await pids();
+      return found.length === 2 && !found.includes(victim);
+    });
     const processes = await descendants(service.pid);
     const stoppedAt = performance.now();
     service.signal('SIGTERM');
