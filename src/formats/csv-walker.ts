@@ -176,7 +176,8 @@ export class CsvWalker {
     const limit = this.#limit;
     this.#marked = false;
     for (let at = start; at < limit; at++) {
-      while (at < limit && buf[at] !== quote && buf[at] !== escapes) at++;
+      if (escapes === quote) while (at < limit && buf[at] !== quote) at++;
+      else while (at < limit && buf[at] !== quote && buf[at] !== escapes) at++;
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {

@@ -15,9 +15,10 @@ const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
 
 /** The meaning of each byte inside of quotes. */
-const escaped = Uint8Array.from({ length: 256 }, (_, byte) =>
-  byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY,
-);
+const quotedMeanings = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte === QUOTE) return ENDS_CELL;
+  return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
+});
 
 /**
  * The cells of one record of a CSV, as they are meant. RFC 4180 is walked here, byte by byte; any other dialect by the
@@ -53,7 +54,8 @@ export class CsvCells {
     this.special = new Uint8Array(columns + 1);
     this.#marks = marksOf(header);
     this.#walker = header.dialect === undefined ? null : new CsvWalker(this.#marks, Infinity, this.#table);
-    this.#meanings = Uint8Array.from(escaped);
+    this.#meanings = Uint8Array.from(quotedMeanings);
+    this.#meanings[QUOTE] = ORDINARY;
     this.#meanings[header.delimiter.charCodeAt(0)] = ENDS_CELL;
   }
 
@@ -93,36 +95,30 @@ export class CsvCells {
 
   #findPlain(start: number, end: number): number {
     const bytes = this.#source;
-    const meanings = this.#meanings;
+    const plainMeanings = this.#meanings;
     const kept = this.starts.length - 1;
     let cell = 0;
     for (let at = start; ; at++) {
       const isQuoted = bytes[at] === QUOTE && at < end;
       const from = isQuoted ? at + 1 : at;
+      const meanings = isQuoted ? quotedMeanings : plainMeanings;
       let special = 0;
-      let doubled = 0;
-      if (isQuoted) {
-        for (at = from; at < end; at++) {
-          const byte = bytes[at] ?? 0;
-          if (escaped[byte] === NEEDS_ESCAPE) special = 1;
-          if (byte !== QUOTE) continue;
-          if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
-          doubled++;
+      let isDoubled = false;
+      for (at = from; ; at++) {
+        while (at < end && meanings[bytes[at] as number] === ORDINARY) at++;
+        if (at >= end) break;
+        if (meanings[bytes[at] as number] === NEEDS_ESCAPE) special = 1;
+        else if (isQuoted && bytes[at + 1] === QUOTE && at + 1 < end) {
+          isDoubled = true;
           at++;
-        }
-      } else {
-        for (; at < end; at++) {
-          const meaning = meanings[bytes[at] ?? 0];
-          if (meaning === ENDS_CELL) break;
-          if (meaning === NEEDS_ESCAPE) special = 1;
-        }
+        } else break;
       }
       const slot = Math.min(cell, kept);
       this.starts[slot] = from;
       this.ends[slot] = at;
-      this.special[slot] = doubled > 0 ? 1 : special;
-      if ((special | doubled) !== 0) this.hasSpecial = true;
-      if (doubled > 0) this.#undouble(slot, end - start);
+      this.special[slot] = isDoubled ? 1 : special;
+      if (special !== 0 || isDoubled) this.hasSpecial = true;
+      if (isDoubled) this.#undouble(slot, end - start);
       if (slot === kept && !this.#hasSurplus) this.#hasSurplus = !this.#isBlank(from, at, isQuoted);
       if (isQuoted) at++;
       cell++;
