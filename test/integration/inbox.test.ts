@@ -754,7 +754,7 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 
-  // proves: inbox-once inbox-stuck
+  // proves: inbox-once, inbox-stuck
   test.skipIf(process.getuid?.() !== 0)(
     'a file that may not be moved is loaded once, and folders that may not be read or written hold up no others',
     async () => {
