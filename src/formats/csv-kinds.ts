@@ -28,8 +28,8 @@ function isData(kind: CellKind): boolean {
 }
 
 /**
- * Whether the first record is one of data: in some column it is a number, a date, an address as those after it are, and in none is
- * it a text where those are not.
+ * Tells whether the first record is data: in some column it is a number, a date or an address as those after it are, and in none
+ * is it a text where those are not.
  */
 export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
   const [first, ...others] = records.filter((record) => record.length === width);

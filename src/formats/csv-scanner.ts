@@ -27,8 +27,8 @@ export function createCsvScanner(
 }
 
 /**
- * What finds the records after this header: in the receiver, in the worker, and in a record that was refused. `cells`, if
- * given, has those of each record that was found.
+ * Returns the scanner of the records after this header: for the receiver, the worker, and a record that was refused. It puts the
+ * cells of each record that it finds into `cells`, if given.
  */
 export function createRecordScanner(
   header: RecordForm,

@@ -144,7 +144,7 @@ export class CsvText {
  */
 
 /**
- * What an apostrophe before a formula means in a file (`src/domain/formula.ts`). `undone`: we put it there, and the load takes it
+ * The meaning of an apostrophe before a formula in a file (`src/domain/formula.ts`). `undone`: we put it there, and the load takes it
  * off. `doubtful`: the file has the columns of an export, but nothing says that we wrote it: the load refuses such a cell.
  * `kept`: it is part of the value.
  */

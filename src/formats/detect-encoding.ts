@@ -52,7 +52,7 @@ function notesOfMark(name: string, said: string | null): string[] {
 }
 
 /**
- * What is said is followed, unless it makes Chinese of what is plainly something else: the halves of UTF-16 exchanged, or text in
+ * Follows what is said, unless it makes Chinese of what is plainly something else: the halves of UTF-16 exchanged, or text in
  * bytes read as UTF-16.
  */
 function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[] {
@@ -100,7 +100,7 @@ function isNearlyUtf8(text: Buffer): boolean {
 }
 
 /**
- * What text in windows-1252 does not hold. A byte is ø there and ř in windows-1250, ý there and ı in windows-1254; what stands
+ * Patterns that text in windows-1252 does not hold. A byte is ø there and ř in windows-1250, ý there and ı in windows-1254; what stands
  * beside it tells Western European words from others. The rules refuse too much rather than too little: a refusal costs an option.
  */
 const foreign: readonly RegExp[] = [
@@ -117,7 +117,7 @@ const foreign: readonly RegExp[] = [
   /(?<!(?<!\p{L})(?:\p{L}|un|qu|dell|aujourd))’(?!(?:s|t|d|m|ll|re|ve)(?!\p{L}))(?<=\p{L}.)(?=\p{L})/iu,
 ];
 
-/** What shows that it is: a letter within a word, a currency or degree beside a number, a quote before a word. */
+/** Matches what shows that it is: a letter within a word, a currency or degree beside a number, a quote before a word. */
 const western =
   /[A-Za-z][À-ÿŒœ]|[À-ÿŒœ][A-Za-z]|\d[ \u00a0]?[€£°]|[€£][ \u00a0]?\d|\p{L}’\p{L}|[“„«¿¡]\p{L}/u;
 

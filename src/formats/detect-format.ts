@@ -56,10 +56,10 @@ const RECORD_SEPARATOR = '\u001e';
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
- * What a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
+ * Tells what a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
  * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON, or JSON where
  * an envelope is expected. `layoutOfJson` then looks closer.
- * What starts with neither is what it is said to be, or CSV. Parquet and Avro are known by how they start, and by nothing else.
+ * A file that starts with neither is what it is said to be, or CSV. Parquet and Avro are known by how they start, and by nothing else.
  * @throws InputError `unsupported_format` for a binary file, naming what it is.
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
@@ -80,7 +80,7 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
 }
 
 /**
- * How JSON text is laid out: by what is said about it, and by `head`, its first bytes in UTF-8.
+ * Tells how JSON text is laid out, by what is said about it, and by `head`, its first bytes in UTF-8.
  * @throws InputError `invalid_field` for `records`.
  */
 export function layoutOfJson(

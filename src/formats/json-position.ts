@@ -82,7 +82,7 @@ const [QUOTE, BACKSLASH] = [34, 92];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Whether JSON text of more than `harmlessChars` has more containers inside one another than `maxDepth`; to be asked before
+ * Tells whether JSON text of more than `harmlessChars` has more containers inside one another than `maxDepth`; to be asked before
  * it is parsed, as that costs some 150 ms for a MiB of brackets. Of text that is no JSON the answer is of no use, but bounds
  * the parser all the same.
  */

@@ -28,8 +28,8 @@ export interface JsonHints {
 const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
 
 /**
- * How text is laid out that is NDJSON, unless a closer look shows a document, by its first bytes; in UTF-8. A whole object on the
- * first line with more after it is plain NDJSON, at the cost of that line. So is what has defects but at least as many whole
+ * Tells by its first bytes, in UTF-8, how text is laid out that is NDJSON unless a closer look shows a document. A whole object on
+ * the first line with more after it is plain NDJSON, at the cost of that line. So is what has defects but at least as many whole
  * lines as others.
  */
 export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {

@@ -70,7 +70,7 @@ function countLow(head: Buffer, from: 0 | 1) {
   return half;
 }
 
-/** Where `TextDecoder` is wrong: Node 20 reads 0x80 to 0x9F of windows-1252 as Latin-1, and ICU exchanges control characters. */
+/** Corrects `TextDecoder` where it is wrong: Node 20 reads 0x80 to 0x9F of windows-1252 as Latin-1, and ICU exchanges control characters. */
 const corrections: ReadonlyMap<string, readonly [wrong: string, right: string]> = new Map([
   [
     'windows-1252',

@@ -45,8 +45,8 @@ function kindOfCode(code: string): NumberKind {
 const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
- * As few digits as read back to the same number, so that 1.1000000000000001 is 1.1, with an exponent only from 1e21 and below
- * 1e-6; whole numbers that are written out, to the digit. Null for what is no number.
+ * Returns as few digits as read back to the same number, so that 1.1000000000000001 is 1.1, with an exponent only from 1e21 and
+ * below 1e-6; whole numbers that are written out keep every digit. Returns null for what is no number.
  */
 export function numberText(written: string): string | null {
   if (/^(?:0|-?[1-9]\d*)$/.test(written)) return written;

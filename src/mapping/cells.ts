@@ -135,7 +135,7 @@ export class RecordCells {
   problem: Reason | null = null;
   /** The record says what it is, or is refused. */
   saysKind = false;
-  /** Of a row beside the one of the record itself: `UNCOUNTED`, and what it is of. */
+  /** `UNCOUNTED` for a row beside the one of the record itself; `entity` then says of what it is. */
   flags = 0;
   entity: Entity | null = null;
   /** Since when it holds, as `Instant` writes it, where that is not in the field. */
@@ -226,7 +226,7 @@ export class CellFiller {
   }
 }
 
-/** Of texts that may be written otherwise in JSON. */
+/** Matches texts that JSON may write otherwise. */
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
 /** The value as JSON, a text without its quotes. */

@@ -20,12 +20,12 @@ export const eventColumns = [
 ] as const;
 
 /**
- * What becomes of a column. `url`: the address of a page, which is a property of profiles. `ignored`: the map says so, or it says why
+ * The role of a column. `url`: the address of a page, which is a property of profiles. `ignored`: the map says so, or it says why
  * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
  */
 export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'property' | 'ignored';
 
-/** What the columns of a CSV mean. */
+/** The meanings of a CSV's columns. */
 export interface ColumnPlan {
   /** The one that is taken, or all kinds of records. */
   readonly entity: LoadEntity;

@@ -3,7 +3,7 @@ import { MAX_EVENT_NAME_BYTES, MAX_EVENT_SOURCE_BYTES } from '../domain/limits.t
 import type { Reason } from '../domain/reject.ts';
 
 /*
- * What holds for records that say in `event_type` what they are, be they CSV or JSON.
+ * Rules for records that say in `event_type` what they are, be they CSV or JSON.
  */
 
 const doorKind = { users: 'identify_user', companies: 'identify_company' } as const;
@@ -54,7 +54,7 @@ const urlShape =
 const pathShape = /^(\/[^?#]*)(\?[^#]*)?(#.*)?$/s;
 
 /**
- * What a page's address says: `hostname`, `pathname`, and what follows as `search` and `hash`. Text that is no address
+ * Returns what a page's address says: `hostname`, `pathname`, and what follows as `search` and `hash`. Text that is no address
  * stays `url`.
  */
 export function splitUrl(url: string): Readonly<Record<string, string>> {

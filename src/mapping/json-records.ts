@@ -203,7 +203,7 @@ export class JsonRecords {
   }
 }
 
-/** What a record says of its company, whose id it now has in `company_id`. */
+/** The company of a record, whose id it now has in `company_id`. */
 interface Taken {
   readonly reason: Reason | null;
   /** A company that it describes. */

@@ -393,7 +393,7 @@ function kindOf({ own, fields }: RecordCells): RecordKind | null {
   return null;
 }
 
-/** Returns what the address of a page says. Null if the record gives none. */
+/** Returns what the address of a page says, or null if the record gives none. */
 function pageOf(cells: RecordCells): Readonly<Record<string, string>> | null {
   const cell = cells.fields[role.url] ?? -1;
   const isText = cells.has(role.url) && (cells.own.kinds[cell] ?? 0) <= cellKind.escaped;

@@ -23,7 +23,7 @@ const CLOSE_BRACE = '}\t';
  * `row-buffer.ts` holds the rows as the text that `COPY` reads. No string or object is made of a plain CSV cell; every
  * record ends as a row or as a reject, never as an error.
  *
- * What one chunk comes to: rows per entity, and what was refused. Reused from chunk to chunk.
+ * Holds what one chunk comes to: rows per entity, and what was refused. It is reused from chunk to chunk.
  */
 export class Rows {
   readonly records = new RecordIndex();

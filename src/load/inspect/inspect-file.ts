@@ -1,5 +1,5 @@
 /*
- * What a file holds, found out without loading it: its beginning is received as an upload is, and its chunks are read by the loader's
+ * Finds out what a file holds without loading it: its beginning is received as an upload is, and its chunks are read by the loader's
  * own reader, so that what is shown is what would be loaded.
  */
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';

@@ -38,8 +38,8 @@ export class CsvOpening {
   }
 
   /**
-   * How many of these bytes, and lines, are done with; `header` is set once the next byte is of a record. What is left is to be
-   * given again with what follows it.
+   * Returns how many of these bytes, and lines, are done with; `header` is set once the next byte is of a record. Give the bytes that
+   * are left again, with what follows them.
    * @throws InputError for a header that cannot be used, and where it is open how to read the file.
    */
   read(bytes: Buffer, final: boolean): { end: number; lines: number } {
