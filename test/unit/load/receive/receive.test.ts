@@ -269,6 +269,15 @@ describe('receive: what is refused, leaving nothing behind', () => {
     );
   });
 
+  it('refuses gzip that is cut, packed three times, or only said to be gzip', async () => {
+    const packed = gzipSync(csv);
+    expect(await refusal(packed.subarray(0, 30))).toBe('400 unsupported_format: The gzip data ends early');
+    expect(await refusal(gzipSync(gzipSync(packed)))).toContain('packed more than 2 times');
+    expect(await refusal(csv, { hints: { contentEncodingGzip: true } })).toContain(
+      'says that its body is gzip',
+    );
+  });
+
   // proves: inflate-bound
   it('refuses a decompression bomb, by its size and by its growth', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * MiB, 'a\n'));
