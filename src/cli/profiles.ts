@@ -33,7 +33,7 @@ import { readDefinition, requireSegment } from './definitions.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { formatTime, printable, printRecord, printRecords, type Terminal } from './terminal.ts';
+import { formatTime, printable, printFields, printRecord, printRecords, type Terminal } from './terminal.ts';
 
 const showUser = defineCommand({
   name: 'show',
@@ -61,10 +61,10 @@ const showUser = defineCommand({
     const shown = events.slice(0, flags.events).map((event) => event.json);
     if (json) return terminal.write(`{"user":${user},"company":${company},"events":[${shown.join(',')}]}\n`);
     if (user === null) terminal.print('There is no profile of this user, only events.');
-    else printRecord({ terminal, json }, JSON.parse(user) as object);
+    else printProfile(terminal, user);
     if (company !== null) {
       terminal.print('');
-      printRecord({ terminal, json }, JSON.parse(company) as object);
+      printProfile(terminal, company);
     }
     if (shown.length > 0) terminal.print('');
     for (const event of shown) terminal.print(eventLine(event));
@@ -84,9 +84,21 @@ const showCompany = defineCommand({
       throw new CommandFailed(`There is no company ${JSON.stringify(argument)} in the environment ${env}.`);
     }
     if (json) return terminal.write(`${company}\n`);
-    printRecord({ terminal, json }, JSON.parse(company) as object);
+    printProfile(terminal, company);
   },
 });
+
+/** Prints a profile. Properties are the caller's: their names and values stand as they are. */
+function printProfile(terminal: Terminal, json: string): void {
+  const { metadata, ...fields } = JSON.parse(json) as UserProfile;
+  printRecord({ terminal, json: false }, fields);
+  const properties = Object.entries(metadata).map(([name, value]) => [
+    printable(name, 80),
+    typeof value === 'string' && value !== '' ? printable(value, 500) : JSON.stringify(value),
+  ]);
+  if (properties.length > 0) terminal.print('');
+  printFields(terminal, Object.fromEntries(properties) as Readonly<Record<string, string>>);
+}
 
 const listOptions = {
   property: parsed<readonly PropertyFilter[]>(
@@ -167,7 +179,10 @@ async function printProfiles(
   const columns = ['company_id', 'last_seen_at', 'metadata'];
   printRecords(
     terminal,
-    found.map((each) => JSON.parse(each) as object),
+    found.map((each) => {
+      const profile = JSON.parse(each) as UserProfile;
+      return { ...profile, metadata: JSON.stringify(profile.metadata) };
+    }),
     entity === 'users' ? ['user_id', ...columns] : columns,
   );
   if (after !== null) terminal.inform('There are more; --limit shows them.');
