@@ -17,7 +17,7 @@ export function render<T extends object>(row: T): Rendered<T> {
   return Object.fromEntries(members) as Rendered<T>;
 }
 
-/** What all jobs have, however they are read. */
+/** The fields that all jobs have, however they are read. */
 export interface ShownJob extends Pick<JobRecord, 'type' | 'status' | 'filename'> {
   readonly jobId: string;
   readonly fileSize: number;

@@ -24,7 +24,7 @@ import {
 import { isMailAddress } from '../domain/notification.ts';
 import { compileSchema, ruled, textProblem, worded } from '../validation.ts';
 
-/* What an export is asked for: the schema of the body, and what no schema can say of it. */
+/* The request of an export: the schema of its body, and the checks that no schema can express. */
 
 function end(name: 'from' | 'to', description: string) {
   const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;

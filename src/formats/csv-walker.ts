@@ -102,7 +102,7 @@ export class CsvWalker {
     const limit = this.#limit;
     const isSingle = delimiter.length === 1 && !isBlanks;
     let at = isBlanks ? start + this.#delimiterAt(buf, start) : start;
-    /** Where the cell starts; -1 behind one in quotes. */
+    /** The start of the cell; -1 after a cell in quotes. */
     let cell = at;
     let marked = false;
     let mayGoOn = false;

@@ -148,7 +148,7 @@ export function findOffered(
   return findMappingsOf(db, environmentId, columnNames, MAX_OFFERED_MAPPINGS);
 }
 
-/* As callers see them, over HTTP and with `--json`. */
+/* Mappings as callers see them, over HTTP and with `--json`. */
 
 export function renderMapping({ name, entity, map, source, format, columnNames, ...times }: SavedMapping) {
   return {

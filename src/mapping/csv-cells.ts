@@ -43,7 +43,7 @@ export class CsvCells {
   #source: Buffer = this.bytes;
   /** A copy of the source with room behind it, kept for the next chunk. */
   #copy = this.bytes;
-  /** Where the next cell is written anew. */
+  /** The place to which the next rewritten cell is copied. */
   #free = 0;
   /** A cell beyond the columns has something in it. */
   #hasSurplus = false;

@@ -31,7 +31,7 @@ const maxFailures = 8;
 interface Held {
   readonly inbox: Inbox;
   readonly lock: InboxLock;
-  /** Null while another process has the lock. */
+  /** The lock; `null` while another process has it. */
   watch: InboxWatch | null;
 }
 
