@@ -1,21 +1,16 @@
 /*
- * Background jobs: one file for each kind of task, with all that is particular to it: its tolerance of
- * errors, its pauses, what a final failure means, and its one call into src/. `worker.ts` runs them. A new
- * kind is a new file and a line here.
+ * Background jobs: the kinds of tasks, each with all that is particular to it: its tolerance of errors, its
+ * pauses, what a final failure means, and its one call into src/. `worker.ts` runs them.
  */
-import type { System } from '../src/context.ts';
+import { openSendContext, type System } from '../src/context.ts';
 import type { TaskKindName } from '../src/domain/task.ts';
 import type { SendContext } from '../src/notifications/deliver-notification.ts';
-import { openSendContext } from '../src/open-send-context.ts';
-import type { ScheduleContext } from '../src/sources/schedules/context.ts';
-import { scheduleSettings } from '../src/sources/schedules/context.ts';
+import { type ScheduleContext, scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
-import { beginJob } from './begin.ts';
-import { chunkJob } from './chunk.ts';
 import { deletionJob } from './deletion.ts';
 import { deliveryJob } from './delivery.ts';
 import { exportJob } from './export.ts';
-import { finishJob } from './finish.ts';
+import { beginJob, chunkJob, finishJob } from './load.ts';
 import { pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 

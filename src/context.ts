@@ -3,12 +3,15 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
+import { linkFilesForMail } from './export/file-links.ts';
 import { writeExport } from './export/write/write-export.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { Live } from './live/live.ts';
 import { RecordTap } from './live/record-tap.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
+import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
+import { openMailTransport } from './notifications/mail.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase } from './postgres/database.ts';
 import {
@@ -186,4 +189,24 @@ function openHealth({
 
 async function endPool(pool: pg.Pool): Promise<void> {
   if (!pool.ended) await pool.end();
+}
+
+/** The parts of a system that sending needs. */
+type Parts = Omit<SendContext, 'mail' | 'deliveryPolicy' | 'linkFiles'> &
+  Omit<Parameters<typeof linkFilesForMail>[0], 'linkTtlHours'> & { readonly config: Config };
+
+/** Opens the context of sending; close its `mail`. */
+export function openSendContext(parts: Parts): SendContext {
+  const { config, pool, db, queue, log, files, baseUrl } = parts;
+  const { linkTtlHours } = config;
+  return {
+    pool,
+    db,
+    queue,
+    log,
+    mail: openMailTransport(config, log),
+    deliveryPolicy: readDeliveryPolicy(config),
+    linkFiles: (environmentId, jobId) =>
+      linkFilesForMail({ db, files, baseUrl, linkTtlHours }, environmentId, jobId),
+  };
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { withDeadline } from './with-deadline.ts';
+import { withDeadline } from './timers.ts';
 
 /** A step of stopping. */
 export interface Phase {

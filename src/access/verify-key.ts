@@ -16,7 +16,7 @@ import {
   type Environment,
   findEnvironment,
 } from '../postgres/stores/environments.ts';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 
 export interface Caller {
   readonly environment: Environment;

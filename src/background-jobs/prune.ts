@@ -10,7 +10,6 @@ import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
-import { type Poller, startPoller } from '../poller.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
@@ -21,6 +20,7 @@ import { insertTask } from '../postgres/stores/tasks.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
+import { type Poller, startPoller } from '../timers.ts';
 
 export interface PruneContext {
   readonly pool: pg.Pool;

@@ -1,5 +1,6 @@
 /** `sluice notifications`: who is notified when jobs end, what was sent, and sending it again. */
 
+import { openSendContext } from '../context.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import {
   defaultJobKinds,
@@ -18,7 +19,6 @@ import {
   sendTest,
 } from '../notifications/deliveries.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
-import { openSendContext } from '../open-send-context.ts';
 import { listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';

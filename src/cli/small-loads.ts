@@ -1,4 +1,4 @@
-import { chunkJob } from '../../jobs/chunk.ts';
+import { chunkJob } from '../../jobs/load.ts';
 import type { System } from '../context.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
 import { openOwnTasks } from '../tasks/runner.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { codeOf, type Disk, foldersWritten, isFull, nearestFolder, readDisk } from '../files/disk.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
-import { checkSmtpServer } from '../notifications/mail-transport.ts';
+import { checkSmtpServer } from '../notifications/mail.ts';
 import { packageRoot } from '../package-root.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { namedVariables, type Variables } from '../sources/schedules/source.ts';

@@ -1,6 +1,6 @@
 import type { Overview } from '../api/overview.ts';
 import { isDiskFull } from '../postgres/sqlstate.ts';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 
 /** A finding is the outcome of one check. Both sentences are for a person, and hold no secret. */
 export type Finding = Overview['findings']['items'][number];

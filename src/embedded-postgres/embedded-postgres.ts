@@ -14,7 +14,7 @@ import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 import { locatePackage, provideBinaries } from './binaries.ts';
 import { type ClusterContext, createCluster, resetPassword } from './create-cluster.ts';
 import {

@@ -3,7 +3,6 @@ import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { type DueTask, jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import { recordEnd } from '../notifications/record-end.ts';
-import { keepAlive } from '../poller.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
 import {
@@ -19,6 +18,7 @@ import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
+import { keepAlive } from '../timers.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
 import { findSegments } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { FILE_SYNC_BYTES, FILE_TOUCH_MS, READ_BYTES } from '../domain/limits.ts';
-import { type KeepAlive, keepAlive } from '../poller.ts';
+import { type KeepAlive, keepAlive } from '../timers.ts';
 import { codeOf, ioError, syncFolder } from './disk.ts';
 import {
   checkFolder,

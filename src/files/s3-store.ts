@@ -19,8 +19,7 @@ import {
   type FileWriter,
   MissingFileError,
 } from './file-store.ts';
-import type { OpenObject, S3Bucket } from './s3-bucket.ts';
-import type { S3Location } from './s3-location.ts';
+import type { OpenObject, S3Bucket, S3Location } from './s3-bucket.ts';
 
 interface S3Store extends FileStore {
   /**

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { ConfigError } from '../domain/errors.ts';
 import type { FileStore } from './file-store.ts';
 import { createFileSystemStore } from './file-system.ts';
-import type { S3Credentials, S3Location } from './s3-location.ts';
+import type { S3Credentials, S3Location } from './s3-bucket.ts';
 import { createS3Store } from './s3-store.ts';
 
 export type Storage = StorageFolder | ({ readonly kind: 's3' } & S3Location);

@@ -1,4 +1,4 @@
-import { serveTasks } from '../sandbox/serve-tasks.ts';
+import { serveTasks } from '../sandbox/sandbox.ts';
 import { type LoadTasks, loadTasks } from './sandbox-tasks.ts';
 
 /* The program of a sandbox: a separate entry point, without anything that a sandbox does not need. */

@@ -18,8 +18,7 @@ import {
 import { disableSubscription } from '../postgres/stores/notifications.ts';
 import { endTask, releaseTask } from '../postgres/stores/tasks.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
-import { composeMail, type LinkedFiles } from './compose-mail.ts';
-import { MailRefused, type MailTransport } from './mail-transport.ts';
+import { composeMail, type LinkedFiles, MailRefused, type MailTransport } from './mail.ts';
 import type { EventBody } from './record-end.ts';
 import { sendWebhook, shortLine, type WebhookRules } from './send-webhook.ts';
 

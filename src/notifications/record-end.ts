@@ -8,7 +8,7 @@ import { findSubscribed, insertEvent, readSender } from '../postgres/stores/noti
 /*
  * Notifications: an event per ended job or run, and a delivery of it to each recipient. `recordEnd` writes both in the
  * transaction that ends the job, with a task for each delivery; workers send them (deliver-notification.ts) at least once, as
- * webhooks (send-webhook.ts) or mail (compose-mail.ts, mail-transport.ts). subscriptions.ts and deliveries.ts are the operator's
+ * webhooks (send-webhook.ts) or mail (mail.ts). subscriptions.ts and deliveries.ts are the operator's
  * part.
  */
 

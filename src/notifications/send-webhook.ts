@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
 import { type HttpAnswer, sendRequest } from '../net/http-client.ts';
-import { oneLine } from './compose-mail.ts';
+import { oneLine } from './mail.ts';
 
 /** Limits of webhooks: allowed addresses and time. */
 export interface WebhookRules {

@@ -1,7 +1,7 @@
 import { inputError } from '../domain/errors.ts';
 import { MAX_SUBSCRIPTIONS, MAX_WEBHOOK_URL_CHARS } from '../domain/limits.ts';
 import { isMailAddress } from '../domain/notification.ts';
-import { requireAllowedHost } from '../net/guarded-agent.ts';
+import { requireAllowedHost } from '../net/http-client.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   findSubscription,

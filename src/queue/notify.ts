@@ -15,7 +15,7 @@ import {
   taskQueues,
 } from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 import type { QueueBackend } from './backend.ts';
 
 /** The payload of a job: something is due. It has ids and a version, never rows, because it may outlive a deployment. */

@@ -2,7 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
 import { certificateFaults } from '../postgres/sqlstate.ts';
 import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 
 /** Redis as the configuration names it. */
 export interface RedisServer {

@@ -1,6 +1,6 @@
 /*
  * Sandboxes parse bytes from outside where a hang or a blow-up costs nobody else anything. `sandboxes.ts` decides which task has
- * its turn, `sandbox.ts` is one child process, `serve-tasks.ts` runs in it. They guarantee that a task that takes too much memory
+ * its turn, `sandbox.ts` is one child process and what runs in it. They guarantee that a task that takes too much memory
  * or time fails alone and its caller learns why, and that one owner's tasks leave room for those of others.
  */
 import type { Logger } from 'pino';

@@ -1,6 +1,5 @@
 import { RECONCILE_MS } from '../domain/limits.ts';
 import { taskFields } from '../domain/task.ts';
-import { type Poller, startPoller } from '../poller.ts';
 import {
   findSuspect,
   type LostTask,
@@ -9,6 +8,7 @@ import {
   takeUnnotifiedTasks,
 } from '../postgres/stores/tasks.ts';
 import { endLostSessions } from '../postgres/stores/workers.ts';
+import { type Poller, startPoller } from '../timers.ts';
 import type { StopSignals } from './run-task.ts';
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 

@@ -2,11 +2,11 @@ import { ConflictError, Fault, FinalFailure, Interrupted } from '../domain/error
 import { HEARTBEAT_MS } from '../domain/limits.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
-import { keepAlive } from '../poller.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { readTrace } from '../postgres/stores/background-jobs.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
 import { endEarlierSessions, endOwnSession } from '../postgres/stores/workers.ts';
+import { keepAlive } from '../timers.ts';
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 
 /** When a worker is to stop: what may take long gives up at `stopping`, the rest when the time runs short. */

@@ -1,8 +1,8 @@
 import { Interrupted } from '../domain/errors.ts';
 import { RECONCILE_MS } from '../domain/limits.ts';
 import type { DueTask, TaskClaim, TaskKindName } from '../domain/task.ts';
-import { startPoller } from '../poller.ts';
 import { claimTask, findNextTasks } from '../postgres/stores/tasks.ts';
+import { startPoller } from '../timers.ts';
 import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
 

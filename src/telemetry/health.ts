@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 
 export const parts = ['database', 'queue', 'storage'] as const;
 export type Part = (typeof parts)[number];

@@ -22,9 +22,9 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { TRACE_FLUSH_MS } from '../domain/limits.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
-import { guardAgent } from '../net/guarded-agent.ts';
+import { guardAgent } from '../net/http-client.ts';
 import { readPackage } from '../package-root.ts';
-import { withDeadline } from '../with-deadline.ts';
+import { withDeadline } from '../timers.ts';
 import type { ActiveSpans, Span, SpanOptions, Tracing } from './tracing.ts';
 
 const kinds = {

@@ -158,7 +158,7 @@ const until = (condition: () => Promise<void>, timeout = 10_000) =>
 /** The launcher and its packages, copied as a fresh `npm ci --ignore-scripts` leaves them: without links. */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
-  for (const part of ['src/embedded-postgres', 'src/files', 'src/domain', 'src/with-deadline.ts'])
+  for (const part of ['src/embedded-postgres', 'src/files', 'src/domain', 'src/timers.ts'])
     await cp(join(repository, part), join(checkout, part), { recursive: true });
   await writeFile(join(checkout, 'package.json'), '{"type":"module"}');
   const installed = await locatePackage();

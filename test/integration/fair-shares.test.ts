@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
-import { chunkJob } from '../../jobs/chunk.ts';
-import type { System } from '../../src/context.ts';
+import { chunkJob } from '../../jobs/load.ts';
+import { openSendContext, type System } from '../../src/context.ts';
 import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
 import { type DueTask, kindsInTurn, queueName } from '../../src/domain/task.ts';
@@ -10,7 +10,6 @@ import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
-import { openSendContext } from '../../src/open-send-context.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';

@@ -14,7 +14,7 @@ import {
   type FileStore,
   MissingFileError,
 } from '../../src/files/file-store.ts';
-import type { S3Location } from '../../src/files/s3-location.ts';
+import type { S3Location } from '../../src/files/s3-bucket.ts';
 import { createS3Store } from '../../src/files/s3-store.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { runs } from '../support/runs.ts';

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deliveryJob } from '../../jobs/delivery.ts';
+import { openSendContext } from '../../src/context.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
@@ -18,10 +19,9 @@ import {
   type SendContext,
 } from '../../src/notifications/deliver-notification.ts';
 import { pruneNotifications, replayDeliveries, sendTest } from '../../src/notifications/deliveries.ts';
-import { openMailTransport } from '../../src/notifications/mail-transport.ts';
+import { openMailTransport } from '../../src/notifications/mail.ts';
 import { sendWebhook } from '../../src/notifications/send-webhook.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../../src/notifications/subscriptions.ts';
-import { openSendContext } from '../../src/open-send-context.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { beginAttempt, type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../../src/postgres/stores/notifications.ts';

@@ -23,7 +23,6 @@ import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
-import { keepAlive } from '../../src/poller.ts';
 import { inSnapshot } from '../../src/postgres/session.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { renewTask } from '../../src/postgres/stores/tasks.ts';
@@ -35,6 +34,7 @@ import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts
 import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import { keepAlive } from '../../src/timers.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptFile, endedLoad, readProfiles } from '../support/load-file.ts';
 import { startS3 } from '../support/s3.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
-import { finishJob } from '../../jobs/finish.ts';
+import { finishJob } from '../../jobs/load.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { acceptFile, runTaskOf, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';

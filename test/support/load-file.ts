@@ -1,7 +1,5 @@
 import { sql } from 'kysely';
-import { beginJob } from '../../jobs/begin.ts';
-import { chunkJob } from '../../jobs/chunk.ts';
-import { finishJob } from '../../jobs/finish.ts';
+import { beginJob, chunkJob, finishJob } from '../../jobs/load.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { MAX_REJECT_RAW_BYTES } from '../../src/domain/limits.ts';
 import {

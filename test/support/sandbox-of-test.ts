@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { inputError } from '../../src/domain/errors.ts';
-import type { TaskHandler } from '../../src/sandbox/sandbox.ts';
-import { serveTasks } from '../../src/sandbox/serve-tasks.ts';
+import { serveTasks, type TaskHandler } from '../../src/sandbox/sandbox.ts';
 
 /* Runs in the sandboxes of tests: tasks that do what hostile bytes make a parser do. */
 

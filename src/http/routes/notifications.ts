@@ -10,7 +10,7 @@ import {
 } from '../../api/delivery.ts';
 import { render } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
-import type { System } from '../../context.ts';
+import { openSendContext, type System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE } from '../../domain/limits.ts';
 import {
@@ -29,7 +29,6 @@ import {
   sendTest,
 } from '../../notifications/deliveries.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../../notifications/subscriptions.ts';
-import { openSendContext } from '../../open-send-context.ts';
 import {
   countDeliveries,
   listDeliveries,

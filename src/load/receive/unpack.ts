@@ -15,7 +15,7 @@ import { parquetToNdjson } from '../../formats/parquet.ts';
 import type { ReadRange, WholeFile } from '../../formats/whole-file.ts';
 import { documentKind, openWorkbook } from '../../formats/workbook.ts';
 import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
-import { type KeepAlive, keepAlive } from '../../poller.ts';
+import { type KeepAlive, keepAlive } from '../../timers.ts';
 import { type Intake, type Peeked, peek } from './intake.ts';
 
 /*

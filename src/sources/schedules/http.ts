@@ -1,7 +1,11 @@
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import { ForbiddenAddressError } from '../../net/guarded-agent.ts';
-import { type HttpAnswer, HttpTimeoutError, sendRequest } from '../../net/http-client.ts';
+import {
+  ForbiddenAddressError,
+  type HttpAnswer,
+  HttpTimeoutError,
+  sendRequest,
+} from '../../net/http-client.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 

@@ -5,7 +5,6 @@
  */
 
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
-import { startPoller } from '../../poller.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
 import {
@@ -26,6 +25,7 @@ import {
   takeBackExportedUntil,
 } from '../../postgres/stores/schedules.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
+import { startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';

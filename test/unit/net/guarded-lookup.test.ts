@@ -4,7 +4,7 @@ import {
   guardedLookup,
   isAllowed,
   requireAllowedHost,
-} from '../../../src/net/guarded-agent.ts';
+} from '../../../src/net/http-client.ts';
 
 describe('an address', () => {
   test.each(['8.8.8.8', '93.184.216.34', '2606:4700::1111', '::ffff:8.8.8.8'])('%s is public', (address) => {

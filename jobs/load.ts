@@ -1,0 +1,31 @@
+import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/domain/limits.ts';
+import { beginLoad } from '../src/load/begin-load.ts';
+import type { LoadContext } from '../src/load/context.ts';
+import { failLoad, startIdleLanes } from '../src/load/end-load.ts';
+import { finishLoad } from '../src/load/finish-load.ts';
+import { processChunk } from '../src/load/process-chunk.ts';
+import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+const ofLoad = {
+  stops: 'at the deadline',
+  tolerance: { transient: Number.POSITIVE_INFINITY, timeout: MAX_TIMEOUTS, defect: MAX_CHUNK_FAILURES },
+  maxLosses: MAX_CHUNK_LOSSES,
+  pauseMs: () => TASK_PAUSE_MS,
+  fail: (context, { subjectId }, failure) => failLoad(context, subjectId, failure),
+} as const satisfies Partial<TaskKind<LoadContext>>;
+
+/** Prepares a load for its chunks when it is started again; for a plan that is applied, checks for drift. */
+export const beginJob: TaskKind<LoadContext> = { ...ofLoad, name: 'begin', run: beginLoad };
+
+/** Processes one chunk of a running load. Chunks are made when the load is started; the last one makes the load's `finish`. */
+export const chunkJob: TaskKind<LoadContext> = {
+  ...ofLoad,
+  name: 'chunk',
+  label: ({ part }) => `chunk ${part}`,
+  pauseMs: (failures) => (failures === 0 ? 1_000 : TASK_PAUSE_MS),
+  run: processChunk,
+  reconcile: startIdleLanes,
+};
+
+/** The end of a load whose chunks are all done. Made by the last chunk's transaction. */
+export const finishJob: TaskKind<LoadContext> = { ...ofLoad, name: 'finish', run: finishLoad };
