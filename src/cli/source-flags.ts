@@ -11,8 +11,8 @@ import {
 import { entities } from '../domain/entity.ts';
 import { presets } from '../domain/load.ts';
 import { type SourceOptions, sourceFormats } from '../domain/source.ts';
-import { findContradictions } from '../domain/source-conflicts.ts';
 import {
+  findContradictions,
   flagOf,
   type GivenSource,
   type SourceOption,

@@ -3,8 +3,7 @@ import { inputError } from './errors.ts';
 import { MAX_MAPPED_COLUMNS } from './limits.ts';
 import type { LoadOptions } from './load.ts';
 import type { SourceFormat } from './source.ts';
-import { findContradictions } from './source-conflicts.ts';
-import { type GivenSource, toSourceOptions } from './source-options.ts';
+import { findContradictions, type GivenSource, toSourceOptions } from './source-options.ts';
 
 /** Maps their header or key to our name; an empty name passes the column over. */
 export type ColumnMap = Readonly<Record<string, string>>;

@@ -1,12 +1,24 @@
 import { isUtf8 } from 'node:buffer';
 import { automaticProperties } from '../domain/entity.ts';
-import { inputError } from '../domain/errors.ts';
+import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
-import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS, MAX_EVENT_NAME_BYTES } from '../domain/limits.ts';
+import {
+  EARLIEST_EVENT,
+  MAX_EVENT_AHEAD_MS,
+  MAX_EVENT_NAME_BYTES,
+  MAX_ID_BYTES,
+  MAX_VALUE_BYTES,
+} from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { isEmptyObject, isObject, type JsonObject } from '../mapping/json-object.ts';
-import { numberText, parseJsonText } from '../mapping/json-text.ts';
-import { Fields } from './fields.ts';
+import {
+  hasTooManyProperties,
+  isEmptyObject,
+  isObject,
+  type JsonObject,
+  propertyProblem,
+  tooManyProperties,
+} from '../mapping/json-object.ts';
+import { markedNumber, numberText, type ParsedJson, parseJsonText } from '../mapping/json-text.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
 /** Names of ids in other services. They are refused, by name. */
@@ -189,4 +201,146 @@ export function openRecord(body: Buffer, what = 'The body'): Fields {
 function unreadable({ code, message }: Reason, what: string): Error {
   if (code === 'too_deep') return inputError('invalid_metadata_value', `${what} is ${message}`);
   return inputError('invalid_json', `${what} is not JSON`, message);
+}
+
+export class Fields {
+  readonly #parsed: ParsedJson;
+  readonly #problems: Problem[] = [];
+  /** The object that is read. Fields hidden from a record's reader are removed. */
+  object: JsonObject;
+  readonly bytes: number;
+
+  get marked(): boolean {
+    return this.#parsed.marked;
+  }
+
+  /** `what` it is read from, for the message. @throws InputError if the record is no object. */
+  constructor(parsed: ParsedJson, bytes: number, what: string) {
+    this.#parsed = parsed;
+    this.bytes = bytes;
+    if (!isObject(parsed.value)) {
+      throw inputError('invalid_field', `${what} must be a JSON object`, `got ${kindOf(parsed.value)}`);
+    }
+    this.object = parsed.value;
+  }
+
+  refuse(code: Problem['code'], message: string, details: string): void {
+    this.#problems.push({ code, message, details });
+  }
+
+  /** A text of 1 to `maxBytes` bytes; null if it is missing. */
+  text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
+    if (value === undefined || value === null) return null;
+    if (typeof value !== 'string' || markedNumber(value) !== null) {
+      this.refuse(
+        'invalid_field',
+        `${path} must be a string`,
+        `${path}: expected a string, got ${kindOf(value)}`,
+      );
+      return null;
+    }
+    const problem = textProblem(value, maxBytes);
+    if (problem !== null) this.refuse('invalid_field', `${path} ${problem}`, path);
+    return value;
+  }
+
+  /** A text that must be there; '' (and a problem) where it is not. */
+  requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
+    if (value === undefined || value === null) this.#refuseMissing(path, others);
+    return this.text(value, path, maxBytes) ?? '';
+  }
+
+  /** An id: a text, or a number, which becomes the text it was written as; null if it is missing. */
+  id(value: unknown, path: string): string | null {
+    const digits = numberText(value);
+    if (digits === null && value !== undefined && value !== null && typeof value !== 'string') {
+      const details = `${path}: expected a string or a number, got ${kindOf(value)}`;
+      this.refuse('invalid_field', `${path} must be a string or a number`, details);
+      return null;
+    }
+    return this.text(digits ?? value, path);
+  }
+
+  /** An id that must be there; '' (and a problem) where it is not. `others`: what clients of other services call it. */
+  requiredId(value: unknown, path: string, others: readonly string[]): string {
+    if (value === undefined || value === null) this.#refuseMissing(path, others);
+    return this.id(value, path) ?? '';
+  }
+
+  /** Returns an id that may have several names; those given must agree. Null if none is given. */
+  agreedId(given: readonly (readonly [path: string, value: unknown])[]): string | null {
+    const ids = given
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([path, value]) => ({ path, id: this.id(value, path) }));
+    const first = ids[0];
+    const other = ids.find(({ id }) => id !== null && first?.id != null && id !== first.id);
+    if (first !== undefined && other !== undefined) {
+      const names = `${first.path} and ${other.path}`;
+      this.refuse('invalid_field', `${names} are different ids; give one, or the same`, names);
+    }
+    return first?.id ?? null;
+  }
+
+  /** An object that may be missing, or be null or empty for it. */
+  objectOf(value: unknown, path: string): JsonObject | null {
+    if (value === undefined || value === null || isEmptyObject(value)) return null;
+    if (isObject(value)) return value;
+    this.refuse(
+      'invalid_field',
+      `${path} must be an object`,
+      `${path}: expected an object, got ${kindOf(value)}`,
+    );
+    return null;
+  }
+
+  properties(object: JsonObject, path: string): Properties {
+    if (hasTooManyProperties(object, this.bytes)) {
+      this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);
+      return object;
+    }
+    for (const name in object) {
+      const value = object[name];
+      if (value === undefined) continue;
+      const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
+      if (reason !== null) {
+        this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);
+      }
+    }
+    return object;
+  }
+
+  /** @throws InputError with every problem noted, if there is one. */
+  check(): void {
+    const [first, ...more] = this.#problems;
+    if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
+  }
+
+  #refuseMissing(path: string, others: readonly string[]): void {
+    const other = others.find((name) => this.object[name] !== undefined && this.object[name] !== null);
+    const hint = other === undefined ? '' : `; there is ${other}: send it as ${path}`;
+    this.refuse('missing_field', `${path} is missing${hint}`, path);
+  }
+}
+
+const maxProblems = 100;
+
+function textProblem(text: string, maxBytes: number): string | null {
+  if (text === '') return 'is empty';
+  // No character takes more than three bytes per UTF-16 unit.
+  if (text.length * 3 > maxBytes) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxBytes) return `has ${bytes} bytes; at most ${maxBytes} are allowed`;
+  }
+  if (text.includes('\0')) return 'holds U+0000';
+  return text.isWellFormed() ? null : 'holds half a surrogate pair';
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (markedNumber(value) !== null) return 'number';
+  return Array.isArray(value) ? 'array' : typeof value;
 }

@@ -3,7 +3,7 @@ import { CellTable } from '../formats/csv-cell-table.ts';
 import { type CsvMarks, isBlankByte, marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { CsvWalker } from '../formats/csv-walker.ts';
-import { jsonEscapes } from './cell-text.ts';
+import { jsonEscapes } from './cells.ts';
 
 /** The meanings of a byte of a cell; only outside of quotes a delimiter ends one. */
 const ORDINARY = 0;

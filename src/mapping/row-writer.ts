@@ -13,8 +13,15 @@ import {
 import type { Instant } from '../domain/instant.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { copyJson, copyPlain, SHORT_BYTES } from './cell-text.ts';
-import { type CellList, kind as cellKind, type RecordCells, role } from './cells.ts';
+import {
+  type CellList,
+  kind as cellKind,
+  copyJson,
+  copyPlain,
+  type RecordCells,
+  role,
+  SHORT_BYTES,
+} from './cells.ts';
 import { EventRow, instantChars } from './event-buffer.ts';
 import {
   differentEventIds,
@@ -22,7 +29,7 @@ import {
   eventSourceProblem,
   kindProblem,
   splitUrl,
-} from './event-record.ts';
+} from './event-rules.ts';
 import { escapeCopy, escapeCopyJson, plainNumber } from './json-text.ts';
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVES, UNCOUNTED } from './row-buffer.ts';

@@ -8,7 +8,7 @@ import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
 import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
-import { EventTimes } from './event-time.ts';
+import { EventTimes } from './event-rules.ts';
 import { doubled } from './key-table.ts';
 import { PropertyTypes } from './property-types.ts';
 import { RecordDigests } from './record-digests.ts';

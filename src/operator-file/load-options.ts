@@ -6,8 +6,8 @@ import type { LoadEntity } from '../domain/entity.ts';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
 import { type FileOptions, type GuardLimit, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
-import { findContradictions } from '../domain/source-conflicts.ts';
 import {
+  findContradictions,
   type GivenSource,
   type SourceOption,
   type SourceOptionName,

@@ -11,8 +11,12 @@ import {
 import type { Problem } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
 import { sourceFormats } from '../../domain/source.ts';
-import { findContradictions } from '../../domain/source-conflicts.ts';
-import { type GivenSource, sourceOptionNames, toSourceOptions } from '../../domain/source-options.ts';
+import {
+  findContradictions,
+  type GivenSource,
+  sourceOptionNames,
+  toSourceOptions,
+} from '../../domain/source-options.ts';
 import {
   absentColumn,
   dropMapping,

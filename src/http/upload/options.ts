@@ -5,8 +5,8 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { defaultLoadOptions, type GuardLimit, type LoadOptions, presets } from '../../domain/load.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
-import { findContradictions } from '../../domain/source-conflicts.ts';
 import {
+  findContradictions,
   type GivenSource,
   type SourceOptionName,
   schemaOfSourceOption,

@@ -7,7 +7,7 @@ import { isRejectColumn, type rejectColumns, rejectKey, rejectRawKey } from '../
 import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
-import { CsvChunk } from '../../mapping/csv-chunk.ts';
+import { CsvChunk } from '../../mapping/csv-rows.ts';
 import { isObject } from '../../mapping/json-object.ts';
 import { parseJsonText } from '../../mapping/json-text.ts';
 import { RecordIndex } from '../../mapping/rows.ts';

@@ -16,7 +16,7 @@ import {
 } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
-import { requireFitting } from '../../domain/source-conflicts.ts';
+import { requireFitting } from '../../domain/source-options.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';

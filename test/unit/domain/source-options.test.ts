@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { findContradictions, requireFitting } from '../../../src/domain/source-conflicts.ts';
 import {
+  findContradictions,
   type GivenSource,
+  requireFitting,
   type SourceOptionName,
   sourceOptionProblem,
   toGivenSource,

@@ -6,7 +6,7 @@ import type { ChunkRange } from '../../../src/domain/load.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
 import { planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';
-import { splitUrl } from '../../../src/mapping/event-record.ts';
+import { splitUrl } from '../../../src/mapping/event-rules.ts';
 import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { openCsv } from '../formats/open-csv.ts';

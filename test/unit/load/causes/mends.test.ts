@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
 import { CsvReadings, mendsOf } from '../../../../src/load/causes/mends.ts';
 import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/proposals.ts';
-import { EventTimes } from '../../../../src/mapping/event-time.ts';
+import { EventTimes } from '../../../../src/mapping/event-rules.ts';
 
 const times = new EventTimes();
 times.reset('2026-11-20T00:00:00.000000Z');
