@@ -8,7 +8,7 @@ import { writeExport } from './export/write/write-export.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { Live } from './live/live.ts';
-import { RecordTap } from './live/record-tap.ts';
+import { RecordTap } from './live/views.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
 import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
 import { openMailTransport } from './notifications/mail.ts';

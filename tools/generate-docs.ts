@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { definitionsFileSchema } from '../src/definitions/definitions-file.ts';
+import { definitionsFileSchema } from '../src/definitions/definitions.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { segmentSchema } from '../src/segments/segment.ts';
 import { schedulesFileSchema } from '../src/sources/schedules/schedules-file.ts';

@@ -2,15 +2,23 @@
  * Access: who may call, and what for. An API key belongs to one environment and has scopes; `verifyKey`
  * turns a header into a caller, and the cache in front of it asks the database at most once for requests
  * that come together. Promises: a key is compared in constant time and stored only as a digest; a revoked
- * or expired key is refused within the time that the cache keeps an answer. `admin-login.ts` is the
- * operator's way in, `console-session.ts` that of a browser.
+ * or expired key is refused within the time that the cache keeps an answer. `console-session.ts` is the
+ * way in of a browser.
  */
 import pLimit from 'p-limit';
+import { render } from '../api/render.ts';
 import { TransientError } from '../domain/errors.ts';
 import { MAX_WAITING_LOOKUPS, RECORD_DEADLINE_MS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../domain/limits.ts';
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, findKey, keyIdOf, markUsed, matchesDigest } from '../postgres/stores/api-keys.ts';
+import {
+  type ApiKey,
+  digestKey,
+  findKey,
+  keyIdOf,
+  markUsed,
+  matchesDigest,
+} from '../postgres/stores/api-keys.ts';
 import {
   defaultEnvironmentName,
   type Environment,
@@ -243,4 +251,16 @@ export function inTime<T>(answer: Promise<T>): Promise<T> {
   return withDeadline(answer, RECORD_DEADLINE_MS, () => {
     throw new TransientError('the database does not answer');
   });
+}
+
+/* A key as it is listed, in the API and with `--json`: never the key itself. */
+
+export function renderKey(key: ApiKey) {
+  const { keyId, label, scopes, ...times } = key;
+  return render({ keyId, label, scopes: [...scopes], status: keyStatus(key), ...times });
+}
+
+function keyStatus({ expiresAt, revokedAt }: ApiKey): 'live' | 'expired' | 'revoked' {
+  if (revokedAt !== null) return 'revoked';
+  return expiresAt !== null && expiresAt.getTime() <= Date.now() ? 'expired' : 'live';
 }

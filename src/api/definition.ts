@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { dataTypes } from '../domain/data-type.ts';
 import { embedTypes } from '../domain/definitions.ts';
-import { choice, component, flag, object, ordinal, text } from './schema.ts';
+import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../domain/limits.ts';
+import { choice, component, count, flag, object, ordinal, orNull, text } from './schema.ts';
 
 const id = ordinal('ID of the item. Never reused.');
 const title = text('Display name.', 'Quarterly NPS');
@@ -69,3 +70,126 @@ export const keyedItem = component(
     'An item that is identified by a key.',
   ),
 );
+
+const segmentFields = {
+  id: ordinal('ID of the segment: the `segment_id` of exports.', 3),
+  title: text('Display name.', 'Power users'),
+  usage: text('Purpose, as the operator named it.', 'analytics'),
+  category: text('Category, as the operator named it.', 'Engagement'),
+  is_hidden: flag('True if clients should not offer the segment. It can be used all the same.'),
+  is_protected: flag('True if the segment is protected from accidental removal.'),
+  status: text('Status, as the operator named it. The service ignores it.', 'active'),
+};
+
+export const segmentItem = component(
+  'Segment',
+  object(segmentFields, 'A group of users that exports can be narrowed to.'),
+);
+export type Segment = Static<typeof segmentItem.schema>;
+
+export const segmentPage = component(
+  'SegmentPage',
+  object(
+    {
+      data: Type.Array(segmentItem.ref, { description: 'The segments of the page.' }),
+      metadata: object(
+        {
+          cursor: object(
+            {
+              after: text('`after_cursor` of the next page. Empty on the last page.'),
+              before: orNull(text('`before_cursor` of the previous page. Null on the first page.'), null),
+            },
+            'Cursors of the neighbouring pages.',
+          ),
+          limit: Type.Integer({
+            minimum: 1,
+            maximum: MAX_LOOKUP_PAGE_SIZE,
+            description: 'Maximum number of segments on a page.',
+            examples: [100],
+          }),
+          total_count: count('Number of segments on all pages.', 1),
+        },
+        'Facts about the page.',
+      ),
+    },
+    'A page of segments, sorted by ID.',
+  ),
+);
+export type SegmentPage = Static<typeof segmentPage.schema>;
+
+const definitionWords = Type.Array(
+  object({
+    depth: count('Number of groups that the line is nested in.'),
+    text: text('A group or a condition.', 'did at least 3 times "report_exported"'),
+  }),
+  { description: 'The definition in words: one line for each group and condition, in order.' },
+);
+
+export const segmentDetail = component(
+  'SegmentDetail',
+  object(
+    {
+      ...segmentFields,
+      key: text('Name in the definitions file.', 'power-users'),
+      definition: Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description: 'The definition, in the language of docs/segments.md.',
+          examples: [{ event: 'report_exported', at_least: 3 }],
+        },
+      ),
+      words: definitionWords,
+    },
+    'A segment with its definition.',
+  ),
+);
+export type SegmentDetail = Static<typeof segmentDetail.schema>;
+
+const sample = (more: string) =>
+  Type.Array(Type.String(), {
+    maxItems: SEGMENT_PREVIEW_USERS,
+    description: `The first of them by ID, at most ${SEGMENT_PREVIEW_USERS}${more}.`,
+    examples: [['u1', 'u17', 'u4']],
+  });
+
+export const segmentPreview = component(
+  'SegmentPreview',
+  object(
+    {
+      id: ordinal('ID of the segment.'),
+      count: count('Number of users in the segment now.', 3120),
+      user_ids: sample('; `/v1/users?segment_id=` lists all'),
+    },
+    'Users of a segment.',
+  ),
+);
+export type SegmentPreview = Static<typeof segmentPreview.schema>;
+
+export const definitionPreview = component(
+  'DefinitionPreview',
+  object(
+    {
+      count: count('Number of users whom the definition matches now.', 3120),
+      user_ids: sample(''),
+      words: definitionWords,
+    },
+    'Users whom a definition matches.',
+  ),
+);
+export type DefinitionPreview = Static<typeof definitionPreview.schema>;
+
+export const userSegments = component(
+  'UserSegments',
+  object(
+    {
+      segment_ids: Type.Array(Type.Integer({ minimum: 1 }), {
+        description: 'IDs of the segments, in the order of the segment lookup.',
+      }),
+      asked: count('Number of segments checked: all of them, unless that takes longer than about a second.'),
+      total: count('Number of segments in the environment.'),
+    },
+    'Current segments of a user.',
+  ),
+);
+export type UserSegments = Static<typeof userSegments.schema>;

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { component, envelope, object, orNull, text, time } from './schema.ts';
+import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../domain/limits.ts';
+import { component, count, envelope, flag, object, orNull, text, time } from './schema.ts';
 
 const profileFields = {
   metadata: Type.Object(
@@ -36,3 +37,77 @@ export const companyProfile = component(
 export const userPage = envelope('UserPage', userProfile.ref, 'Users, sorted by ID.');
 
 export const companyPage = envelope('CompanyPage', companyProfile.ref, 'Companies, sorted by ID.');
+
+const exampleEventTime = '2026-11-20T12:34:56.123456Z';
+
+export const storedEvent = component(
+  'StoredEvent',
+  object(
+    {
+      event_id: text('ID that the sender gave the event; otherwise one that the service made.', '5f0c6a4e'),
+      event_type: text('`track` or `page_view`.', 'track'),
+      event_name: text('Name of the event.', 'report_shared'),
+      user_id: text('The user.', 'u1'),
+      company_id: orNull(text('The company that the event is stored with. Null if there is none.', 'acme')),
+      source: text('How the event came in.', 'backend-http'),
+      inserted_at: time('When the event happened.', exampleEventTime),
+      metadata: Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description: 'Properties, with every digit as stored.',
+          examples: [{ report: 'Q3', pages: 12 }],
+        },
+      ),
+    },
+    'A stored event.',
+  ),
+);
+export type StoredEvent = Static<typeof storedEvent.schema>;
+
+export const eventPageAnswer = envelope('EventPage', storedEvent.ref, 'Events, newest first.', {
+  archived_until: orNull(
+    time(
+      'Events before this time may have moved to archives, which exports read and this list does not. Null if none have moved.',
+    ),
+  ),
+});
+
+const events = count('Number of events.', 3);
+
+export const activity = component(
+  'Activity',
+  object(
+    {
+      events: count(`Number of stored events, counting the latest ${MAX_COUNTED_EVENTS} at most.`),
+      is_complete: flag('True if all events were counted.'),
+      first_event_at: orNull(
+        time('When the first counted event happened. Null if there is none.', exampleEventTime),
+      ),
+      last_event_at: orNull(time('When the last event happened. Null if there is none.', exampleEventTime)),
+      days: Type.Array(object({ day: Type.String({ format: 'date', description: 'The day.' }), events }), {
+        description: 'The requested days that have events, oldest first.',
+      }),
+      event_names: Type.Array(
+        object({
+          event_name: text('Name of the event.', 'report_shared'),
+          events,
+          last_at: time('When it last happened.', exampleEventTime),
+        }),
+        { description: `Names of events, most frequent first, at most ${MAX_ACTIVITY_NAMES}.` },
+      ),
+      users: orNull(
+        count(`For a company, its current users, at most ${MAX_COUNTED_USERS}; for a user, null.`),
+        null,
+      ),
+      archived_until: orNull(
+        time(
+          'Events before this time may have moved to archives and are not counted. Null if none have moved.',
+          exampleEventTime,
+        ),
+      ),
+    },
+    'Summary of what a user or company did.',
+  ),
+);
+export type Activity = Static<typeof activity.schema>;

@@ -3,6 +3,7 @@
  * routes, the OpenAPI document and, by `import type`, the console's types derive from them. Start reading at `job.ts`.
  */
 import { type Static, type TObjectOptions, type TProperties, type TSchema, Type } from 'typebox';
+import { type ErrorCode, errorCodes } from '../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../domain/limits.ts';
 
 const declared: TSchema[] = [];
@@ -117,3 +118,25 @@ export function envelope<T extends TSchema, M extends TProperties = Record<never
   const data = Type.Array(item, { description: 'The items of the page.' });
   return component(name, object({ data, metadata }, description));
 }
+
+const errorEntry = object(
+  {
+    error: text('The HTTP status phrase.', 'Bad Request'),
+    error_code: choice(
+      Object.keys(errorCodes) as ErrorCode[],
+      'Error code: stable, for programs.',
+      'missing_field',
+    ),
+    message: text('A sentence for a person.', 'The form has no part named file'),
+    details: text('The field, column or position at fault. May be empty.', 'file'),
+  },
+  'One problem.',
+);
+
+export const errorRecord = component(
+  'ErrorRecord',
+  object(
+    { errors: Type.Array(errorEntry, { minItems: 1, description: 'The problems found, one entry each.' }) },
+    'The body of every refusal.',
+  ),
+);

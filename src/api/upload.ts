@@ -1,5 +1,32 @@
 import { type Static, Type } from 'typebox';
-import { component, count, object, ordinal, orNull, sha256, text, time, uuid } from './schema.ts';
+import { dataTypes } from '../domain/data-type.ts';
+import { recordKinds } from '../domain/entity.ts';
+import {
+  INSPECTED_RECORDS,
+  SHOWN_FREQUENT,
+  SHOWN_RECORDS,
+  SHOWN_SAMPLES,
+  SNIFF_BYTES,
+} from '../domain/limits.ts';
+import { presets } from '../domain/load.ts';
+import { readAs, rejectsByCode } from './load.ts';
+import { reject } from './reject.ts';
+import {
+  choice,
+  choiceOrNull,
+  component,
+  count,
+  flag,
+  object,
+  ordinal,
+  orNull,
+  reasonFields,
+  record,
+  sha256,
+  text,
+  time,
+  uuid,
+} from './schema.ts';
 
 export const exampleUploadId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c02';
 
@@ -44,3 +71,117 @@ export const uploadOfLoad = component(
     'The file of a load, as an upload.',
   ),
 );
+
+const column = object(
+  {
+    name: text('Name of the column in the file.', 'Customer No'),
+    becomes: orNull(text('`user_id`, `metadata.plan` and so on. Null if the column is skipped.', 'user_id')),
+    reason: text('Reason for this choice.', 'its name looks like that of a user_id'),
+    type: choiceOrNull(
+      [...dataTypes, 'array', 'object', 'mixed'],
+      'Type of the values. `mixed`: several types. Null if there are none.',
+      'string',
+    ),
+    filled: count('Records that have a value.'),
+    distinct: count('Distinct values.'),
+    samples: Type.Array(Type.Unknown(), {
+      maxItems: SHOWN_SAMPLES,
+      description: 'The first values.',
+      examples: [['17', '18']],
+    }),
+    frequent: Type.Array(
+      object({
+        value: Type.Unknown({ description: 'The value.' }),
+        count: count('Records that have the value.'),
+      }),
+      {
+        maxItems: SHOWN_FREQUENT,
+        description: 'The most frequent values, most frequent first.',
+        examples: [[{ value: '17', count: 1 }]],
+      },
+    ),
+  },
+  'A column of the file, or a key of its records.',
+);
+
+export const inspection = component(
+  'Inspection',
+  object(
+    {
+      upload_id: uuid('ID that names the file in `POST /v1/imports` and in further inspections.'),
+      expires_at: time('Until when the file is kept.'),
+      filename: orNull(text('Name of the file as sent. Null if it has none.', 'customers.csv')),
+      file_size: count('Size in bytes as received.'),
+      sha256: sha256('SHA-256 of the received bytes.', '3b'.repeat(32)),
+      read_as: Type.Union([readAs, Type.Null()], {
+        description: 'How the file is read. Null if it cannot be read.',
+      }),
+      head: text(
+        `The beginning of the decoded text, at most ${SNIFF_BYTES} bytes of UTF-8. A workbook is shown as the CSV of its sheet; JSON other than NDJSON as its records.`,
+        'Customer No;Name\n17;Ada\n',
+      ),
+      entity: choiceOrNull(
+        ['users', 'companies', 'auto'],
+        'Kind of records. `auto`: each record tells. Null if it is not known.',
+      ),
+      records: count(`Number of inspected records: at most ${INSPECTED_RECORDS}, fewer in a wide file.`),
+      whole_file: flag('True if all records of the file were inspected.'),
+      columns: Type.Array(column, { description: 'The columns, in the order of the file.' }),
+      column_names: orNull(
+        Type.Array(Type.String(), {
+          description:
+            'Names of the columns, if a record of the file names them. They are the `column_names` of a mapping for such files.',
+          examples: [['Customer No', 'Name']],
+        }),
+      ),
+      map: record<string>({
+        additionalProperties: Type.String(),
+        description:
+          'A value for `map`: the one that was given, or a proposal if an ID column is missing or a mapping is saved for files with this header.',
+        examples: [{ 'Customer No': 'user_id' }],
+      }),
+      preset: choiceOrNull(
+        presets,
+        'The preset that was given, or one that is proposed because the file is an export of another product.',
+        null,
+      ),
+      mapping: orNull(text('The saved mapping that was named or is proposed.', 'customers')),
+      saved_mappings: Type.Array(Type.String(), {
+        description: 'Mappings saved for files with this header, last used first.',
+        examples: [['customers']],
+      }),
+      problem: Type.Union(
+        [object({ ...reasonFields, details: text('The place at fault.') }, 'The problem.'), Type.Null()],
+        {
+          description: 'Why the file cannot be loaded with these options. Null if it can.',
+          examples: [null],
+        },
+      ),
+      rejects: object(
+        {
+          count: count('Number of records that would be refused.'),
+          by_code: rejectsByCode('Refused records by code.'),
+          items: Type.Array(reject.ref, { maxItems: SHOWN_RECORDS, description: 'The first of them.' }),
+        },
+        'Records that would be refused.',
+      ),
+      rows: Type.Array(
+        Type.Object(
+          {
+            row: ordinal('Position among the data records of the file.'),
+            event_type: choice(recordKinds, 'Kind of record.'),
+            metadata: record({ additionalProperties: true, description: 'Properties; a null removes one.' }),
+          },
+          {
+            additionalProperties: true,
+            description: 'A record with its IDs; an event also has its name and time.',
+            examples: [{ row: 1, event_type: 'identify_user', user_id: '17', metadata: { Name: 'Ada' } }],
+          },
+        ),
+        { maxItems: SHOWN_RECORDS, description: 'The first records as they would be stored.' },
+      ),
+    },
+    'Content of a file, and the result of loading it with these options.',
+  ),
+);
+export type Inspection = Static<typeof inspection.schema>;

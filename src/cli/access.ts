@@ -1,6 +1,6 @@
 /** `sluice env`, `sluice keys` and `sluice console`: environments, the keys that open them, and who is signed in. */
 import { createSignInLink } from '../access/console-session.ts';
-import { renderKey } from '../access/render-key.ts';
+import { renderKey } from '../access/verify-key.ts';
 import { render } from '../api/render.ts';
 import { consolePath } from '../console/assets.ts';
 import { scopes } from '../domain/scope.ts';

@@ -1,6 +1,12 @@
 /** `sluice definitions` and `sluice segments`: what the operator defines for an environment, and who is in a segment. */
-import { type Applied, applyDefinitions, type DefinitionChanges } from '../definitions/apply-definitions.ts';
-import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
+import {
+  type Applied,
+  applyDefinitions,
+  type DefinitionChanges,
+  fileFormats,
+  readDefinitionsFile,
+  writeDefinitionsFile,
+} from '../definitions/definitions.ts';
 import { kinds, type StoredSegment } from '../domain/definitions.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';

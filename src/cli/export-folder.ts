@@ -3,8 +3,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { applyDefinitions } from '../definitions/apply-definitions.ts';
-import { readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
+import { applyDefinitions, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions.ts';
 import type { MappingRules } from '../domain/column-map.ts';
 import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';

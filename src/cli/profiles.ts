@@ -1,7 +1,6 @@
 /** `sluice users`, `sluice companies` and `sluice events`: profiles and events as they are stored. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { StoredEvent } from '../api/event.ts';
-import type { UserProfile } from '../api/profile.ts';
+import type { StoredEvent, UserProfile } from '../api/profile.ts';
 import type { Entity } from '../domain/entity.ts';
 import { COMMIT_LAG_MS, MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -19,7 +18,7 @@ import {
   type PropertyFilter,
   propertyProblem,
   readPropertyFilter,
-} from '../profiles/list-profiles.ts';
+} from '../profiles/profiles.ts';
 import {
   defineCommand,
   type Invocation,

@@ -4,11 +4,10 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
 import { readPackage } from '../package-root.ts';
-import { answerHeaders, responseName } from './answers.ts';
-import { exampleOf } from './example.ts';
+import { answerHeaders, exampleOf, responseName } from './answers.ts';
 import { baseUrl } from './page.ts';
+import { namesTag } from './parameters.ts';
 import { isUndocumented } from './plugins/validation.ts';
-import { namesTag } from './request-headers.ts';
 
 export interface ApiDocument {
   readonly openapi: string;

@@ -23,14 +23,17 @@ import {
   explainError,
   sendErrors,
 } from './plugins/errors.ts';
+import {
+  addRequestMetrics,
+  addStandardHeaders,
+  addTracing,
+  chooseRequestId,
+  setStandardHeaders,
+} from './plugins/every-request.ts';
 import { addJsonBody } from './plugins/json-body.ts';
-import { addLoadShedding, type ServerState } from './plugins/load-shedding.ts';
-import { addRateLimit } from './plugins/rate-limit.ts';
+import { addLoadShedding, addRateLimit, type ServerState } from './plugins/limits.ts';
 import { addExpectContinue, addForms, addLingeringClose, addRawBody } from './plugins/request-body.ts';
-import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
-import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
-import { addTracing } from './plugins/tracing.ts';
 import { addValidation } from './plugins/validation.ts';
 import type { BodyKind, Route } from './route.ts';
 import { deletionRoutes } from './routes/deletions.ts';
@@ -42,7 +45,7 @@ import { lookupRoutes } from './routes/lookups.ts';
 import { mappingRoutes } from './routes/mappings.ts';
 import { mendRoutes } from './routes/mends.ts';
 import { notificationRoutes } from './routes/notifications.ts';
-import { overviewRoutes } from './routes/overview.ts';
+import { overviewRoutes, streamRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
@@ -51,7 +54,6 @@ import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { sourceRoutes } from './routes/sources.ts';
-import { streamRoutes } from './routes/stream.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
 const routes: Readonly<Record<Tag, readonly Route[]>> = {

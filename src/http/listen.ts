@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
-import type { ServerState } from './plugins/load-shedding.ts';
+import type { ServerState } from './plugins/limits.ts';
 
 /** The number of connections beyond the bound, so that those who watch the process are still answered, and others learn why not. */
 const reserve = 32;

@@ -21,7 +21,7 @@ import type { DocumentText } from './api-document.ts';
 import { baseUrl } from './page.ts';
 import { environmentId, requireAdmin } from './plugins/auth.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
-import type { ServerState } from './plugins/load-shedding.ts';
+import type { ServerState } from './plugins/limits.ts';
 import { isUndocumented } from './plugins/validation.ts';
 
 /** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
 import type { JobDetail } from '../api/load.ts';
-import type { ScheduleRun } from '../api/schedule.ts';
+import type { ScheduleRun } from '../api/source.ts';
 import type { Config } from '../config.ts';
 import type { EventBody } from './record-end.ts';
 

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createSignInLink } from '../../src/access/console-session.ts';
 import { readConfig } from '../../src/config.ts';
-import { addLoadShedding } from '../../src/http/plugins/load-shedding.ts';
+import { addLoadShedding } from '../../src/http/plugins/limits.ts';
 import { showConsole } from '../../src/http/routes/service.ts';
 import {
   consoleStage,

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Applied } from '../../src/definitions/apply-definitions.ts';
-import { fileFormats, writeDefinitionsFile } from '../../src/definitions/definitions-file.ts';
+import { type Applied, fileFormats, writeDefinitionsFile } from '../../src/definitions/definitions.ts';
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/list-profiles.ts';
+import { listProfiles, type ProfileFilter, readPropertyFilter } from '../../src/profiles/profiles.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { serve, type TestServer } from '../support/http.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';

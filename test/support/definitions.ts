@@ -1,5 +1,4 @@
-import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
-import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
+import { applyDefinitions, readDefinitionsFile } from '../../src/definitions/definitions.ts';
 import type { Definitions, SegmentItem } from '../../src/domain/definitions.ts';
 import type { Tenant, TestSystem } from './system.ts';
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Static } from 'typebox';
-import type { errorRecord } from '../../api/error.ts';
+import type { errorRecord } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { errorCodes, InputError, inputError, type Problem, TransientError } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';

@@ -7,7 +7,7 @@ import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';
 import { wentAway } from '../gone-client.ts';
-import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
+import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { environmentId } from './auth.ts';
 import { askForBody } from './request-body.ts';
 

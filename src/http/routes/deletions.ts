@@ -17,10 +17,9 @@ import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';
 import { findArchivedUntil } from '../../postgres/stores/events.ts';
 import { answerRows, rowQuery } from '../job-rows.ts';
 import { pageBytes } from '../page.ts';
-import { jobParameters } from '../parameters.ts';
+import { bodyHeaders, jobParameters, readIdempotency } from '../parameters.ts';
 import { callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
-import { bodyHeaders, readIdempotency } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 
 const texts = {

@@ -31,18 +31,20 @@ import { pageExports } from '../../postgres/stores/exports.ts';
 import { ruled, worded } from '../../validation.ts';
 import { named } from '../answers.ts';
 import { jobCursor, jobPage, linkNext, pageBytes } from '../page.ts';
-import { jobParameters, readSeveral, statusParameter } from '../parameters.ts';
-import { callerEnvironment, callerKeyId, callerOrigin } from '../plugins/auth.ts';
-import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { listQuery } from '../plugins/validation.ts';
 import {
   actionHeaders,
   bodyHeaders,
   conditionHeaders,
   idempotencyKeyOf,
+  jobParameters,
   namesTag,
   readIdempotency,
-} from '../request-headers.ts';
+  readSeveral,
+  statusParameter,
+} from '../parameters.ts';
+import { callerEnvironment, callerKeyId, callerOrigin } from '../plugins/auth.ts';
+import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
+import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const path = '/api/v1/analytics/exports';

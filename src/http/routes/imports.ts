@@ -1,8 +1,8 @@
 import { type TSchema, Type } from 'typebox';
-import { inspection } from '../../api/inspection.ts';
 import { jobRecord } from '../../api/job.ts';
 import { importRecord } from '../../api/load.ts';
 import { renderJob } from '../../api/render.ts';
+import { inspection } from '../../api/upload.ts';
 import type { System } from '../../context.ts';
 import type { Mapped } from '../../domain/column-map.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
@@ -14,9 +14,11 @@ import { lookIn, type RenderedInspection } from '../../load/sandbox-tasks.ts';
 import { findOffered, inspectAndOffer, type OfferedInspection } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
 import { abortWhenClosed } from '../gone-client.ts';
+import { bodyHeaders } from '../parameters.ts';
 import { optionFields } from '../plugins/validation.ts';
-import { bodyHeaders } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
+import { importOptions, optionsReader, type UploadOptions, uploadOptions } from '../upload/options.ts';
+import { keepFile, receiveUpload } from '../upload/receive-upload.ts';
 import {
   anyBody,
   archiveBody,
@@ -24,15 +26,15 @@ import {
   companiesBody,
   csvBody,
   formBody,
+  keptLimits,
   ndjsonBody,
   packedBody,
+  storeKept,
   tsvBody,
+  type UploadKind,
   usersBody,
   workbookBody,
-} from '../upload/bodies.ts';
-import { importOptions, optionsReader, type UploadOptions, uploadOptions } from '../upload/options.ts';
-import { keepFile, receiveUpload } from '../upload/receive-upload.ts';
-import { keptLimits, storeKept, type UploadKind } from '../upload/upload.ts';
+} from '../upload/upload.ts';
 
 const rawBodies: Readonly<Record<string, { readonly schema: TSchema }>> = {
   'text/csv': csvBody,

@@ -29,7 +29,9 @@ import { ruled, worded } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
 import { jobCursor, jobPage, linkNext, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
 import {
+  actionHeaders,
   dateOf,
+  idempotencyKeyOf,
   jobParameters,
   optionalNumber,
   readSeveral,
@@ -39,7 +41,6 @@ import {
 } from '../parameters.ts';
 import { hasScope, requireScope } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 
 const maxFilterBytes = 512;

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { renderKey } from '../../access/render-key.ts';
+import { renderKey } from '../../access/verify-key.ts';
 import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
 import { object } from '../../api/schema.ts';
 import { scopes } from '../../domain/scope.ts';

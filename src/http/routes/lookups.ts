@@ -4,10 +4,10 @@ import {
   keyedItem,
   type Property,
   propertyItem,
+  segmentPage,
   surveyItem,
   titledItem,
 } from '../../api/definition.ts';
-import { segmentPage } from '../../api/segment.ts';
 import type { System } from '../../context.ts';
 import type { KeyedItem, KeyedKind, TitledKind } from '../../domain/definitions.ts';
 import type { PropertyEntity } from '../../domain/entity.ts';

@@ -17,14 +17,26 @@ import type { Parent } from '../../postgres/stores/amendments.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
-import { checked, flagParameter, jobParameters } from '../parameters.ts';
+import {
+  actionHeaders,
+  bodyHeaders,
+  checked,
+  flagParameter,
+  idempotencyKeyOf,
+  jobParameters,
+} from '../parameters.ts';
 import { optionFields } from '../plugins/validation.ts';
-import { actionHeaders, bodyHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
-import { csvBody, ndjsonBody } from '../upload/bodies.ts';
 import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
 import { asAccepted, takeUpload } from '../upload/receive-upload.ts';
-import { type Upload, type Uploaded, type UploadKind, uploadLimits } from '../upload/upload.ts';
+import {
+  csvBody,
+  ndjsonBody,
+  type Upload,
+  type Uploaded,
+  type UploadKind,
+  uploadLimits,
+} from '../upload/upload.ts';
 import { importKind } from './imports.ts';
 
 /* Refused records are mended by a file, by a proposal, or by edits. Each way makes a job of its own. */

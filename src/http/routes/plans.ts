@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
-import { applyBody, plan } from '../../api/plan.ts';
+import { applyBody, plan } from '../../api/load.ts';
 import { renderJob } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
@@ -9,9 +9,8 @@ import { applyPlan } from '../../load/retry-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { rowsFile } from '../job-rows.ts';
 import { sendJson } from '../page.ts';
-import { jobParameters, optionalChoice } from '../parameters.ts';
+import { actionHeaders, idempotencyKeyOf, jobParameters, optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 
 const query = listQuery({

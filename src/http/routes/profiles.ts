@@ -1,6 +1,12 @@
 import { type Static, Type } from 'typebox';
-import { activity, eventPageAnswer } from '../../api/event.ts';
-import { companyPage, companyProfile, userPage, userProfile } from '../../api/profile.ts';
+import {
+  activity,
+  companyPage,
+  companyProfile,
+  eventPageAnswer,
+  userPage,
+  userProfile,
+} from '../../api/profile.ts';
 import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
@@ -19,8 +25,12 @@ import {
   readUserEvents,
 } from '../../postgres/stores/events.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
-import { requireSegment } from '../../profiles/find-segments.ts';
-import { listProfiles, propertyProblem, readPropertyFilter } from '../../profiles/list-profiles.ts';
+import {
+  listProfiles,
+  propertyProblem,
+  readPropertyFilter,
+  requireSegment,
+} from '../../profiles/profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
 import { eventCursor, eventPage, keyCursor, keyPage, pageBytes, sendEnvelope, sendJson } from '../page.ts';
 import { checked, optionalNumber, pathParameter, textParameter } from '../parameters.ts';

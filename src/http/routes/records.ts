@@ -9,10 +9,10 @@ import { readBatch } from '../../ingest/read-batch.ts';
 import { type Fields, openRecord, readCompany, readEvent, readUser } from '../../ingest/read-record.ts';
 import type { Idempotency, IngestEntity } from '../../ingest/records.ts';
 import type { BatchAnswer } from '../../ingest/write-batch.ts';
-import type { RecordRouteName, TakenRecord } from '../../live/record-tap.ts';
+import type { RecordRouteName, TakenRecord } from '../../live/views.ts';
+import { bodyHeaders, readIdempotency } from '../parameters.ts';
 import { callerKeyId, environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody } from '../plugins/json-body.ts';
-import { bodyHeaders, readIdempotency } from '../request-headers.ts';
 import { directRoute, type Route, route } from '../route.ts';
 
 /*

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
+import { definitionPreview, segmentDetail, segmentPreview, userSegments } from '../../api/definition.ts';
 import { object } from '../../api/schema.ts';
-import { definitionPreview, segmentDetail, segmentPreview, userSegments } from '../../api/segment.ts';
 import { inputError } from '../../domain/errors.ts';
 import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
 import { readProfile } from '../../postgres/stores/profiles.ts';
 import { findSegmentItem } from '../../postgres/stores/segments.ts';
-import { findSegment, findSegmentsOf } from '../../profiles/find-segments.ts';
+import { findSegment, findSegmentsOf } from '../../profiles/profiles.ts';
 import { previewSegment } from '../../segments/compile-segment.ts';
 import { describeSegment } from '../../segments/describe-segment.ts';
 import { readSegment } from '../../segments/read-segment.ts';

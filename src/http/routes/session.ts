@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { FailedLogins } from '../../access/admin-login.ts';
 import { signIn, signInByLink, verifySession } from '../../access/console-session.ts';
 import { type Caller, isRefusal, staticKeyId } from '../../access/verify-key.ts';
 import { callerRecord, environmentName, sessionItem } from '../../api/access.ts';
@@ -12,9 +11,9 @@ import { readPackage } from '../../package-root.ts';
 import { endSession, listSessions, moveSession, type SessionOwner } from '../../postgres/stores/api-keys.ts';
 import { findEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { pathParameter } from '../parameters.ts';
-import { callerOf } from '../plugins/auth.ts';
+import { callerOf, clearSessionCookie, crossOriginProblem, setSessionCookie } from '../plugins/auth.ts';
+import { FailedLogins } from '../plugins/limits.ts';
 import { type Route, route } from '../route.ts';
-import { clearSessionCookie, crossOriginProblem, setSessionCookie } from '../session-cookie.ts';
 
 async function renderCaller(
   { db }: System,

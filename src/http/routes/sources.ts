@@ -1,8 +1,14 @@
 import { Type } from 'typebox';
-import { type Inbox, inboxRecord, takenAgain } from '../../api/inbox.ts';
 import { render } from '../../api/render.ts';
-import { scheduleItem, scheduleList, scheduleRun } from '../../api/schedule.ts';
 import { object } from '../../api/schema.ts';
+import {
+  type Inbox,
+  inboxRecord,
+  scheduleItem,
+  scheduleList,
+  scheduleRun,
+  takenAgain,
+} from '../../api/source.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';

@@ -15,10 +15,9 @@ import { listKeptUploads, removeUpload, requireUpload } from '../../load/uploads
 import type { Upload } from '../../postgres/stores/uploads.ts';
 import { worded } from '../../validation.ts';
 import { watchClient } from '../gone-client.ts';
-import { idParameter, jobParameters } from '../parameters.ts';
+import { idParameter, jobParameters, mediaTypeOf } from '../parameters.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { mediaTypeOf } from '../request-headers.ts';
 import { type Route, route } from '../route.ts';
 import { cleanFilename } from '../upload/options.ts';
 import { bodyOf, uploadLimits } from '../upload/upload.ts';

@@ -13,9 +13,9 @@ import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '
 import type { Load } from '../../postgres/stores/read-loads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { watchClient } from '../gone-client.ts';
+import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
-import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
 import { requireSaidBefore, type Taker, takeForm } from './form.ts';
 import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
 import {

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Inspection } from '../../../src/api/inspection.ts';
 import type { JobDetail as Detail } from '../../../src/api/load.ts';
+import type { Inspection } from '../../../src/api/upload.ts';
 import { sweep } from '../../../src/background-jobs/prune.ts';
 import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';

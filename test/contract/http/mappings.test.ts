@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Inspection } from '../../../src/api/inspection.ts';
+import type { Inspection } from '../../../src/api/upload.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { type ErrorBody, form, openServer, refusalOf, walkPages } from '../../support/http.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { DeliveryDetail as Delivery } from '../../../src/api/delivery.ts';
-import type { Inbox } from '../../../src/api/inbox.ts';
+import type { Inbox } from '../../../src/api/source.ts';
 import { addSubscription } from '../../../src/notifications/subscriptions.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
 import { drop } from '../../support/inbox.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobDetail as Detail } from '../../../src/api/load.ts';
-import type { Plan } from '../../../src/api/plan.ts';
+import type { JobDetail as Detail, Plan } from '../../../src/api/load.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import { readProfiles } from '../../support/load-file.ts';
 

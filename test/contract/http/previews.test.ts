@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { DeletionPreview as Counts } from '../../../src/api/deletion.ts';
-import type { Activity } from '../../../src/api/event.ts';
 import type { ExportPreview } from '../../../src/api/export.ts';
+import type { Activity } from '../../../src/api/profile.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, type TestServer } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { Schedule } from '../../../src/api/schedule.ts';
+import type { Schedule } from '../../../src/api/source.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { readSchedulesFile } from '../../../src/sources/schedules/schedules-file.ts';
 import { openServer, refusalOf } from '../../support/http.ts';

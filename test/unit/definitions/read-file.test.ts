@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readDefinitionsFile } from '../../../src/definitions/definitions-file.ts';
+import { readDefinitionsFile } from '../../../src/definitions/definitions.ts';
 import {
   MAX_OPERATOR_FILE_BYTES,
   MAX_OPERATOR_FILE_ITEMS,

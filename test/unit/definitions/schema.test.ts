@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { definitionsFileSchema, readDefinitionsFile } from '../../../src/definitions/definitions-file.ts';
+import { definitionsFileSchema, readDefinitionsFile } from '../../../src/definitions/definitions.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };

@@ -4,7 +4,7 @@ import {
   fileFormats,
   readDefinitionsFile,
   writeDefinitionsFile,
-} from '../../../src/definitions/definitions-file.ts';
+} from '../../../src/definitions/definitions.ts';
 import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
 import { withoutHidden } from '../../../src/domain/wording.ts';
 

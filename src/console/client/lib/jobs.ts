@@ -1,10 +1,10 @@
 /* Jobs as the screens show them: records, names, states, and the poll of one load. */
 import type { DeletionJobDetail } from '../../../api/deletion.ts';
 import type { ExportJob } from '../../../api/export.ts';
-import type { Inspection } from '../../../api/inspection.ts';
 import type { JobListItem } from '../../../api/job.ts';
 import type { JobDetail as LoadDetail } from '../../../api/load.ts';
 import type { UserProfile } from '../../../api/profile.ts';
+import type { Inspection } from '../../../api/upload.ts';
 import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
 
 export type Counts = Readonly<Record<string, number>>;

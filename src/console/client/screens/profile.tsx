@@ -1,10 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
-import type { Property } from '../../../api/definition.ts';
+import type { Property, UserSegments } from '../../../api/definition.ts';
 import type { DeletionPreview } from '../../../api/deletion.ts';
-import type { Activity, StoredEvent } from '../../../api/event.ts';
-import type { UserSegments } from '../../../api/segment.ts';
+import type { Activity, StoredEvent } from '../../../api/profile.ts';
 import { api, post, screenHref, useApi, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, formatShare, plural, shorten, timeZone, visibleText } from '../lib/format.ts';
 import { jobHref, type Profile } from '../lib/jobs.ts';

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Segment, SegmentPage } from '../../../api/segment.ts';
+import type { Segment, SegmentPage } from '../../../api/definition.ts';
 import { api, screenHref, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
 import { shorten, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Overview } from '../../../api/overview.ts';
-import type { ScheduleList } from '../../../api/schedule.ts';
+import type { ScheduleList } from '../../../api/source.ts';
 import type { NeedKind } from '../../../domain/need.ts';
 import { screenHref, useApi } from '../lib/api.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useRoute } from 'preact-iso';
-import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/schedule.ts';
+import type { Schedule, ScheduleList, ScheduleRun } from '../../../api/source.ts';
 import { post, screenHref, useApi } from '../lib/api.ts';
 import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';

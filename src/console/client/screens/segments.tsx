@@ -7,7 +7,7 @@ import type {
   Segment as SegmentItem,
   SegmentPage,
   SegmentPreview,
-} from '../../../api/segment.ts';
+} from '../../../api/definition.ts';
 import { ApiError, post, screenHref, useAction, useApi, useQuery } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
 import { Button, CopyButton, Field } from '../ui/controls.tsx';

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Inspection } from '../../../../api/inspection.ts';
+import type { Inspection } from '../../../../api/upload.ts';
 import { api, type Query, useAction } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';

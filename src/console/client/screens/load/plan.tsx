@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
-import type { Inspection } from '../../../../api/inspection.ts';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
+import type { Inspection } from '../../../../api/upload.ts';
 import type { OnDrift } from '../../../../domain/load.ts';
 import { post, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Inspection } from '../../../../api/inspection.ts';
+import type { Inspection } from '../../../../api/upload.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/api.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';

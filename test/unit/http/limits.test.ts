@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FailedLogins } from '../../../src/access/admin-login.ts';
+import { FailedLogins } from '../../../src/http/plugins/limits.ts';
 
 let nowMs = 0;
 const start = () => {

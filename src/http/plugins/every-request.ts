@@ -1,0 +1,133 @@
+/* What every request has: an ID, the standard headers, a start time, metrics and, if they are wanted, a span. */
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { readTraceparent } from '../../domain/trace.ts';
+import type { RouteMetrics } from '../../telemetry/request-metrics.ts';
+import type { Span } from '../../telemetry/tracing.ts';
+
+const sane = /^[\x21-\x7e]{1,128}$/;
+
+/** The caller's own id, if it can be logged and sent back as it is; else a new one. */
+export function chooseRequestId(raw: IncomingMessage): string {
+  const given = raw.headers['x-request-id'];
+  return typeof given === 'string' && sane.test(given) ? given : randomUUID();
+}
+
+const api = /^\/+(?:api\/+)?v1\//;
+
+/**
+ * Sets the headers that every answer has, and refuses a request with two Host headers, since a proxy in front of us may
+ * have gone by the other one.
+ */
+export function addStandardHeaders(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    setStandardHeaders(request, reply);
+    done(
+      hasTwoHosts(request.raw) ? inputError('invalid_field', 'The request has two Host headers') : undefined,
+    );
+  });
+}
+
+export function setStandardHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
+  if (api.test(request.url)) reply.header('cache-control', 'no-store');
+}
+
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts > 1;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The start on the clock of `performance.now()`; 0 if the request was refused before it began. */
+    startedAt: number;
+  }
+}
+
+/**
+ * Counts every answer by the pattern of its route, when it is ready. Waiting until it is sent would cost two listeners per request, and
+ * measure the network of the caller.
+ */
+export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
+  // An app that is only looked at (tools/describe-api.ts) is no process to watch.
+  app.addHook('onListen', () => metrics.watchProcess());
+  // Fastify has one such object per route and method, which is a cheaper key than a text of both.
+  const known = new Map<object, RouteMetrics>();
+  const routeOf = (request: FastifyRequest): RouteMetrics => {
+    const { config } = request.routeOptions;
+    const found = known.get(config);
+    if (found !== undefined) return found;
+    const { url } = request.routeOptions;
+    if (url === undefined) return metrics.http.route(request.method, 'unknown');
+    const made = metrics.http.route(request.method, url);
+    known.set(config, made);
+    return made;
+  };
+  app.decorateRequest('startedAt', 0);
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.startedAt = performance.now();
+    done();
+  });
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    const { startedAt } = request;
+    const ms = startedAt === 0 ? 0 : performance.now() - startedAt;
+    routeOf(request).ended(reply.statusCode, ms / 1_000);
+    done();
+  });
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    span: Span | null;
+  }
+}
+
+/** Machines call these every few seconds, and nobody looks for them in traces. */
+const untraced = /^\/(?:health|metrics)(?:\/|$)/;
+
+/** Makes a span of every request, as part of the caller's trace if it sends one. Without traces no hook is added. */
+export function addTracing(app: FastifyInstance, { tracing }: Pick<System, 'tracing'>): void {
+  if (tracing === null) return;
+  app.decorateRequest('span', null);
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { url: route } = request.routeOptions;
+    if (route !== undefined && untraced.test(route)) return done();
+    const { traceparent } = request.headers;
+    // The path itself may hold ids of people.
+    const span = tracing.begin(route === undefined ? request.method : `${request.method} ${route}`, {
+      kind: 'server',
+      parent: readTraceparent(typeof traceparent === 'string' ? traceparent : null),
+      attributes: {
+        'http.request.method': request.method,
+        'url.scheme': request.protocol,
+        'sluice.request_id': request.id,
+        ...(route !== undefined && { 'http.route': route }),
+      },
+    });
+    request.span = span;
+    tracing.within(span, done);
+  });
+  // A body is read in the context of its connection.
+  app.addHook('preValidation', ({ span }, _reply, done) => {
+    if (span === null) done();
+    else tracing.within(span, done);
+  });
+  app.addHook('onResponse', ({ span }, reply, done) => {
+    if (span !== null) {
+      const { statusCode } = reply;
+      span.set({ 'http.response.status_code': statusCode });
+      if (statusCode >= 500) span.fail(String(statusCode));
+      span.end();
+    }
+    done();
+  });
+}

@@ -1,0 +1,163 @@
+/* Bounds on how much is asked at a time: by everybody, by a key, and by who tries to sign in. */
+
+import type { Socket } from 'node:net';
+import { getHeapStatistics } from 'node:v8';
+import underPressure from '@fastify/under-pressure';
+import type { FastifyInstance } from 'fastify';
+import ipaddr from 'ipaddr.js';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { type Explained, sendErrors } from './errors.ts';
+
+export interface ServerState {
+  closing: boolean;
+  isBeyond?: (socket: Socket) => boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Answers however loaded the process is: those who watch it must see why it refuses others. */
+    alwaysServed?: true;
+  }
+}
+
+/** The share of the heap beyond which the process spends its time on collecting garbage, and then ends. */
+const heapShare = 0.9;
+
+/** A process that has just started has loaded and compiled its code: the delay of that says nothing about the load. */
+const startMs = 2_000;
+
+const overloaded: Explained = {
+  status: 503,
+  problems: [{ code: 'unavailable', message: 'The service is overloaded; try again later', details: '' }],
+};
+
+/**
+ * Refuses requests while the event loop lags or the heap is nearly full, so that those under way come to an end. The
+ * plugin measures, once a second; its own hook would run after the key was looked up, and be logged for every request.
+ */
+export function addLoadShedding(
+  app: FastifyInstance,
+  { config, log }: Pick<System, 'config' | 'log'>,
+  heapLimit = getHeapStatistics().heap_size_limit,
+  state: Pick<ServerState, 'isBeyond'> = {},
+): void {
+  const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
+  const maxHeap = heapLimit * heapShare;
+  let shedding = false;
+  let judgedFrom = Number.POSITIVE_INFINITY;
+  app.addHook('onListen', async () => {
+    judgedFrom = performance.now() + startMs;
+  });
+  app.register(underPressure);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { eventLoopDelay, heapUsed } = app.memoryUsage();
+    const lags = eventLoopDelay > maxDelay && performance.now() > judgedFrom;
+    const overload = lags || heapUsed > maxHeap;
+    if (overload !== shedding) {
+      shedding = overload;
+      const fields = { event_loop_delay_ms: Math.round(eventLoopDelay), heap_used_bytes: heapUsed };
+      if (overload) log.warn(fields, 'overloaded: requests are refused');
+      else log.info(fields, 'no longer overloaded');
+    }
+    const isRefused = overload || state.isBeyond?.(request.raw.socket) === true;
+    if (isRefused && request.routeOptions.config.alwaysServed !== true) sendErrors(reply, overloaded);
+    else done();
+  });
+}
+
+/** The most keys that are counted at a time. Beyond it, the key that began its window first is forgotten. */
+const maxKeys = 10_000;
+
+/**
+ * Bounds how often a key may be used. It runs after authentication, since keys are counted. Every serving process counts for itself: a
+ * shared count would cost each request a question to Redis, and fail with it. No plugin counts, since plugins tell requests that come
+ * in the same turn of the event loop, such as a burst of a key that is being looked up, the count of the last of them.
+ */
+export function addRateLimit(app: FastifyInstance, { config }: System): void {
+  if (config.rateLimit === 0) return;
+  const { rateLimit: perSecond, rateLimitWindowMs: windowMs } = config;
+  const max = Math.floor((perSecond * windowMs) / 1_000);
+  const windows = new Windows(windowMs, maxKeys);
+  app.addHook('onRequest', ({ caller }, reply, done) => {
+    if (caller === null) {
+      done();
+      return;
+    }
+    const { count, leftMs } = windows.add(caller.keyId);
+    // Rounding first: the rest of a window that has just begun may be a hair more than the whole window.
+    const seconds = String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
+    reply
+      .header('ratelimit-limit', String(max))
+      .header('ratelimit-remaining', String(Math.max(0, max - count)))
+      .header('ratelimit-reset', seconds);
+    if (count <= max) {
+      done();
+      return;
+    }
+    reply.header('retry-after', seconds);
+    const details = `${max} requests in ${windowMs} ms`;
+    done(inputError('rate_limited', 'This key makes too many requests; try again later', details));
+  });
+}
+
+/** Counts by key in windows of time. Of too many keys, the one that began its window first is forgotten. */
+export class Windows {
+  readonly #byKey = new Map<string, { count: number; readonly endsAt: number }>();
+  readonly #windowMs: number;
+  readonly #maxKeys: number;
+  readonly #now: () => number;
+
+  constructor(windowMs: number, maxKeys: number, now: () => number = () => performance.now()) {
+    this.#windowMs = windowMs;
+    this.#maxKeys = maxKeys;
+    this.#now = now;
+  }
+
+  /** Adds to the count of the current window, and returns it with what is left of the window. */
+  add(key: string, count = 1): { readonly count: number; readonly leftMs: number } {
+    const now = this.#now();
+    const known = this.#byKey.get(key);
+    if (known !== undefined && known.endsAt > now) {
+      known.count += count;
+      return { count: known.count, leftMs: known.endsAt - now };
+    }
+    this.#byKey.delete(key);
+    for (const oldest of this.#byKey.keys()) {
+      if (this.#byKey.size < this.#maxKeys) break;
+      this.#byKey.delete(oldest);
+    }
+    this.#byKey.set(key, { count, endsAt: now + this.#windowMs });
+    return { count, leftMs: this.#windowMs };
+  }
+}
+
+/** Logins that may fail in a minute from one address. */
+const mostFailures = 10;
+
+export class FailedLogins {
+  readonly #windows: Windows;
+
+  constructor(now?: () => number) {
+    this.#windows = new Windows(60_000, 100_000, now);
+  }
+
+  /** Seconds that the address has to wait; 0: it may try. */
+  wait(address: string): number {
+    const { count, leftMs } = this.#windows.add(networkOf(address), 0);
+    return count < mostFailures ? 0 : Math.ceil(leftMs / 1_000);
+  }
+
+  failed(address: string): void {
+    this.#windows.add(networkOf(address));
+  }
+}
+
+const networkParts = 4;
+
+/** An IPv4 address, or the /64 of an IPv6 one; what is no address stands for itself. */
+function networkOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, networkParts).join(':') : parsed.toString();
+}
