@@ -22,16 +22,13 @@ import {
   type Reader,
   readerOn,
 } from './postgres/pool.ts';
-import { readBacklog, readLoadRows, readSchedules } from './postgres/stores/health.ts';
-import { readEventRetention } from './postgres/stores/retention.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { createQueueNotifier } from './queue/notify.ts';
 import type { Sandboxes } from './sandbox/sandboxes.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
 import { droppedLines } from './telemetry/logger.ts';
-import { Metrics } from './telemetry/metrics.ts';
-import { Rates } from './telemetry/rates.ts';
+import { Metrics, Rates } from './telemetry/metrics.ts';
 import type { Tracing } from './telemetry/tracing.ts';
 
 /** A running system, on which HTTP, the CLI and the workers are built. */
@@ -173,17 +170,10 @@ function openHealth({
     storage: () => files.check(),
   };
   const health = createHealth(checks, log);
-  const metrics = new Metrics({
-    ledger: {
-      backlog: () => readBacklog(watch),
-      loadRows: () => readLoadRows(watch),
-      schedules: () => readSchedules(watch),
-      retention: () => readEventRetention(watch),
-    },
-    health,
-    pool,
-    droppedLogLines: () => droppedLines(log),
-  });
+  const sources = { watch, health, pool, droppedLogLines: () => droppedLines(log) };
+  const metrics = new Metrics(async (counted) =>
+    (await import('./telemetry/metrics-page.ts')).createMetricsPage(counted, sources),
+  );
   return { health, metrics };
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailed } from '../../src/cli/errors.ts';
 import { createProgress } from '../../src/cli/follow.ts';
-import { explainProblems } from '../../src/cli/operator-file.ts';
+import { explainProblems } from '../../src/cli/input-files.ts';
 import { type Columns, printable, renderTable } from '../../src/cli/terminal.ts';
 import { applyDefinitions, readDefinitionsFile } from '../../src/definitions/definitions.ts';
 import { type Definitions, kinds } from '../../src/domain/definitions.ts';

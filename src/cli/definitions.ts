@@ -19,7 +19,7 @@ import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { choice, defineCommand, flag, parsed, parseUpTo, required } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { readOperatorFile } from './operator-file.ts';
+import { readOperatorFile } from './input-files.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { printable, printList, printRecord, printTable, type Terminal } from './terminal.ts';
 

@@ -9,7 +9,7 @@ import type { Deletion } from '../postgres/stores/deletions.ts';
 import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
-import { readBytes } from './operator-file.ts';
+import { readBytes } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { printable, printRecords } from './terminal.ts';

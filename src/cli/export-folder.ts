@@ -28,8 +28,8 @@ import {
   printImported,
   renderImported,
 } from './import-file.ts';
+import { readValidFile } from './input-files.ts';
 import { listAllMappings } from './mappings.ts';
-import { readValidFile } from './operator-file.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Returns the folder if that is all that is named, and an export is in it. */

@@ -1,83 +1,34 @@
 /** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
 
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { basename } from 'node:path';
 import type { System } from '../context.ts';
 import { InputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import {
   ALL_RECORDS_REFUSED,
+  countedKinds,
   defaultLoadOptions,
   FIRST_RECORDS_REFUSED,
   type LoadOptions,
+  type Tally,
 } from '../domain/load.ts';
-import type { SourceFormat } from '../domain/source.ts';
-import { formatBytes, formatCount } from '../domain/wording.ts';
-import { expandPattern, isPattern } from '../files/expand-pattern.ts';
+import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
+import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
-import { renderLoadDetail } from '../load/render-load.ts';
+import { renderLoadDetail, rowsPerSecond } from '../load/render-load.ts';
 import { useMapping } from '../load/saved-mappings.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { describeReading, summarise } from './describe-load.ts';
-import { exitCodes, explainError, UsageError } from './errors.ts';
+import { exitCodes, explainError } from './errors.ts';
 import { createProgress, followLoad } from './follow.ts';
+import type { Input } from './input-files.ts';
 import { printPlan } from './jobs.ts';
 import { type RejectsReport, reportRejects } from './rejects.ts';
 import type { EnvironmentSession } from './session.ts';
-import type { Terminal } from './terminal.ts';
-import { printable } from './terminal.ts';
+import { printable, renderTable, type Terminal } from './terminal.ts';
 import type { Workers } from './workers.ts';
-
-/** An input is a file, or standard input. */
-export interface Input {
-  /** The path; null for standard input. */
-  readonly path: string | null;
-  /** The name that the job gets. */
-  readonly name: string;
-  /** The length; null if it is not known before the end. */
-  readonly bytes: number | null;
-}
-
-/**
- * Finds the inputs that the arguments mean, in their order; the files of a pattern are sorted by name.
- * @throws UsageError before anything is loaded if one of them is not there.
- */
-export async function findInputs(names: readonly string[]): Promise<Input[]> {
-  if (names.filter((name) => name === '-').length > 1)
-    throw new UsageError('Standard input (-) can be read once only.');
-  const found: Input[] = [];
-  for (const name of names) found.push(...(await findNamed(name)));
-  const seen = new Set<string | null>();
-  // A file named twice, or by two patterns, is loaded once.
-  return found.filter(({ path }) => !seen.has(path) && seen.add(path));
-}
-
-async function findNamed(name: string): Promise<Input[]> {
-  if (name === '-') return [{ path: null, name: 'stdin', bytes: null }];
-  const exact = await inspect(name);
-  if (exact !== null) return [exact];
-  if (!isPattern(name)) throw new UsageError(`There is no file ${name}.`);
-  const matches = await expandPattern(name);
-  if (matches.length === 0) throw new UsageError(`No file matches ${name}.`);
-  const inputs = await Promise.all(matches.map(inspect));
-  return inputs.filter((input) => input !== null);
-}
-
-async function inspect(path: string): Promise<Input | null> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-    throw new UsageError(`${path} cannot be read: ${error.message}`);
-  });
-  if (found === null) return null;
-  if (found.isDirectory())
-    throw new UsageError(`${path} is a folder. Name the files, for example "${path}/*.csv".`);
-  // A pipe or a device has no length.
-  return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
-}
 
 /** Takes the input into the store, as an upload would be. `onBytes` is told the bytes read so far. */
 async function readInput(
@@ -277,4 +228,75 @@ export function renderImported({ name, load, rejects, remark, error }: Imported,
     })),
     remark,
   };
+}
+
+const formatWords: Readonly<Record<SourceFormat, string>> = {
+  csv: 'CSV',
+  ndjson: 'NDJSON',
+  json: 'JSON',
+  parquet: 'Parquet',
+  avro: 'Avro',
+  xlsx: 'Excel workbook',
+};
+
+/** Returns a line that says how the file was read, then a line for each thing that a person should know. */
+export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
+  if (readAs === null) return [];
+  const { format, encoding, csv, sheet, member, notes } = readAs;
+  const parts = [
+    formatWords[format],
+    member === null ? null : `${printable(member, 80)} of the archive`,
+    sheet === null ? null : `sheet ${printable(sheet, 40)}`,
+    encoding,
+    ...(csv === null ? [] : describeCsv(csv)),
+  ];
+  return [parts.filter((part) => part !== null).join(', '), ...notes.map((each) => printable(each, 300))];
+}
+
+const delimiterWords: Readonly<Record<string, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'pipes',
+  ' ': 'single blanks',
+  blanks: 'any number of blanks',
+};
+
+function describeCsv(csv: CsvReadAs): string[] {
+  const { delimiter, quote, comment, nulls, ragged, headerLine } = csv;
+  const said = [`${delimiterWords[delimiter] ?? printable(delimiter, 20)} between cells`];
+  if (quote !== '"') said.push(quote === '' ? 'no quotes' : `quotes ${quote}`);
+  if (csv.escape === '\\') said.push('backslash before quotes');
+  if (comment !== '') said.push(`no records in lines that start with ${printable(comment, 20)}`);
+  if (nulls.length > 0) said.push(`empty where ${nulls.map((each) => printable(each, 40)).join(' or ')}`);
+  if (ragged === 'pad') said.push('short records padded');
+  return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
+}
+
+/** Returns the counts of a load as a table: one line, and one for each kind of record where there are several. */
+export function summarise(load: Load): string[] {
+  const { tally, tallyByKind, acceptedAt, endedAt } = load;
+  const rate = rowsPerSecond(load, new Date());
+  const seconds = ((endedAt?.getTime() ?? Date.now()) - acceptedAt.getTime()) / 1000;
+  const all = { kind: 'all', tally, time: formatDuration(seconds), rate };
+  const kinds = countedKinds.flatMap((kind) => {
+    const counts = tallyByKind?.[kind];
+    return counts === undefined || counts.read === 0 ? [] : [{ kind, tally: counts, time: '', rate: '' }];
+  });
+  const count = (name: keyof Tally) => (row: { readonly tally: Tally }) => row.tally[name];
+  return renderTable(
+    {
+      ...(tallyByKind !== null && { kind: ({ kind }: { readonly kind: string }) => kind }),
+      '>read': count('read'),
+      '>inserted': count('inserted'),
+      '>updated': count('updated'),
+      '>unchanged': count('unchanged'),
+      '>superseded': count('superseded'),
+      '>rejected': count('rejected'),
+      '>amended': count('amended'),
+      '>time': ({ time }) => time,
+      '>rows/s': ({ rate }) => rate,
+    },
+    [...kinds, all],
+  );
 }

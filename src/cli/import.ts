@@ -5,17 +5,10 @@ import type { GuardLimit } from '../domain/load.ts';
 import { choice, defineCommand, flag, type Invocation, parsed, several, text } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { findExportFolder, importFolder } from './export-folder.ts';
-import {
-  findInputs,
-  type ImportOptions,
-  type Input,
-  importFile,
-  printImported,
-  renderImported,
-} from './import-file.ts';
+import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
+import { findInputs, type Input } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { withSmallLoads } from './small-loads.ts';
 import {
   fileFlags,
   mappingFlag,
@@ -23,7 +16,7 @@ import {
   readSourceFlags,
   requireSavedMapping,
 } from './source-flags.ts';
-import { type Workers, withWorkers } from './workers.ts';
+import { type Workers, withSmallLoads, withWorkers } from './workers.ts';
 
 const guard = (flags: string, description: string) => parsed(flags, description, parseGuard);
 

@@ -21,9 +21,9 @@ import { isMissingTable } from '../postgres/sqlstate.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
 import { defineCommand, type Invocation, required } from './define-command.ts';
-import { describeReading } from './describe-load.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
-import { findInputs, type Input } from './import-file.ts';
+import { describeReading } from './import-file.ts';
+import { findInputs, type Input } from './input-files.ts';
 import { withEnvironment } from './session.ts';
 import { readSettings } from './settings.ts';
 import {

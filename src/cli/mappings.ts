@@ -11,7 +11,7 @@ import type { Database } from '../postgres/database.ts';
 import { type ListedMapping, listMappings } from '../postgres/stores/mappings.ts';
 import { defineCommand, required, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
-import { findInputs } from './import-file.ts';
+import { findInputs } from './input-files.ts';
 import { lookAt } from './inspect.ts';
 import { readSettings } from './settings.ts';
 import { fileFlags, readSourceFlags, requireSavedMapping } from './source-flags.ts';

@@ -67,7 +67,7 @@ const described = new Help();
 
 /** The commands in the order of the help. Each loads what it needs: to load all of them takes half a second of processor time. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  start: async () => (await import('./serve.ts')).start,
+  start: async () => (await import('./service/service.ts')).start,
   import: async () => (await import('./import.ts')).importFiles,
   inspect: async () => (await import('./inspect.ts')).inspect,
   export: async () => (await import('./export.ts')).exportData,
@@ -85,10 +85,10 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   keys: async () => (await import('./access.ts')).keys,
   console: async () => (await import('./access.ts')).consoleCommand,
   env: async () => (await import('./access.ts')).environments,
-  serve: async () => (await import('./serve.ts')).serve,
+  serve: async () => (await import('./service/service.ts')).serve,
   work: async () => (await import('./work.ts')).work,
   migrate: async () => (await import('./database.ts')).migrate,
-  doctor: async () => (await import('./doctor.ts')).doctor,
+  doctor: async () => (await import('./status.ts')).doctor,
   status: async () => (await import('./status.ts')).status,
   prune: async () => (await import('./database.ts')).prune,
   backup: async () => (await import('./backup.ts')).backup,
@@ -96,7 +96,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   db: async () => (await import('./database.ts')).db,
   psql: async () => (await import('./database.ts')).psql,
   completion: async () => (await import('./completion.ts')).completion,
-  config: async () => (await import('./config.ts')).config,
+  config: async () => (await import('./status.ts')).config,
   demo: async () => (await import('../../examples/demo/demo.ts')).demo,
 };
 

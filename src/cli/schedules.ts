@@ -22,7 +22,7 @@ import {
   text,
 } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { readOperatorFile, readValidFile } from './operator-file.ts';
+import { readOperatorFile, readValidFile } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
 import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';

@@ -1,22 +1,28 @@
+/** `sluice status`, `sluice doctor` and `sluice config`: how a service fares, what it stands on, and how it is set. */
+
 import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { render } from '../api/render.ts';
 import { readStatus } from '../background-jobs/jobs.ts';
-import type { Config } from '../config.ts';
+import { type Config, showSettings } from '../config.ts';
+import type { Finding, FindingStatus } from '../doctor/check.ts';
+import { examine } from '../doctor/examine.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
-import { formatBytes } from '../domain/wording.ts';
+import { formatBytes, plural } from '../domain/wording.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
-import { defineCommand, flag } from './define-command.ts';
-import { CommandFailed } from './errors.ts';
+import { settings } from '../settings.ts';
+import { defineCommand, flag, listenOptions } from './define-command.ts';
+import { CommandFailed, exitCodes } from './errors.ts';
 import { listenForStop } from './service/processes.ts';
 import { findDatabase } from './session.ts';
-import { readSettings } from './settings.ts';
-import { printRecord, type Terminal } from './terminal.ts';
+import { flagName, readFlags, readSettings } from './settings.ts';
+import { printable, printRecord, printRecords, type Terminal } from './terminal.ts';
 
 const everyMs = 2_000;
 
@@ -125,4 +131,97 @@ function renderAll(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(renderAll);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(render(value)).map(([name, inner]) => [name, renderAll(inner)]));
+}
+
+export const doctor = defineCommand({
+  name: 'doctor',
+  summary: 'check PostgreSQL, Redis, storage and settings, and say what to do',
+  description:
+    'Checks PostgreSQL (version, rights, settings, clock, migrations), Redis, storage, disks, mail server, inbox, schedules\n' +
+    'and settings, and says of each what it found and what to do. Starts no database, applies no migration, sends no\n' +
+    'message; writes one small file to the storage, and removes it.',
+  json: 'print the findings as JSON',
+  details: `Exit code: 0 nothing failed, though there may be warnings; 1 something failed;
+2 a setting is wrong.`,
+  examples: [
+    'sluice doctor',
+    'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice doctor',
+    `sluice doctor --json | jq '.[] | select(.status != "ok")'`,
+  ],
+  run: async ({ cli, command, terminal, json }) => {
+    const findings = await examine(readSettings(cli, command).config, cli.processEnv);
+    if (json) terminal.json(findings);
+    else printFindings(terminal, findings);
+    const isBad = findings.some(({ status }) => status === 'failed');
+    process.exitCode = isBad ? exitCodes.failed : exitCodes.ok;
+  },
+});
+
+const longest = 400;
+const looks = { ok: 'green', warning: 'yellow', failed: 'red' } as const satisfies Record<
+  FindingStatus,
+  string
+>;
+
+/** A line for each, what to do below it, and how many of each kind at the end. */
+export function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
+  for (const { check, status, found, advice } of findings) {
+    const head = terminal.style(looks[status], status.padEnd(8));
+    terminal.print(`${head} ${printable(check, longest)}: ${printable(found, longest)}`);
+    if (advice !== null) terminal.print(`${' '.repeat(9)}→ ${printable(advice, longest)}`);
+  }
+  const count = (status: FindingStatus): number => findings.filter((each) => each.status === status).length;
+  terminal.print('');
+  terminal.print(`${count('ok')} ok, ${plural(count('warning'), 'warning')}, ${count('failed')} failed`);
+}
+
+export const config = defineCommand({
+  name: 'config',
+  summary: 'the settings in force, and where each comes from',
+  description:
+    'Shows every setting with the value in force and where it comes from: a flag, the\n' +
+    'environment, the file .env of this folder, or the default; the first of them that\n' +
+    'has it wins. Secrets are not shown. What each means: docs/configuration.md, or\n' +
+    '--example.',
+  options: {
+    ...listenOptions,
+    example: flag('--example', 'print all defaults with their meaning, as a .env file'),
+  },
+  json: true,
+  details: 'Exit code: 0; 2 if a setting is wrong.',
+  examples: [
+    'sluice config',
+    `sluice config --json | jq '.[] | select(.source != "default")'`,
+    'sluice config --example > .env',
+  ],
+  run: ({ cli, command, flags, terminal, json }) => {
+    if (flags.example) return void terminal.write(renderExample());
+    const isInDotEnv = (name: string): boolean =>
+      cli.fromDotEnv.has(name) || cli.fromDotEnv.has(`${name}_FILE`);
+    const inForce = showSettings(cli.processEnv, readFlags(command)).map(({ name, source, ...rest }) => {
+      if (source === 'flag') return { name, ...rest, source: `--${flagName(name)}` };
+      return { name, ...rest, source: source !== 'default' && isInDotEnv(name) ? '.env' : source };
+    });
+    if (json) terminal.json(inForce);
+    else {
+      printRecords(terminal, inForce, ['name', 'source', 'value']);
+      const file = resolve('.env');
+      terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
+    }
+    // The complaint, and the exit code of it.
+    readSettings(cli, command);
+  },
+});
+
+const heading = `# Every setting of sluice, with its default. A copy called .env is read from the folder in which sluice is run; the
+# environment wins over it, and flags over both. \`sluice config\` shows what is in force.
+# Written by \`sluice config --example\`; a test holds it to src/config.ts.
+`;
+
+/** The text of .env.example. */
+function renderExample(): string {
+  const entries = Object.values(settings).map(
+    ({ name, fallback, meaning }) => `# ${meaning}\n${name}=${fallback}\n`,
+  );
+  return `${heading}\n${entries.join('\n')}`;
 }

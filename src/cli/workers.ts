@@ -1,5 +1,9 @@
-/** The workers of a command that waits for what it asked for. */
+/** What does the work of a command that waits for it: workers, or for small loads this process itself. */
+import { chunkJob } from '../../jobs/load.ts';
+import type { System } from '../context.ts';
+import { kindsInTurn, queueName } from '../domain/task.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
+import { openOwnTasks } from '../tasks/runner.ts';
 import { CommandFailed } from './errors.ts';
 import { findRedisFault } from './service/preflight.ts';
 import type { StopRequest } from './service/processes.ts';
@@ -94,5 +98,23 @@ async function provideWorkers(
       await own?.stop();
     },
     kill: () => own?.kill(),
+  };
+}
+
+/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
+const atATime = 2;
+/** The share of the time to stop in which small loads end; the rest are given back. */
+const stopShare = 0.1;
+
+/** Returns the same system, which merges the small loads that it accepts itself, if it is their turn; it is closed with them. */
+export function withSmallLoads(system: System): System {
+  const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), atATime);
+  return {
+    ...system,
+    ownTasks,
+    async close() {
+      await ownTasks.stop(system.config.shutdownMs * stopShare);
+      await system.close();
+    },
   };
 }

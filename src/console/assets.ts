@@ -10,7 +10,7 @@ import { packageRoot } from '../package-root.ts';
 
 export const consolePath = '/console';
 
-/** The manifest of the build (`tools/bundle-console.ts`). */
+/** The manifest of the build (`tools/build.ts`). */
 export interface ConsoleManifest {
   /** The script of the page. */
   readonly script: string;

@@ -25,8 +25,7 @@ import {
   checkStorage,
   judgeFolder,
 } from './check-machine.ts';
-import { checkPostgres } from './check-postgres.ts';
-import { checkRedis } from './check-redis.ts';
+import { checkPostgres, checkRedis } from './check-servers.ts';
 
 /** Looks at all that a service with this configuration stands on. `variables` are those of the environment, for the schedules. Starts and migrates nothing, and never throws. */
 export async function examine(config: Config, variables: Variables = {}): Promise<Finding[]> {

@@ -6,7 +6,7 @@ import type { KnownProperties } from '../properties/known-properties.ts';
 import type { Sandboxes } from '../sandbox/sandboxes.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
-import type { Rates } from '../telemetry/rates.ts';
+import type { Rates } from '../telemetry/metrics.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {

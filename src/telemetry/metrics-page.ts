@@ -1,15 +1,21 @@
+import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
-import type { Health } from './health.ts';
-import { createLedgerMetrics, type LedgerReader } from './ledger-metrics.ts';
-import type { Distribution, EntityMetrics, HttpMetrics, IngestMetrics } from './request-metrics.ts';
-
-export interface MetricsPage {
-  render(): Promise<{ readonly contentType: string; readonly text: string }>;
-}
+import {
+  type Backlog,
+  type LoadRows,
+  readBacklog,
+  readLoadRows,
+  readSchedules,
+  type SchedulesOverview,
+  type Unfinished,
+} from '../postgres/stores/health.ts';
+import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
+import { createProbe, type Health } from './health.ts';
+import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 
 /** Sources that are read by each scrape. */
 export interface MetricsSources {
-  readonly ledger: LedgerReader;
+  readonly watch: pg.Pool;
   readonly health: Health;
   /** Connections for records and uploads, as a pool of pg counts them. */
   readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number };
@@ -18,14 +24,14 @@ export interface MetricsSources {
 
 /** Creates the page of a system, on a registry of its own: two systems can live in one process. */
 export function createMetricsPage(
-  counted: IngestMetrics & { readonly http: HttpMetrics },
-  { ledger: reader, health, pool, droppedLogLines }: MetricsSources,
+  counted: Metrics,
+  { watch, health, pool, droppedLogLines }: MetricsSources,
 ): MetricsPage {
   const registry = new Registry();
   const parts = createPartMetrics(registry, health);
-  const ledger = createLedgerMetrics(registry, reader);
-  showRequests(registry, counted.http);
-  showRecords(registry, Object.entries(counted.byEntity));
+  const ledger = createLedgerMetrics(registry, watch);
+  showRequests(registry, counted);
+  showRecords(registry, counted.byEntity);
   showPool(registry, pool);
   const dropped = 'Lines of the log of this process that could not be written.';
   show(registry, 'counter', ['sluice_log_lines_dropped_total', dropped], () => [[{}, droppedLogLines()]]);
@@ -93,10 +99,10 @@ function showPool(registry: Registry, pool: MetricsSources['pool']): void {
   ]);
 }
 
-function showRequests(registry: Registry, http: HttpMetrics): void {
+function showRequests(registry: Registry, metrics: Metrics): void {
   const help = 'Answered requests by the pattern of their route; unknown: no such route.';
   show(registry, 'counter', ['sluice_http_requests_total', help, 'method', 'route', 'status'], () =>
-    [...http.routes].flatMap(({ method, pattern, byStatus }) =>
+    [...metrics.routes].flatMap(({ method, pattern, byStatus }) =>
       [...byStatus].map(([status, count]): Sample => [{ method, route: pattern, status }, count]),
     ),
   );
@@ -104,11 +110,12 @@ function showRequests(registry: Registry, http: HttpMetrics): void {
     name: 'sluice_http_request_duration_seconds',
     help: 'Seconds from the head of a request until its answer was ready to be sent.',
     label: 'route',
-    read: () => [...http.durations],
+    read: () => [...metrics.durations],
   });
 }
 
-function showRecords(registry: Registry, entities: readonly (readonly [string, EntityMetrics])[]): void {
+function showRecords(registry: Registry, byEntity: Metrics['byEntity']): void {
+  const entities = Object.entries(byEntity);
   showDistributions(registry, {
     name: 'sluice_commit_window_records',
     help: 'Single records, or batches, that shared one transaction.',
@@ -168,4 +175,188 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
     { metricName: `${name}_sum`, labels, value: sum },
     { metricName: `${name}_count`, labels, value: total },
   ];
+}
+
+/** A scrape waits no longer than this for the database. */
+const deadlineMs = 1_500;
+const freshMs = 5_000;
+/** Reading all loads, and many runs of schedules, may take a hundredth of a connection's time. */
+const restPerWork = 100;
+
+/** Gauges by name: what each tells, how it is read, and its labels. A record has a value for each value of the one label. */
+type Gauges<T> = Readonly<
+  Record<
+    string,
+    readonly [
+      help: string,
+      read: (found: T) => number | Readonly<Record<string, number>> | readonly Sample[],
+      ...labels: string[],
+    ]
+  >
+>;
+
+const byStatus = ({ queued, processing }: Unfinished) => ({ queued, processing });
+
+const ofBacklog: Gauges<Backlog> = {
+  sluice_queue_chunks: [
+    'Chunks of unfinished loads by state: pending, running.',
+    (of) => ({ pending: of.pendingChunks, running: of.runningChunks }),
+    'state',
+  ],
+  sluice_loads: ['Unfinished loads by status: queued, processing.', (of) => byStatus(of.loads), 'status'],
+  sluice_oldest_waiting_seconds: [
+    'Seconds since the longest waiting load was accepted; 0 if none waits.',
+    (of) => of.loads.oldestSeconds,
+  ],
+  sluice_notifications_pending: ['Notifications still to be delivered.', (of) => of.pendingNotifications],
+  sluice_notifications_dead: [
+    'Kept notifications that were given up; a replay takes them off.',
+    (of) => of.deadNotifications,
+  ],
+  sluice_workers: ['Worker processes seen within the last 15 seconds.', (of) => of.liveWorkers],
+  sluice_exports: [
+    'Unfinished exports by status: queued, processing.',
+    (of) => byStatus(of.exports),
+    'status',
+  ],
+  sluice_running_export_rows: ['Rows written so far by running exports.', (of) => of.exportRows],
+  sluice_running_export_bytes: ['Bytes written so far by running exports.', (of) => of.exportBytes],
+  sluice_oldest_queued_export_seconds: [
+    'Seconds since the longest waiting export was requested; 0 if none waits.',
+    (of) => of.exports.oldestSeconds,
+  ],
+  sluice_deletions: [
+    'Unfinished deletions by status: queued, processing.',
+    (of) => byStatus(of.deletions),
+    'status',
+  ],
+  sluice_oldest_queued_deletion_seconds: [
+    'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
+    (of) => of.deletions.oldestSeconds,
+  ],
+  sluice_schedule_runs: [
+    'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
+    (of) => ({ queued: of.runs.queued, running: of.runs.processing, waiting: of.waitingRuns }),
+    'status',
+  ],
+  sluice_oldest_queued_schedule_run_seconds: [
+    'Seconds since the longest queued run was made; 0 if none is queued.',
+    (of) => of.runs.oldestSeconds,
+  ],
+};
+
+const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
+
+const ofRows: Gauges<readonly LoadRows[]> = {
+  sluice_load_rows: [
+    'Rows of the loads kept in the ledger, without dry runs.',
+    (found) =>
+      found.flatMap((each) =>
+        outcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
+      ),
+    'entity',
+    'outcome',
+  ],
+  sluice_reconcile_differences: [
+    'Completed loads whose counts do not balance. Must be 0.',
+    (found) => found.reduce((sum, each) => sum + each.differences, 0),
+  ],
+};
+
+/** Names of schedules are the only labels without a fixed list; a file has at most 500. */
+const ofSchedules: Gauges<SchedulesOverview> = {
+  sluice_schedule_runs_last_day: [
+    'Runs of schedules that ended within 24 hours, by how they ended.',
+    ({ recent }) => ({ ...recent }),
+    'status',
+  ],
+  sluice_schedule_seconds_since_success: [
+    'Seconds since a run of the schedule last ended without failing; if none ever did, since its first was due.',
+    ({ schedules }) =>
+      schedules.map(({ name, secondsSinceSuccess }) => [{ schedule: name }, secondsSinceSuccess]),
+    'schedule',
+  ],
+  sluice_schedule_failing: [
+    '1 if the latest run of a schedule failed, without those that were skipped.',
+    ({ schedules }) => schedules.map(({ name, failing }) => [{ schedule: name }, failing ? 1 : 0]),
+    'schedule',
+  ],
+};
+
+const ofRetention: Gauges<EventRetention> = {
+  sluice_events_removed: [
+    'Events that were removed when their retention was over.',
+    (of) => of.eventsRemoved,
+  ],
+  sluice_event_archive_rows: ['Events in archives.', (of) => of.eventsArchived],
+  sluice_event_archive_bytes: ['Bytes of the archives of events.', (of) => of.archiveBytes],
+  sluice_event_pruning_failing: [
+    '1 if the latest pruning of events did not complete.',
+    (of) => (of.error === null ? 0 : 1),
+  ],
+};
+
+const ofDatabase: Gauges<boolean> = {
+  sluice_database_up: [
+    '1 if the database answered the latest question of this page.',
+    (isUp) => (isUp ? 1 : 0),
+  ],
+};
+
+/** Registers gauges and returns how to set them; `null` takes their values off the page. */
+function register<T>(registry: Registry, metrics: Gauges<T>): (found: T | null) => void {
+  const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
+    const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });
+    return { gauge, read, labels };
+  });
+  return (found) => {
+    for (const { gauge, read, labels } of gauges) {
+      if (labels.length > 0) gauge.reset();
+      else gauge.remove();
+      const samples = found === null ? [] : read(found);
+      if (typeof samples === 'number') gauge.set(samples);
+      else if (isList(samples)) for (const [values, value] of samples) gauge.set(values, value);
+      else for (const [name, value] of Object.entries(samples)) gauge.set({ [labels[0] ?? '']: name }, value);
+    }
+  };
+}
+
+const isList = (samples: object): samples is readonly Sample[] => Array.isArray(samples);
+
+/** Creates gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
+function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): Promise<void> } {
+  const showUp = register(registry, ofDatabase);
+  const showBacklog = register(registry, ofBacklog);
+  const showRows = register(registry, ofRows);
+  const showSchedules = register(registry, ofSchedules);
+  const showRetention = register(registry, ofRetention);
+  const askBacklog = createProbe(() => readBacklog(watch), {
+    deadlineMs,
+    keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
+  });
+  let rows: readonly LoadRows[] | null = null;
+  let schedules: SchedulesOverview | null = null;
+  let retention: EventRetention | null = null;
+  // In sequence, since /health/ready needs the second connection that watches.
+  const askTotals = createProbe(
+    async () => {
+      rows = await readLoadRows(watch).catch(() => null);
+      schedules = await readSchedules(watch).catch(() => null);
+      retention = await readEventRetention(watch).catch(() => null);
+    },
+    { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
+  );
+  return {
+    async refresh() {
+      const backlog = await askBacklog();
+      const isUp = 'value' in backlog;
+      showUp(isUp);
+      showBacklog(isUp ? backlog.value : null);
+      // If reading takes longer than a scrape waits, the totals of the time before are shown.
+      if (isUp) await askTotals();
+      showRows(isUp ? rows : null);
+      showSchedules(isUp ? schedules : null);
+      showRetention(isUp ? retention : null);
+    },
+  };
 }

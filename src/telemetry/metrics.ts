@@ -1,40 +1,184 @@
 /*
  * Telemetry: metrics for Prometheus, health checks, and the log. Counters are plain numbers until a scrape
- * reads them; the gauges of `ledger-metrics.ts` are read from the database, at most every few seconds.
+ * reads them; the gauges of the ledger are read from the database, at most every few seconds.
  */
-import type { MetricsPage, MetricsSources } from './metrics-page.ts';
-import { HttpMetrics, IngestMetrics } from './request-metrics.ts';
 
-/**
- * The figures of one system. They have no environment, key or id, so that a reader learns nothing of a tenant.
- *
- * Counting in plain numbers takes some 20 ns; prom-client, which looks a series up by the text of its labels, takes some 300 ns. It
- * is loaded by the first scrape: most commands serve nobody.
- */
-export class Metrics extends IngestMetrics {
-  readonly http = new HttpMetrics();
-  readonly #sources: MetricsSources;
-  #page: Promise<MetricsPage> | undefined;
+import type { Logger } from 'pino';
+import { RATES_FLUSH_MS } from '../domain/limits.ts';
+import type { Database } from '../postgres/database.ts';
+import { addRates, type Counted } from '../postgres/stores/overview.ts';
 
-  constructor(sources: MetricsSources) {
-    super();
-    this.#sources = sources;
+/** A histogram. Adding a value is a few additions, and allocates nothing. */
+export class Distribution {
+  readonly bounds: readonly number[];
+  /** The number of values up to each bound and above the one before it; the last counts those above all bounds. */
+  readonly counts: Float64Array;
+  sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds;
+    this.counts = new Float64Array(bounds.length + 1);
   }
 
-  /** Begins to watch the process too (event loop, memory, garbage collection). */
-  async watchProcess(): Promise<void> {
-    await this.#openPage();
+  add(value: number): void {
+    const { bounds, counts } = this;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] as number)) at++;
+    counts[at] = (counts[at] as number) + 1;
+    this.sum += value;
+  }
+}
+
+/** `batches` are the items of batches, whatever they are. */
+type RecordEntity = keyof Metrics['byEntity'];
+/** `refused`: the caller must change it. `failed`: it may be sent again. */
+type RecordOutcome = 'accepted' | 'refused' | 'failed';
+
+const recordBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+const windowBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+/** Seconds, from a single record on an idle machine to an upload of gigabytes. */
+const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+export class RouteMetrics {
+  readonly method: string;
+  readonly pattern: string;
+  readonly byStatus = new Map<number, number>();
+  readonly #durations: Distribution;
+
+  constructor(method: string, pattern: string, durations: Distribution) {
+    this.method = method;
+    this.pattern = pattern;
+    this.#durations = durations;
+  }
+
+  ended(status: number, seconds: number): void {
+    this.byStatus.set(status, (this.byStatus.get(status) ?? 0) + 1);
+    this.#durations.add(seconds);
+  }
+}
+
+class EntityMetrics {
+  readonly windowRecords = new Distribution(recordBounds);
+  readonly windowSeconds = new Distribution(windowBounds);
+  readonly ended: Record<RecordOutcome, number> = { accepted: 0, refused: 0, failed: 0 };
+  waiting = 0;
+}
+
+/** The page that a scrape reads. */
+export interface MetricsPage {
+  render(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/**
+ * The figures of one system: single records, and the requests of each route. They have no environment, key or id, so that a reader
+ * learns nothing of a tenant.
+ *
+ * Counting in plain numbers takes some 20 ns; prom-client, which looks a series up by the text of its labels, takes a microsecond. It
+ * is loaded by the first scrape (`openPage`): most commands serve nobody.
+ */
+export class Metrics {
+  readonly byEntity = {
+    users: new EntityMetrics(),
+    companies: new EntityMetrics(),
+    events: new EntityMetrics(),
+    batches: new EntityMetrics(),
+  } as const;
+  readonly #routes = new Map<string, RouteMetrics>();
+  /** Seconds by pattern. */
+  readonly durations = new Map<string, Distribution>();
+  readonly #openPage: (metrics: Metrics) => Promise<MetricsPage>;
+  #page: Promise<MetricsPage> | undefined;
+
+  constructor(openPage: (metrics: Metrics) => Promise<MetricsPage>) {
+    this.#openPage = openPage;
+  }
+
+  /** Counts a committed window of `records`; `seconds` passed from sending its statement to the commit. */
+  windowCommitted(entity: RecordEntity, records: number, seconds: number): void {
+    const { windowRecords, windowSeconds } = this.byEntity[entity];
+    windowRecords.add(records);
+    windowSeconds.add(seconds);
+  }
+
+  /** Counts records that begin, or cease, to wait for a statement. */
+  windowWaiting(entity: RecordEntity, difference: number): void {
+    this.byEntity[entity].waiting += difference;
+  }
+
+  recordsEnded(entity: RecordEntity, outcome: RecordOutcome, count: number): void {
+    this.byEntity[entity].ended[outcome] += count;
+  }
+
+  /** Call it once for each route, and keep the result. `pattern` is the route as registered, never an address as it came. */
+  route(method: string, pattern: string): RouteMetrics {
+    const key = `${method} ${pattern}`;
+    const known = this.#routes.get(key);
+    if (known !== undefined) return known;
+    const durations = this.durations.get(pattern) ?? new Distribution(requestBounds);
+    this.durations.set(pattern, durations);
+    const route = new RouteMetrics(method, pattern, durations);
+    this.#routes.set(key, route);
+    return route;
+  }
+
+  get routes(): Iterable<RouteMetrics> {
+    return this.#routes.values();
   }
 
   /** Renders Prometheus' text format within some two seconds, also while the database hangs. */
   async render(): Promise<{ readonly contentType: string; readonly text: string }> {
-    return (await this.#openPage()).render();
+    return (await this.page()).render();
   }
 
-  #openPage(): Promise<MetricsPage> {
-    this.#page ??= import('./metrics-page.ts').then(({ createMetricsPage }) =>
-      createMetricsPage(this, this.#sources),
-    );
+  /** Opens the page, which watches the process too (event loop, memory, garbage collection). */
+  page(): Promise<MetricsPage> {
+    this.#page ??= this.#openPage(this);
     return this.#page;
+  }
+}
+
+/**
+ * Counts what comes in by the minute, for a plot: in plain numbers, which one small statement for all environments adds to the
+ * table every few seconds; a process that has counted nothing sends none. What a process that is killed had counted since is missing in
+ * the plot, and nowhere else: the ledger has counts of its own.
+ */
+export class Rates {
+  readonly #db: Database;
+  readonly #log: Logger;
+  #counted = new Map<number, Record<Counted, number>>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ db, log }: { readonly db: Database; readonly log: Logger }) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  add(environmentId: number, what: Counted, count: number): void {
+    if (count === 0) return;
+    const known = this.#counted.get(environmentId);
+    if (known !== undefined) {
+      known[what] += count;
+      return;
+    }
+    this.#counted.set(environmentId, { records: 0, refused: 0, rows: 0, [what]: count });
+    this.#timer ??= setTimeout(() => void this.flush(), RATES_FLUSH_MS).unref();
+  }
+
+  /** Adds what has been counted. Never throws: what cannot be added is missing in the plot. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const counted = this.#counted;
+    this.#counted = new Map();
+    if (counted.size === 0) return;
+    try {
+      await addRates(this.#db, counted);
+    } catch (error) {
+      this.#log.debug({ err: error }, 'rates of the last seconds are missing');
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
   }
 }

@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts';
 import type { Finding } from '../../src/doctor/check.ts';
 import { runChecks } from '../../src/doctor/check.ts';
 import { checkNode, checkStorage, judgeSpace } from '../../src/doctor/check-machine.ts';
-import { checkClock } from '../../src/doctor/check-postgres.ts';
+import { checkClock } from '../../src/doctor/check-servers.ts';
 import { examine, hideSecrets } from '../../src/doctor/examine.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { createCertificates } from '../support/certificates.ts';

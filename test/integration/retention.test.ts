@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
-import { checkEventRetention } from '../../src/doctor/check-postgres.ts';
+import { checkEventRetention } from '../../src/doctor/check-servers.ts';
 import { openRecord, readEvent } from '../../src/ingest/read-record.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';

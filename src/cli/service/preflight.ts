@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { findAddressFault } from '../../doctor/check-machine.ts';
-import { checkRedis } from '../../doctor/check-redis.ts';
+import { checkRedis } from '../../doctor/check-servers.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { explainConnection, isTransient } from '../../postgres/sqlstate.ts';

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readTraceparent } from '../../domain/trace.ts';
-import type { RouteMetrics } from '../../telemetry/request-metrics.ts';
+import type { RouteMetrics } from '../../telemetry/metrics.ts';
 import type { Span } from '../../telemetry/tracing.ts';
 
 const sane = /^[\x21-\x7e]{1,128}$/;
@@ -59,7 +59,7 @@ declare module 'fastify' {
  */
 export function addRequestMetrics(app: FastifyInstance, { metrics }: System): void {
   // An app that is only looked at (tools/describe-api.ts) is no process to watch.
-  app.addHook('onListen', () => metrics.watchProcess());
+  app.addHook('onListen', () => metrics.page());
   // Fastify has one such object per route and method, which is a cheaper key than a text of both.
   const known = new Map<object, RouteMetrics>();
   const routeOf = (request: FastifyRequest): RouteMetrics => {
@@ -67,8 +67,8 @@ export function addRequestMetrics(app: FastifyInstance, { metrics }: System): vo
     const found = known.get(config);
     if (found !== undefined) return found;
     const { url } = request.routeOptions;
-    if (url === undefined) return metrics.http.route(request.method, 'unknown');
-    const made = metrics.http.route(request.method, url);
+    if (url === undefined) return metrics.route(request.method, 'unknown');
+    const made = metrics.route(request.method, url);
     known.set(config, made);
     return made;
   };

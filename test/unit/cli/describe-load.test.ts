@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describeReading } from '../../../src/cli/describe-load.ts';
+import { describeReading } from '../../../src/cli/import-file.ts';
 import type { CsvReadAs, ReadAs } from '../../../src/domain/source.ts';
 
 const csv: CsvReadAs = {

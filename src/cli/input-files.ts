@@ -1,11 +1,61 @@
-/** Reads the files that commands are given: definitions, schedules, lists of ids. */
+/** The files that commands are given: what is to be loaded, definitions, schedules, lists of ids. */
 import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
 import { plural } from '../domain/wording.ts';
+import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import type { RefusedFile } from '../operator-file/read.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './terminal.ts';
+
+/** An input is a file, or standard input. */
+export interface Input {
+  /** The path; null for standard input. */
+  readonly path: string | null;
+  /** The name that the job gets. */
+  readonly name: string;
+  /** The length; null if it is not known before the end. */
+  readonly bytes: number | null;
+}
+
+/**
+ * Finds the inputs that the arguments mean, in their order; the files of a pattern are sorted by name.
+ * @throws UsageError before anything is loaded if one of them is not there.
+ */
+export async function findInputs(names: readonly string[]): Promise<Input[]> {
+  if (names.filter((name) => name === '-').length > 1)
+    throw new UsageError('Standard input (-) can be read once only.');
+  const found: Input[] = [];
+  for (const name of names) found.push(...(await findNamed(name)));
+  const seen = new Set<string | null>();
+  // A file named twice, or by two patterns, is loaded once.
+  return found.filter(({ path }) => !seen.has(path) && seen.add(path));
+}
+
+async function findNamed(name: string): Promise<Input[]> {
+  if (name === '-') return [{ path: null, name: 'stdin', bytes: null }];
+  const exact = await inspect(name);
+  if (exact !== null) return [exact];
+  if (!isPattern(name)) throw new UsageError(`There is no file ${name}.`);
+  const matches = await expandPattern(name);
+  if (matches.length === 0) throw new UsageError(`No file matches ${name}.`);
+  const inputs = await Promise.all(matches.map(inspect));
+  return inputs.filter((input) => input !== null);
+}
+
+async function inspect(path: string): Promise<Input | null> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+    throw new UsageError(`${path} cannot be read: ${error.message}`);
+  });
+  if (found === null) return null;
+  if (found.isDirectory())
+    throw new UsageError(`${path} is a folder. Name the files, for example "${path}/*.csv".`);
+  // A pipe or a device has no length.
+  return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
+}
 
 type Reading<T> = RefusedFile & { readonly value: T | null };
 
