@@ -8,9 +8,15 @@ import type { MappingRules } from '../domain/column-map.ts';
 import { kinds } from '../domain/definitions.ts';
 import { Fault } from '../domain/errors.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { formatOf, readManifest, verifyExport } from '../export/verify-export.ts';
+import {
+  formatOf,
+  type Manifest,
+  manifestName,
+  readManifest,
+  type SetupFile,
+  verifyExport,
+} from '../export/manifest.ts';
 import { formatWriters } from '../export/write/formats.ts';
-import { type Manifest, manifestName, type SetupFile } from '../export/write/manifest.ts';
 import { rowBlocks } from '../export/write/row-blocks.ts';
 import { keepMapping } from '../load/saved-mappings.ts';
 import type { Database } from '../postgres/database.ts';

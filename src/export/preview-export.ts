@@ -25,7 +25,7 @@ import { findSegments } from './filter.ts';
 import { readRequest } from './read-request.ts';
 import { requireValid } from './request-export.ts';
 import { estimateRows, setParameters } from './write/copy-out.ts';
-import { type FilePlan, planFiles, type Reading } from './write/plan.ts';
+import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
 
 /** A file that an export would write. */
 export interface PreviewedFile {

@@ -11,10 +11,9 @@ import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts
 import { compileForCopy } from '../export/write/copy-out.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
-import { planRows } from '../export/write/plan.ts';
 import { separator } from '../export/write/row-values.ts';
 import { groupRows } from '../export/write/split-files.ts';
-import { writeFiles } from '../export/write/write-export.ts';
+import { planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';

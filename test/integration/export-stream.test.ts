@@ -140,7 +140,7 @@ describe('a stream', () => {
       });
       expect(await t.storedFiles()).toHaveLength(before.length + written.files.length);
       await inDirectory(t.system, written, async (directory) => {
-        const { verifyExport } = await import('../../src/export/verify-export.ts');
+        const { verifyExport } = await import('../../src/export/manifest.ts');
         expect(await verifyExport(directory)).toMatchObject({ differences: [], rows: 7540 });
       });
     },

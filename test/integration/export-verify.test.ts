@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
 import type { ExportFormat } from '../../src/domain/export.ts';
-import { verifyExport } from '../../src/export/verify-export.ts';
+import { verifyExport } from '../../src/export/manifest.ts';
 import { exportAll, inDirectory } from '../support/export-files.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 

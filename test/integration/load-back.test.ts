@@ -9,7 +9,7 @@ import type { ImportOptions } from '../../src/cli/import-file.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { applyDefinitions, readDefinitionsFile } from '../../src/definitions/definitions.ts';
 import { defaultLoadOptions } from '../../src/domain/load.ts';
-import { readManifest, verifyExport } from '../../src/export/verify-export.ts';
+import { readManifest, verifyExport } from '../../src/export/manifest.ts';
 import { keepMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { verifyExport } from '../../src/export/verify-export.ts';
+import { verifyExport } from '../../src/export/manifest.ts';
 import type { Api, Site } from './site.ts';
 import { waitFor } from './wait-for.ts';
 

@@ -15,7 +15,7 @@ import type { AttemptFiles } from './attempt-files.ts';
 import { AvroFile } from './avro.ts';
 import type { Compilable, CopyFormat } from './copy-out.ts';
 import { planCsv } from './csv.ts';
-import { columnsOf, selectNdjson, selectValues } from './page.ts';
+import { columnsOf, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, type RowBlock, type RowText } from './row-blocks.ts';
 import { ndjsonWriter } from './row-values.ts';
@@ -59,20 +59,6 @@ export interface FormatWriter {
 
 const noHeader = Buffer.alloc(0);
 
-const ndjson: FormatWriter = {
-  copied: 'lines',
-  selectDataset: async (_db, dataset) => ({
-    header: noHeader,
-    selectFrom: (filter) => selectNdjson(dataset, filter),
-  }),
-  toText: () => null,
-  streamToText: () => ndjsonWriter(columnsOf('stream')),
-  streamHeader: () => noHeader,
-  text: ndjsonText,
-  createSink: splitInto('ndjson'),
-  readBack: readPlain,
-};
-
 const csv: FormatWriter = {
   copied: 'csv',
   selectDataset: planCsv,
@@ -84,8 +70,8 @@ const csv: FormatWriter = {
   readBack: readPlain,
 };
 
-/** Formats with typed columns get values from PostgreSQL. Their text is NDJSON, so the three formats have one hash. */
-const typed = {
+/** PostgreSQL sends values, and their text is NDJSON: these formats have one content hash. */
+const ofValues = {
   copied: 'lines',
   selectDataset: async (_db, dataset) => ({
     header: noHeader,
@@ -97,14 +83,16 @@ const typed = {
   text: ndjsonText,
 } satisfies Partial<FormatWriter>;
 
+const ndjson: FormatWriter = { ...ofValues, createSink: splitInto('ndjson'), readBack: readPlain };
+
 const parquet: FormatWriter = {
-  ...typed,
+  ...ofValues,
   createSink: groupInto('parquet', ParquetFile),
   readBack: readWhole(parquetToNdjson),
 };
 
 const avro: FormatWriter = {
-  ...typed,
+  ...ofValues,
   createSink: groupInto('avro', AvroFile),
   readBack: readWhole(avroToNdjson),
 };
@@ -117,7 +105,7 @@ function splitInto(format: ExportFormat): FormatWriter['createSink'] {
 }
 
 function groupInto(format: ExportFormat, file: GroupFileClass): FormatWriter['createSink'] {
-  return (files, options) => new GroupFiles(files, { ...options, format, file });
+  return (files, options) => new GroupFiles(files, { ...options, format }, file);
 }
 
 function openFile(path: string): AsyncIterable<Buffer> {

@@ -2,80 +2,12 @@ import type { Compression, ExportFormat, FileDataset } from '../../domain/export
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './row-blocks.ts';
 
-interface SplitOptions {
+interface FileOptions {
   readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
   /** A file that has come to this length is the last to get a row; a packed one is somewhat longer. */
   readonly splitBytes: number;
-  /** The beginning of every file. */
-  readonly header: Buffer;
-}
-
-/** Rows into one file after another. There is always one, rows or not. */
-export class SplitFiles implements DatasetSink {
-  readonly takesValues = false;
-  readonly #files: AttemptFiles;
-  readonly #options: SplitOptions;
-  #writer: StoredFileWriter | null = null;
-  #rowsInFile = 0;
-  #finished = 0;
-  #finishedBytes = 0;
-
-  constructor(files: AttemptFiles, options: SplitOptions) {
-    this.#files = files;
-    this.#options = options;
-  }
-
-  /** Stored so far. */
-  get bytes(): number {
-    return this.#finishedBytes + (this.#writer?.bytes ?? 0);
-  }
-
-  async add({ bytes, ends }: RowBlock): Promise<void> {
-    let start = 0;
-    for (let row = 0; row < ends.length; ) {
-      const writer = await this.#current();
-      const room = this.#options.splitBytes - writer.bytes;
-      const first = row;
-      let end = start;
-      while (row < ends.length && end - start < room) end = ends[row++] ?? bytes.length;
-      await writer.write(bytes.subarray(start, end));
-      this.#rowsInFile += row - first;
-      start = end;
-      if (writer.bytes >= this.#options.splitBytes) await this.#finish(writer);
-    }
-  }
-
-  async end(): Promise<void> {
-    if (this.#writer !== null || this.#finished === 0) await this.#finish(await this.#current());
-  }
-
-  async #current(): Promise<StoredFileWriter> {
-    if (this.#writer !== null) return this.#writer;
-    const writer = await this.#files.create(this.#options.compression, this.#options.splitBytes);
-    this.#writer = writer;
-    this.#rowsInFile = 0;
-    if (this.#options.header.length > 0) await writer.write(this.#options.header);
-    return writer;
-  }
-
-  async #finish(writer: StoredFileWriter): Promise<void> {
-    const { dataset } = this.#options;
-    const filename = filenameOf(this.#options, ++this.#finished);
-    const { bytes } = await this.#files.finish(writer, { filename, dataset, rows: this.#rowsInFile });
-    this.#finishedBytes += bytes;
-    this.#writer = null;
-  }
-}
-
-/** `users.ndjson.gz`, then `users-0002.ndjson.gz`. */
-function filenameOf(
-  { dataset, format, compression }: Pick<SplitOptions, 'dataset' | 'format' | 'compression'>,
-  number: number,
-): string {
-  const part = number === 1 ? '' : `-${String(number).padStart(4, '0')}`;
-  return `${dataset}${part}.${format}${compression === 'gzip' ? '.gz' : ''}`;
 }
 
 export interface DatasetSink {
@@ -87,6 +19,87 @@ export interface DatasetSink {
   add(block: RowBlock): Promise<void>;
   /** To be called once, after the last row. */
   end(): Promise<void>;
+}
+
+/** One file after another: `users.ndjson.gz`, then `users-0002.ndjson.gz`. There is always one, rows or not. */
+abstract class FileSeries {
+  protected stored: StoredFileWriter | null = null;
+  protected rowsInFile = 0;
+  readonly #files: AttemptFiles;
+  readonly #options: FileOptions;
+  #finished = 0;
+  #finishedBytes = 0;
+
+  constructor(files: AttemptFiles, options: FileOptions) {
+    this.#files = files;
+    this.#options = options;
+  }
+
+  get bytes(): number {
+    return this.#finishedBytes + (this.stored?.bytes ?? 0);
+  }
+
+  async end(): Promise<void> {
+    if (this.stored !== null || this.#finished === 0) await this.finish(await this.current());
+  }
+
+  protected async current(): Promise<StoredFileWriter> {
+    if (this.stored !== null) return this.stored;
+    const { compression, splitBytes } = this.#options;
+    const stored = await this.#files.create(compression, splitBytes);
+    this.stored = stored;
+    this.rowsInFile = 0;
+    await this.begin(stored);
+    return stored;
+  }
+
+  /** Begins the content of a file. */
+  protected abstract begin(stored: StoredFileWriter): Promise<void>;
+
+  protected async finish(stored: StoredFileWriter): Promise<void> {
+    const { dataset, format, compression } = this.#options;
+    const part = ++this.#finished === 1 ? '' : `-${String(this.#finished).padStart(4, '0')}`;
+    const filename = `${dataset}${part}.${format}${compression === 'gzip' ? '.gz' : ''}`;
+    const { bytes } = await this.#files.finish(stored, { filename, dataset, rows: this.rowsInFile });
+    this.#finishedBytes += bytes;
+    this.stored = null;
+  }
+
+  protected async finishIfLong(stored: StoredFileWriter): Promise<void> {
+    if (stored.bytes >= this.#options.splitBytes) await this.finish(stored);
+  }
+}
+
+/** Rows of text, with a header at the beginning of each file. */
+export class SplitFiles extends FileSeries implements DatasetSink {
+  readonly takesValues = false;
+  readonly #header: Buffer;
+  readonly #splitBytes: number;
+
+  constructor(files: AttemptFiles, options: FileOptions & { readonly header: Buffer }) {
+    super(files, options);
+    this.#header = options.header;
+    this.#splitBytes = options.splitBytes;
+  }
+
+  async add({ bytes, ends }: RowBlock): Promise<void> {
+    let start = 0;
+    for (let row = 0; row < ends.length; ) {
+      const stored = await this.current();
+      const room = this.#splitBytes - stored.bytes;
+      const first = row;
+      let end = start;
+      while (row < ends.length && end - start < room) end = ends[row++] ?? bytes.length;
+      await stored.write(bytes.subarray(start, end));
+      this.rowsInFile += row - first;
+      start = end;
+      await this.finishIfLong(stored);
+    }
+  }
+
+  protected async begin(stored: StoredFileWriter): Promise<void> {
+    if (this.#header.length > 0) await stored.write(this.#header);
+  }
 }
 
 /** Held in memory until it is complete, and encoding it holds up everything else in the process. */
@@ -109,47 +122,27 @@ export type GroupFileClass = new (
   groupRows: number,
 ) => GroupFile;
 
-interface GroupOptions {
-  readonly format: ExportFormat;
-  readonly file: GroupFileClass;
-  readonly dataset: FileDataset;
-  readonly splitBytes: number;
-}
-
-interface OpenFile {
-  readonly stored: StoredFileWriter;
-  readonly file: GroupFile;
-  rows: number;
-}
-
-/** Rows (as `selectValues` gives them) into groups, and those into one file after another. */
-export class GroupFiles implements DatasetSink {
+/** Rows (as `selectValues` gives them) in groups, which the files pack themselves. */
+export class GroupFiles extends FileSeries implements DatasetSink {
   readonly takesValues = true;
-  readonly #files: AttemptFiles;
-  readonly #options: GroupOptions;
+  readonly #open: (stored: StoredFileWriter) => GroupFile;
   /** Before it is encoded. */
   readonly #groupBytes: number;
   #rows = 0;
   #bytes = 0;
-  #file: OpenFile | null = null;
-  #finished = 0;
-  #finishedBytes = 0;
+  #file: GroupFile | null = null;
 
-  constructor(files: AttemptFiles, options: GroupOptions) {
-    this.#files = files;
-    this.#options = options;
+  constructor(files: AttemptFiles, options: Omit<FileOptions, 'compression'>, File: GroupFileClass) {
+    super(files, { ...options, compression: 'none' });
+    this.#open = (stored) => new File(options.dataset, stored, groupRows);
     this.#groupBytes = Math.min(maxGroupBytes, options.splitBytes);
-  }
-
-  get bytes(): number {
-    return this.#finishedBytes + (this.#file?.stored.bytes ?? 0);
   }
 
   async add({ bytes, ends }: RowBlock): Promise<void> {
     let start = 0;
     for (const end of ends) {
-      const { file } = this.#file ?? (await this.#current());
-      file.addRow(bytes, start, end);
+      if (this.#file === null) await this.current();
+      this.#file?.addRow(bytes, start, end);
       this.#rows++;
       this.#bytes += end - start;
       start = end;
@@ -157,34 +150,26 @@ export class GroupFiles implements DatasetSink {
     }
   }
 
-  async end(): Promise<void> {
+  override async end(): Promise<void> {
     if (this.#rows > 0) await this.#endGroup();
-    if (this.#file !== null || this.#finished === 0) await this.#finish(await this.#current());
+    await super.end();
+  }
+
+  protected async begin(stored: StoredFileWriter): Promise<void> {
+    this.#file = this.#open(stored);
   }
 
   async #endGroup(): Promise<void> {
-    const open = await this.#current();
-    await open.file.endGroup();
-    open.rows += this.#rows;
+    await this.#file?.endGroup();
+    this.rowsInFile += this.#rows;
     this.#rows = 0;
     this.#bytes = 0;
-    if (open.stored.bytes >= this.#options.splitBytes) await this.#finish(open);
+    await this.finishIfLong(await this.current());
   }
 
-  async #current(): Promise<OpenFile> {
-    if (this.#file !== null) return this.#file;
-    const stored = await this.#files.create('none');
-    const file = new this.#options.file(this.#options.dataset, stored, groupRows);
-    this.#file = { stored, file, rows: 0 };
-    return this.#file;
-  }
-
-  async #finish({ stored, file, rows }: OpenFile): Promise<void> {
-    await file.end();
-    const { dataset, format } = this.#options;
-    const filename = filenameOf({ dataset, format, compression: 'none' }, ++this.#finished);
-    const { bytes } = await this.#files.finish(stored, { filename, dataset, rows });
-    this.#finishedBytes += bytes;
+  protected override async finish(stored: StoredFileWriter): Promise<void> {
+    await this.#file?.end();
     this.#file = null;
+    await super.finish(stored);
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { verifyExport } from '../../../src/export/verify-export.ts';
+import { verifyExport } from '../../../src/export/manifest.ts';
 import { pause } from '../waiting.ts';
 import type { Actor, Stage } from './actor.ts';
 import type { Tracking } from './track.ts';

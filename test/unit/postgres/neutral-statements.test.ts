@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { datasets, type ExportRequest } from '../../../src/domain/export.ts';
 import { compileForCopy } from '../../../src/export/write/copy-out.ts';
-import { selectNdjson, selectValues } from '../../../src/export/write/page.ts';
+import { selectValues } from '../../../src/export/write/page.ts';
 import { selectStreamEvents, selectStreamProfiles } from '../../../src/export/write/stream.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
@@ -131,9 +131,7 @@ const filter = { environmentId: 1, request, segment: null, excludedSegments: [] 
 
 test('the order of an export is asked for by the outermost select', () => {
   const selects = [
-    ...datasets.flatMap((dataset) =>
-      [selectNdjson(dataset, filter), selectValues(dataset, filter)].map(compileForCopy),
-    ),
+    ...datasets.map((dataset) => compileForCopy(selectValues(dataset, filter))),
     selectStreamEvents(filter),
     selectStreamProfiles(filter),
   ];
