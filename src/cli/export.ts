@@ -12,9 +12,9 @@ import {
 } from '../domain/export.ts';
 import { formatBytes, plural } from '../domain/wording.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
+import { verifyExport } from '../export/manifest.ts';
 import { requestExport } from '../export/request-export.ts';
 import { cancelExport } from '../export/run-export.ts';
-import { verifyExport } from '../export/manifest.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { Export } from '../postgres/stores/exports.ts';
 import { choice, defineCommand, flag, type Invocation, repeated, required, text } from './define-command.ts';

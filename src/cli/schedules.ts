@@ -6,7 +6,7 @@ import { findEnvironment } from '../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
 import { readPauses } from '../postgres/stores/schedules.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { nextDueTime } from '../sources/schedules/due-times.ts';
+import { nextDueTimes } from '../sources/schedules/due-times.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
 import { kindOf } from '../sources/schedules/inspect-schedules.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
@@ -58,8 +58,8 @@ const check = defineCommand({
 });
 
 function nextDue({ enabled, cron, timezone }: Schedule, isPaused = false): Date | null {
-  const next = enabled && !isPaused ? nextDueTime(cron, timezone, Date.now()) : null;
-  return next === null ? null : new Date(next);
+  const [next] = enabled && !isPaused ? nextDueTimes(cron, timezone, Date.now(), 1) : [];
+  return next === undefined ? null : new Date(next);
 }
 
 const fileOption = { file: text('--file <file>', 'another file than SCHEDULES_FILE') };

@@ -62,25 +62,11 @@ export function exportsCompany(filter: Filter, alias: string): Expression<SqlBoo
     ...inRange(`${alias}.updated_at`, request),
     ...anyOf(`${alias}.company_id`, request.companyIds),
     ...noneOf(`${alias}.company_id`, leftOut(request.exclusions, 'company')),
-    ...(asksForUsers ? [hasMember(filter, alias, isChosen(filter, member))] : []),
-    ...filter.excludedSegments.map((isIn) => hasNoMember(filter, alias, [isIn(member)])),
+    ...(asksForUsers ? [isOneOf(`${alias}.company_id`, companiesOf(filter, isChosen(filter, member)))] : []),
+    ...filter.excludedSegments.map((isIn) =>
+      isNoneOf(`${alias}.company_id`, companiesOf(filter, [isIn(member)])),
+    ),
   ]);
-}
-
-function hasMember(
-  filter: Filter,
-  alias: string,
-  conditions: readonly Expression<SqlBool>[],
-): Expression<SqlBool> {
-  return eb(sql.ref<string>(`${alias}.company_id`), 'in', companiesOf(filter, conditions));
-}
-
-function hasNoMember(
-  filter: Filter,
-  alias: string,
-  conditions: readonly Expression<SqlBool>[],
-): Expression<SqlBool> {
-  return isNoneOf(sql.ref(`${alias}.company_id`), companiesOf(filter, conditions));
 }
 
 /** The companies of the users who fulfil the conditions. */
@@ -93,8 +79,12 @@ function companiesOf({ environmentId }: Filter, conditions: readonly Expression<
 }
 
 /** Not `not in`, for which Postgres compares each with all where they are too many for its memory. */
-function isNoneOf(id: RawBuilder<unknown>, ids: Expression<unknown>): Expression<SqlBool> {
-  return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${id})`;
+function isNoneOf(column: string, ids: Expression<unknown>): Condition {
+  return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${sql.ref(column)})`;
+}
+
+function isOneOf(column: string, ids: Expression<unknown>): Condition {
+  return sql<boolean>`${sql.ref(column)} in (${ids})`;
 }
 
 const actor = 'export_actor';
@@ -115,8 +105,8 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
     ...noneOf(`${alias}.user_id`, leftOut(exclusions, 'user')),
     ...noneOf(`${alias}.company_id`, leftOut(exclusions, 'company')),
     ...noneOf(`${alias}.event_name`, leftOut(exclusions, 'event')),
-    ...(segment === null ? [] : [eb(sql.ref<string>(`${alias}.user_id`), 'in', actorsIn(filter, segment))]),
-    ...filter.excludedSegments.map((isIn) => isNoneOf(sql.ref(`${alias}.user_id`), actorsIn(filter, isIn))),
+    ...(segment === null ? [] : [isOneOf(`${alias}.user_id`, actorsIn(filter, segment))]),
+    ...filter.excludedSegments.map((isIn) => isNoneOf(`${alias}.user_id`, actorsIn(filter, isIn))),
   ]);
 }
 
@@ -163,18 +153,11 @@ function anyOf(column: string, values: readonly string[]): Condition[] {
 
 /** A row in which the column is null is left out by nothing. */
 function noneOf(column: string, { names, patterns }: LeftOut): Condition[] {
-  const conditions: Condition[] = [];
-  const tested = sql.ref(column);
-  if (names.length > 0) {
-    conditions.push(sql<boolean>`not exists (
-      select 1 from ${rowsOf(names)} as left_out (name) where left_out.name = ${tested}
-    )`);
-  }
-  if (patterns.length > 0) {
-    const likes = texts(patterns.map(likePattern));
-    conditions.push(sql<boolean>`(${tested} like any(${likes})) is not true`);
-  }
-  return conditions;
+  const likes = texts(patterns.map(likePattern));
+  return [
+    ...(names.length === 0 ? [] : [isNoneOf(column, sql`select ${rowsOf(names)}`)]),
+    ...(patterns.length === 0 ? [] : [sql<boolean>`(${sql.ref(column)} like any(${likes})) is not true`]),
+  ];
 }
 
 /** Names beyond which a hash table of them is worth taking the object apart. */
@@ -242,12 +225,22 @@ const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
 /** An instant of an `ExportRequest`. */
 export function instant(iso: string): RawBuilder<Date> {
+  const { seconds, micros } = partsOf(iso);
+  // Immutable, so that it is a constant to the planner; exact to the microsecond for centuries to come.
+  return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
+}
+
+/** An instant of an `ExportRequest`, in microseconds since 1970; beyond the year 2255 not to the last digit. */
+export function microsOf(iso: string): number {
+  const { seconds, micros } = partsOf(iso);
+  return seconds * 1e6 + micros;
+}
+
+function partsOf(iso: string): { readonly seconds: number; readonly micros: number } {
   const [, whole, fraction = ''] = instantForm.exec(iso) ?? [];
   const seconds = Date.parse(`${whole}Z`) / 1000;
   if (Number.isNaN(seconds)) throw new Fault(`${iso} is no instant in UTC`);
-  const micros = Number(fraction.padEnd(6, '0'));
-  // Immutable, so that it is a constant to the planner; exact to the microsecond for centuries to come.
-  return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
+  return { seconds, micros: Number(fraction.padEnd(6, '0')) };
 }
 
 /** An array as Postgres reads it. One parameter, however long the list. */

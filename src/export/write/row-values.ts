@@ -188,22 +188,3 @@ function instantWriter(): (text: Bytes, micros: number | bigint) => void {
 
 /** Between the values of a row. */
 export const separator = '\u0002';
-
-/** Rows made of the values of others, one of one. */
-export function rewriteRows(
-  { bytes, ends }: RowBlock,
-  rowOf: (values: readonly string[]) => string,
-): RowBlock {
-  const rowEnds: number[] = [];
-  const rows: Buffer[] = [];
-  let start = 0;
-  let length = 0;
-  for (const end of ends) {
-    const row = Buffer.from(rowOf(bytes.toString('utf8', start, end - 1).split(separator)));
-    rows.push(row);
-    length += row.length;
-    rowEnds.push(length);
-    start = end;
-  }
-  return { bytes: Buffer.concat(rows, length), ends: rowEnds };
-}

@@ -1,14 +1,14 @@
 import type { ExportRequest } from '../../domain/export.ts';
 import { defuse } from '../../domain/formula.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
+import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
 import type { Filter } from '../filter.ts';
-import { mergeByTime } from './archived-events.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
 import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
-import { rewriteRows } from './row-values.ts';
+import { separator } from './row-values.ts';
 
 /*
  * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what
@@ -80,6 +80,112 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
   return rows;
 }
 
+const SEPARATOR = separator.charCodeAt(0);
+/** Of the time of a row. */
+const separatorsBefore = 3;
+
+/** Rows of one source, each of which has its time; the next one is `time`, or Infinity after the last. */
+class Cursor {
+  time = Number.NEGATIVE_INFINITY;
+  readonly #source: AsyncIterator<RowBlock, number>;
+  #block: RowBlock = { bytes: Buffer.alloc(0), ends: [] };
+  #row = 0;
+  #start = 0;
+  /** The source's own count at its end. */
+  #rows = 0;
+
+  constructor(source: AsyncIterator<RowBlock, number>) {
+    this.#source = source;
+  }
+
+  get rows(): number {
+    return this.#rows;
+  }
+
+  /** Makes sure that there is a next row, if there is one at all. */
+  async fill(): Promise<void> {
+    while (this.#row === this.#block.ends.length && this.time !== Number.POSITIVE_INFINITY) {
+      const next = await this.#source.next();
+      if (next.done === true) {
+        this.#rows = next.value;
+        this.time = Number.POSITIVE_INFINITY;
+        return;
+      }
+      this.#block = next.value;
+      this.#row = 0;
+      this.#start = 0;
+      if (this.#block.ends.length > 0) this.time = timeOf(this.#block.bytes, 0);
+    }
+  }
+
+  /** Moves the rows of the block that come before `until` (or with it, if `withEqual`) to `to`. */
+  take(until: number, withEqual: boolean, to: Gathered): void {
+    const { bytes, ends } = this.#block;
+    const first = this.#start;
+    const before = to.length;
+    while (this.#row < ends.length && (this.time < until || (withEqual && this.time === until))) {
+      const end = ends[this.#row++] ?? bytes.length;
+      to.ends.push(before + end - first);
+      this.#start = end;
+      if (this.#row < ends.length) this.time = timeOf(bytes, end);
+    }
+    to.add(bytes.subarray(first, this.#start));
+  }
+
+  async close(): Promise<void> {
+    await this.#source.return?.(0);
+  }
+}
+
+/** Rows that go on together: where the two sources alternate, each brings a row at a time. */
+class Gathered {
+  readonly ends: number[] = [];
+  length = 0;
+  readonly #pieces: Buffer[] = [];
+
+  add(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.length += piece.length;
+  }
+
+  block(): RowBlock {
+    return { bytes: Buffer.concat(this.#pieces, this.length), ends: this.ends };
+  }
+}
+
+/** The rows of two sources, each in order of time, in one order; of the same time those of `a` first. In the end, how many. */
+async function* mergeByTime(
+  a: AsyncIterator<RowBlock, number>,
+  b: AsyncIterator<RowBlock, number>,
+): AsyncGenerator<RowBlock, number> {
+  const [first, second] = [new Cursor(a), new Cursor(b)];
+  let gathered = new Gathered();
+  try {
+    for (;;) {
+      await first.fill();
+      await second.fill();
+      if (first.time === Number.POSITIVE_INFINITY && second.time === Number.POSITIVE_INFINITY) break;
+      if (first.time <= second.time) first.take(second.time, true, gathered);
+      else second.take(first.time, false, gathered);
+      if (gathered.length < READ_BYTES) continue;
+      yield gathered.block();
+      gathered = new Gathered();
+    }
+    if (gathered.length > 0) yield gathered.block();
+    return first.rows + second.rows;
+  } finally {
+    await first.close();
+    await second.close();
+  }
+}
+
+/** Microseconds since 1970, of the row that starts there. */
+function timeOf(bytes: Buffer, start: number): number {
+  let at = start;
+  for (let passed = 0; passed < separatorsBefore; passed++) at = bytes.indexOf(SEPARATOR, at) + 1;
+  return Number(bytes.toString('latin1', at, bytes.indexOf(SEPARATOR, at)));
+}
+
 /** Returns the header of a stream as CSV. */
 export function streamCsvHeader({ escapeFormulas }: ExportRequest): Buffer {
   const names = columns.map(({ name }) => name);
@@ -89,7 +195,8 @@ export function streamCsvHeader({ escapeFormulas }: ExportRequest): Buffer {
 /** Makes the rows of a stream CSV, metadata as one cell of JSON. */
 export function streamCsv({ escapeFormulas }: ExportRequest): (block: RowBlock) => RowBlock {
   const cellOf = escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;
-  const rowOf = (values: readonly string[]): string => {
+  const rowOf = (row: string): string => {
+    const values = row.split(separator);
     const cells = columns.map((column, index) => {
       const value = values[index] ?? '';
       if (value === '' || (column.kind === 'json' && value === '{}')) return '';
@@ -98,7 +205,16 @@ export function streamCsv({ escapeFormulas }: ExportRequest): (block: RowBlock) 
     });
     return `${cells.join(',')}\n`;
   };
-  return (block) => rewriteRows(block, rowOf);
+  return ({ bytes, ends }) => {
+    const to = new Gathered();
+    let start = 0;
+    for (const end of ends) {
+      to.add(Buffer.from(rowOf(bytes.toString('utf8', start, end - 1))));
+      to.ends.push(to.length);
+      start = end;
+    }
+    return to.block();
+  };
 }
 
 /** Quotes a cell as COPY does. */

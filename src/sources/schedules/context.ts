@@ -5,6 +5,7 @@ import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
+import { localLimits } from '../../load/receive/receive.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { insertRunItem, type RunWork } from '../../postgres/stores/schedule-runs.ts';
 import { renewTask } from '../../postgres/stores/tasks.ts';
@@ -12,7 +13,7 @@ import type { Variables } from './source.ts';
 
 /**
  * Schedules: loads and exports that run by the clock. Every worker makes a row in `schedule_runs` of each due time, once
- * (`start-schedules.ts`); one claims it and reads the source (`run-load.ts`; `http.ts`, `local-files.ts`, `postgres.ts` and
+ * (`start-schedules.ts`); one claims it and reads the source (`run.ts`; `http.ts`, `local-files.ts`, `postgres.ts` and
  * `s3.ts` are the sources) or requests the export (`run-export.ts`); when its jobs have ended, the run ends
  * (`end-run.ts`). Nothing is loaded twice: what was taken is remembered in the transaction that accepts the load. See
  * docs/schedules.md.
@@ -51,10 +52,8 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     allowPrivate: config.schedulesAllowPrivate,
     authorities: null,
     limits: {
-      maxUploadBytes: config.maxUploadBytes,
-      maxInflatedBytes: config.maxInflatedBytes,
-      minBytesPerSecond: config.minUploadRate,
-      stallMs: config.uploadStallMs,
+      ...localLimits(config),
+      ...{ minBytesPerSecond: config.minUploadRate, stallMs: config.uploadStallMs },
     },
     chunkBytes: config.chunkBytes,
     commitLagMs: COMMIT_LAG_MS,

@@ -54,21 +54,11 @@ export function dueTimes(
   return found.reverse();
 }
 
-/** The first instants after `after` and up to `until` at which a schedule is due, `limit` at most. */
-export function nextDueTimes(
-  cron: string,
-  timeZone: string,
-  after: number,
-  until: number,
-  limit: number,
-): number[] {
-  const next = parse(cron, timeZone).nextRuns(limit, new Date(after));
-  return next.map((due) => due.getTime()).filter((due) => due <= until);
-}
-
-/** The next instant after `after` at which a schedule is due; null if there is none in the years to come. */
-export function nextDueTime(cron: string, timeZone: string, after: number): number | null {
-  return parse(cron, timeZone).nextRun(new Date(after))?.getTime() ?? null;
+/** The first `limit` instants after `after` at which a schedule is due; fewer if there are no more in the years to come. */
+export function nextDueTimes(cron: string, timeZone: string, after: number, limit: number): number[] {
+  return parse(cron, timeZone)
+    .nextRuns(limit, new Date(after))
+    .map((due) => due.getTime());
 }
 
 export const relativeRanges = [
@@ -102,20 +92,16 @@ export function resolveRange(
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);
   const month = (before: number) => start('0 0 1 * *', before);
-  switch (range) {
-    case 'today':
-      return { from: day(0), to };
-    case 'yesterday':
-      return { from: day(1), to: day(0) };
-    case 'last_7_days':
-      return { from: day(7), to: day(0) };
-    case 'this_month':
-      return { from: month(0), to };
-    case 'last_month':
-      return { from: month(1), to: month(0) };
-    case 'since_last_success':
-      return { from: exportedUntil, to };
-  }
+  const ranges: Readonly<Record<typeof range, readonly [from: string | null, to: string]>> = {
+    today: [day(0), to],
+    yesterday: [day(1), day(0)],
+    last_7_days: [day(7), day(0)],
+    this_month: [month(0), to],
+    last_month: [month(1), month(0)],
+    since_last_success: [exportedUntil, to],
+  };
+  const [from, end] = ranges[range];
+  return { from, to: end };
 }
 
 /** The last instants up to `until` at which a schedule is due, latest first. */

@@ -7,7 +7,7 @@ import {
   sendRequest,
 } from '../../net/http-client.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
-import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
+import { fillIn, type OpenItem, readItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 interface HttpAccess {
   readonly variables: Variables;
@@ -42,7 +42,6 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
         },
       ];
     },
-    close: async () => undefined,
   };
 }
 
@@ -188,11 +187,9 @@ async function takeAnswer(
     );
   }
   return {
-    bytes: readAnswer(answer, url),
+    bytes: readItem(answer.body, (error) => asFailure(error, url)),
     version,
     hints: { contentType: answer.headers['content-type'], contentEncodingGzip: encoding === 'gzip' },
-    // A connection that is cut is an error of its stream.
-    check: async () => undefined,
     close: () => answer.close(),
   };
 }
@@ -203,12 +200,4 @@ function versionOf({ headers }: HttpAnswer): string | null {
     text !== undefined && /^[\x20-\x7e]{1,200}$/.test(text) ? text : null;
   const version: Version = { etag: plain(headers['etag']), lastModified: plain(headers['last-modified']) };
   return version.etag === null && version.lastModified === null ? null : JSON.stringify(version);
-}
-
-async function* readAnswer(answer: HttpAnswer, url: URL): AsyncGenerator<Uint8Array> {
-  try {
-    yield* answer.body;
-  } catch (error) {
-    throw asFailure(error, url);
-  }
 }

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import pLimit from 'p-limit';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../../domain/limits.ts';
@@ -8,7 +7,7 @@ import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/
 import { readPauses } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
-import { linesOf, readSchedulesFile } from './schedules-file.ts';
+import { readSchedulesNow } from './schedules-file.ts';
 import type { LoadDefinition, Schedule } from './schedules-schema.ts';
 
 /* Schedules as those see them who look: the file, what is due, what became of the last runs. */
@@ -23,11 +22,8 @@ interface FileInForce {
 /** `path`: SCHEDULES_FILE; null: there is none. */
 export async function readFileInForce(path: string | null, environment: string): Promise<FileInForce> {
   if (path === null) return { schedules: [], problems: [] };
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
-  if (typeof bytes === 'string') return { schedules: [], problems: [`${path} cannot be read (${bytes})`] };
-  const reading = readSchedulesFile(bytes);
-  if (reading.value === null) return { schedules: [], problems: linesOf(path, reading) };
-  return { schedules: reading.value.filter((each) => each.environment === environment), problems: [] };
+  const { schedules, problems } = await readSchedulesNow(path);
+  return { schedules: schedules?.filter((each) => each.environment === environment) ?? [], problems };
 }
 
 /** @throws InputError `not_found`. */
@@ -70,9 +66,7 @@ function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonl
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
   // The next time may be later than the days shown.
-  const due = isDue
-    ? nextDueTimes(cron, timezone, now.getTime(), Number.MAX_SAFE_INTEGER, MAX_SHOWN_DUE_TIMES)
-    : [];
+  const due = isDue ? nextDueTimes(cron, timezone, now.getTime(), MAX_SHOWN_DUE_TIMES) : [];
   const shown = due.filter((each) => each <= until);
   const text = (ms: number): string => new Date(ms).toISOString();
   return {

@@ -27,7 +27,6 @@ export function openLocalFiles({ pattern }: SourceDefinition<'files'>, roots: re
       const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return found.filter((item) => item !== null);
     },
-    close: async () => undefined,
   };
 }
 

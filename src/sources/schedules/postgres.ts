@@ -4,7 +4,7 @@ import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { millisecondsOf, type SourceDefinition } from './schedules-schema.ts';
-import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
+import { fillIn, type OpenItem, readItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 type Definition = SourceDefinition<'postgres'>;
 
@@ -19,7 +19,6 @@ export function openPostgres(definition: Definition, variables: Variables): Sour
         open: (_, signal) => openQuery(definition, variables, signal),
       },
     ],
-    close: async () => undefined,
   };
 }
 
@@ -59,10 +58,9 @@ async function openQuery(
     await client.query(`prepare sluice_schedule as ${withoutEnd(query)}`);
     const stream = client.query(copyTo(`copy (${withoutEnd(query)}\n) to stdout (format csv, header)`));
     return {
-      bytes: readRows(stream),
+      bytes: readItem(stream, asFailure),
       version: null,
       hints: { format: 'csv' },
-      check: async () => undefined,
       close,
     };
   } catch (error) {
@@ -79,14 +77,6 @@ function readConnection(text: string): string {
 /** A line comment at the end would take our bracket along; hence the line feed behind it. */
 function withoutEnd(query: string): string {
   return query.trim().replace(/;$/, '');
-}
-
-async function* readRows(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    yield* stream;
-  } catch (error) {
-    throw asFailure(error);
-  }
 }
 
 /** The server's own words: they name users and tables, and no password. */

@@ -163,7 +163,7 @@ async function runLoad(
       if (opened !== 'unchanged') await takeItem(context, run, load, { ...item, key }, opened, signal);
     }
   } finally {
-    await source.close();
+    source.close?.();
   }
 }
 
@@ -187,7 +187,7 @@ async function takeItem(
   const file = { environmentId, filename, options, hints: opened.hints, limits, chunkBytes, signal };
   try {
     const taken = await receiveSource(context, file, opened.bytes);
-    await opened.check().catch(async (error: unknown) => {
+    await opened.check?.().catch(async (error: unknown) => {
       await discardReceived(context, taken.received.ref);
       throw error;
     });

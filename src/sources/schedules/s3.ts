@@ -61,7 +61,7 @@ export async function openS3(
         }),
       );
     },
-    close: async () => client.destroy(),
+    close: () => client.destroy(),
   };
 }
 
@@ -131,7 +131,6 @@ async function openObject(
     bytes: body,
     version,
     hints: { contentType: ContentType, contentEncodingGzip: ContentEncoding === 'gzip' },
-    check: async () => undefined,
     close: async () => body.destroy(),
   };
 }

@@ -27,7 +27,9 @@ const linesLogged = 20;
 /** @throws ConfigError if the file is not there or is wrong; the message has the line of each problem. */
 export async function openSchedulesFile(path: string, log: Logger): Promise<SchedulesFile> {
   let version = await versionOf(path);
-  let schedules = await readAtStart(path);
+  const { schedules: first, problems } = await readSchedulesNow(path);
+  if (first === null) throw new ConfigError(`SCHEDULES_FILE: ${problems.join('\n')}`);
+  let schedules = first;
   return {
     get schedules() {
       return schedules;
@@ -36,35 +38,33 @@ export async function openSchedulesFile(path: string, log: Logger): Promise<Sche
       const now = await versionOf(path);
       if (now === version) return false;
       version = now;
-      const reading = await readFile(path).then(readSchedulesFile, (error: Error) => error);
-      if (reading instanceof Error) {
-        log.error({ file: path }, 'the schedules file cannot be read; the schedules stay as they were');
+      const read = await readSchedulesNow(path);
+      if (read.schedules === null) {
+        const fields = { file: path, problems: read.problems };
+        log.error(fields, 'the schedules file is wrong; the schedules stay as they were');
         return false;
       }
-      if (reading.value === null) {
-        const problems = linesOf(path, reading);
-        log.error({ file: path, problems }, 'the schedules file is wrong; the schedules stay as they were');
-        return false;
-      }
-      schedules = reading.value;
+      schedules = read.schedules;
       log.info({ file: path, schedules: schedules.length }, 'the schedules were read again');
       return true;
     },
   };
 }
 
-async function readAtStart(path: string): Promise<readonly Schedule[]> {
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw new ConfigError(`SCHEDULES_FILE: ${path} cannot be read (${error.code ?? error.message})`);
-  });
+/** Reads the file as it is now. Null: it is wrong, and `problems` has lines that say where. */
+export async function readSchedulesNow(
+  path: string,
+): Promise<{ readonly schedules: readonly Schedule[] | null; readonly problems: readonly string[] }> {
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error);
+  if (bytes instanceof Error) {
+    return { schedules: null, problems: [`${path} cannot be read (${bytes.code ?? bytes.message})`] };
+  }
   const reading = readSchedulesFile(bytes);
-  if (reading.value !== null) return reading.value;
-  const lines = linesOf(path, reading).join('\n');
-  throw new ConfigError(`SCHEDULES_FILE: ${path} is wrong\n${lines}`);
+  return { schedules: reading.value, problems: reading.value === null ? linesOf(path, reading) : [] };
 }
 
 /** `name:line:column: what is wrong`. */
-export function linesOf(path: string, { problems, problemCount }: RefusedFile): string[] {
+function linesOf(path: string, { problems, problemCount }: RefusedFile): string[] {
   const lines = problems
     .slice(0, linesLogged)
     .map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`);

@@ -1,9 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
-import { exportFormats, exportLayouts } from '../../domain/export.ts';
 import { isTimeZone } from '../../domain/instant.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress, type Outcome } from '../../domain/notification.ts';
+import { exportRequest } from '../../export/read-request.ts';
 import { loadMembers } from '../../operator-file/load-options.ts';
 import {
   anything,
@@ -181,21 +181,10 @@ const load = Type.Object(
   },
 );
 
-/** These are the request's own, which says what is wrong with them. */
-const requestMembers = {
-  from: anything({ type: 'string', description: 'A day or an instant; included.' }),
-  to: anything({ type: 'string', description: 'A day, included, or an instant, excluded.' }),
-  event_type: anything({ description: 'Datasets and events.' }),
-  user_id: anything({ description: 'Users.' }),
-  company_id: anything({ description: 'Companies.' }),
-  segment_id: anything({ description: 'A segment.' }),
-  exclusions: anything({ description: 'What is left out.' }),
-  layout: anything({ enum: [...exportLayouts] }),
-  format: anything({ enum: [...exportFormats] }),
-  compression: anything({ enum: ['gzip', 'none'] }),
-  escape_formulas: anything({ type: 'boolean' }),
-  emails: anything({ description: 'Addresses that get the links.' }),
-};
+/** Published as the request has them, and checked by what reads a request (`checkExport`). */
+const requestMembers = Object.fromEntries(
+  Object.entries(exportRequest.properties).map(([name, schema]) => [name, Type.Optional(anything(schema))]),
+) as Record<never, TSchema>;
 
 const exported = objectOf('an export', 'What is exported: as in a request for an export, and besides', {
   range: Type.Optional(choice(relativeRanges, 'Days and months in the time zone of the schedule.')),
@@ -209,9 +198,7 @@ const exported = objectOf('an export', 'What is exported: as in a request for an
       problem: withoutDots,
     }),
   ),
-  ...(Object.fromEntries(
-    Object.entries(requestMembers).map(([name, schema]) => [name, Type.Optional(schema as TSchema)]),
-  ) as Record<never, TSchema>),
+  ...requestMembers,
 });
 
 const name = (description: string) =>

@@ -4,7 +4,7 @@ import type { ReceiveHints } from '../../load/receive/receive.ts';
 export interface Source {
   /** Lists the items to load now, in order; those already done may be left out. @throws SourceFailure */
   list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
-  close(): Promise<void>;
+  close?(): void;
 }
 
 /** True if that version of an item was taken, by this run or before. */
@@ -26,7 +26,7 @@ export interface OpenItem {
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   /** Throws if what was read is no whole item. Called when all has been read. */
-  check(): Promise<void>;
+  check?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -44,6 +44,18 @@ export class SourceFailure extends Error {
     super(keepableText(message), { cause: options.cause });
     this.code = code;
     this.passing = options.passing === true;
+  }
+}
+
+/** Yields the bytes of an item; what goes wrong meanwhile is a failure of its source. */
+export async function* readItem(
+  bytes: AsyncIterable<Uint8Array>,
+  toFailure: (error: unknown) => SourceFailure,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* bytes;
+  } catch (error) {
+    throw toFailure(error);
   }
 }
 

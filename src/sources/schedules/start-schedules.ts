@@ -25,27 +25,18 @@ import {
   takeBackExportedUntil,
 } from '../../postgres/stores/schedules.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
-import { startPoller } from '../../timers.ts';
+import { type Poller, startPoller } from '../../timers.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
 import type { SchedulesFile } from './schedules-file.ts';
 import { millisecondsOf, type RunDefinition, type Schedule } from './schedules-schema.ts';
 
-interface RunningSchedules {
-  /** Waits for the poll under way, and begins no other. */
-  stop(): Promise<void>;
-}
-
 /**
  * Sees to the schedules of a file: every RECONCILE_MS, what is due becomes a run, the next run of each schedule a task, and a run
  * whose jobs have ended ends. Harmless in any number of processes. `onQueued` is called when there are new tasks.
  */
-export function startSchedules(
-  context: ScheduleContext,
-  file: SchedulesFile,
-  onQueued: () => void,
-): RunningSchedules {
+export function startSchedules(context: ScheduleContext, file: SchedulesFile, onQueued: () => void): Poller {
   return startPoller(RECONCILE_MS, async () => {
     await file.refresh().catch(() => false);
     await seeToSchedules(context, file.schedules).then(
@@ -185,9 +176,7 @@ export async function askForRun(
   dueAt: Date,
   now: Date,
 ): Promise<'asked' | 'again' | 'known'> {
-  return db.transaction().execute(async (transaction) => {
-    await addSchedule(transaction, environmentId, schedule.name, now);
-    await lockSchedule(transaction, environmentId, schedule.name);
+  return whileLocked(db, environmentId, schedule.name, now, async (transaction) => {
     const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify ?? null };
     const run = { dueAt, cause: 'asked', missed: 0, skip: null, ...asTheFileSays } as const;
     if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
@@ -208,9 +197,22 @@ export async function pauseSchedule(
   isPaused: boolean,
   now: Date,
 ): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
+  await whileLocked(db, environmentId, name, now, (transaction) =>
+    setPaused(transaction, environmentId, name, isPaused, now),
+  );
+}
+
+/** Does something to a schedule, which may be new, while no other process does. */
+function whileLocked<T>(
+  db: Database,
+  environmentId: number,
+  name: string,
+  now: Date,
+  work: (transaction: Database) => Promise<T>,
+): Promise<T> {
+  return db.transaction().execute(async (transaction) => {
     await addSchedule(transaction, environmentId, name, now);
     await lockSchedule(transaction, environmentId, name);
-    await setPaused(transaction, environmentId, name, isPaused, now);
+    return work(transaction);
   });
 }
