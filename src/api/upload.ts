@@ -103,6 +103,7 @@ const column = object(
   },
   'A column of the file, or a key of its records.',
 );
+export type InspectedColumn = Static<typeof column>;
 
 export const inspection = component(
   'Inspection',

@@ -1,5 +1,4 @@
 import { DamagedFile } from '../domain/errors.ts';
-import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
 import { MAX_COLUMNS, MAX_PARSED_DEPTH } from '../domain/limits.ts';
 import {
   bigIntOf,
@@ -13,6 +12,7 @@ import {
   metadataJson,
   numberJson,
   TypedRows,
+  temporalJson,
   textJson,
   UUID_BYTES,
   uuidJson,
@@ -276,20 +276,6 @@ function eachOfBlocks(bytes: AvroBytes, one: (isFirst: boolean) => void): void {
   }
 }
 
-const instants: ReadonlyMap<unknown, PerSecond> = new Map([
-  ['timestamp-millis', 1_000],
-  ['local-timestamp-millis', 1_000],
-  ['timestamp-micros', 1_000_000],
-  ['local-timestamp-micros', 1_000_000],
-  ['timestamp-nanos', 1_000_000_000],
-  ['local-timestamp-nanos', 1_000_000_000],
-]);
-
-const times: ReadonlyMap<unknown, PerSecond> = new Map([
-  ['time-millis', 1_000],
-  ['time-micros', 1_000_000],
-]);
-
 /** Reads a value as its logical type says; an unknown or unsuitable logical type is ignored. */
 function readSimple(schema: Schema, isMetadata: boolean, rows: TypedRows): ReadValue | null {
   const { type, logicalType } = schema;
@@ -325,20 +311,9 @@ function readSimple(schema: Schema, isMetadata: boolean, rows: TypedRows): ReadV
 }
 
 function wholeNumber(logicalType: unknown, rows: TypedRows): ReadValue {
-  const [instant, time] = [instants.get(logicalType), times.get(logicalType)];
-  if (instant !== undefined) return (bytes) => `"${instantText(bytes.long(), instant)}"`;
-  if (logicalType === 'date') return (bytes) => `"${dayText(dayOf(bytes.small()))}"`;
-  if (time === undefined) return (bytes) => String(bytes.long());
-  return (bytes) => {
-    const text = timeOfDayText(bytes.long(), time);
-    return text === null ? rows.omit() : `"${text}"`;
-  };
-}
-
-/** Days have 32 bits. */
-function dayOf(days: number): number {
-  if (Math.abs(days) > 2 ** 31) throw new DamagedFile('a date is out of range');
-  return days;
+  const type = typeof logicalType === 'string' ? logicalType.replace(/^local-(?=timestamp)/, '') : '';
+  const json = temporalJson(type, rows) ?? String;
+  return (bytes) => json(bytes.long());
 }
 
 /** `size`: null where it is not the same for every value. */

@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../domain/errors.ts';
 import { MAX_RECORD_PROPERTIES, MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { type RecordsPath, recordsPathText } from '../domain/source.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
-import { wholeCharacters } from './utf8.ts';
+import { checkedUtf8, wholeCharacters } from './utf8.ts';
 
 /** Keys of a document under which an array of objects is taken for its records unasked. */
 const knownKeys: ReadonlySet<string> = new Set([
@@ -27,6 +27,8 @@ export interface DocumentOptions {
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
+  /** There is one document, which may be the array itself instead of an object that has it under the path. */
+  readonly isEnvelope?: boolean;
 }
 
 /**
@@ -50,6 +52,22 @@ export async function* documentToNdjson(
   notes.push(...records.notes());
 }
 
+/** The key that holds the records of a body. */
+export type ArrayEnvelope = 'users' | 'companies' | 'batch';
+
+/**
+ * The elements of `[…]` or `{"users":[…]}`, where `envelope` is that key, as `documentToNdjson` yields them, whatever kind of value
+ * an element is.
+ * @throws InputError as `documentToNdjson` does, and for what is not UTF-8.
+ */
+export function arrayToNdjson(
+  source: AsyncIterable<Buffer>,
+  envelope: ArrayEnvelope,
+): AsyncGenerator<Buffer> {
+  const options = { path: [envelope], isOfRecord: () => false, isEnvelope: true } as const;
+  return documentToNdjson(checkedUtf8(source), options, []);
+}
+
 /** An array that is not the one that is read: its elements are not looked at, but for the kind of the first. */
 interface OtherArray {
   readonly depth: number;
@@ -69,6 +87,8 @@ export class DocumentRecords implements JsonListener {
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
   readonly #isTold: boolean;
+  /** There is one document, and it may be the array itself. */
+  readonly #mayBeArray: boolean;
   #begun = false;
   /** The path of the array, once known. */
   #path: RecordsPath | null;
@@ -84,11 +104,12 @@ export class DocumentRecords implements JsonListener {
   #wasRead = false;
   #hasEmpty = false;
 
-  constructor({ path, isOfRecord }: DocumentOptions) {
+  constructor({ path, isOfRecord, isEnvelope = false }: DocumentOptions) {
     this.#path = path;
     this.#isTold = path !== null;
     this.#isOfRecord = isOfRecord;
-    this.#walker = new JsonWalker(this, { sequence: path !== null });
+    this.#mayBeArray = path === null || isEnvelope;
+    this.#walker = new JsonWalker(this, { sequence: !this.#mayBeArray });
     this.#walker.watchedDepth = 1;
   }
 
@@ -173,7 +194,7 @@ export class DocumentRecords implements JsonListener {
   }
 
   #startArray(path: 'here' | 'on the way' | 'beside', depth: number): void {
-    if (depth === 0 && this.#path === null) this.#path = [];
+    if (depth === 0 && this.#mayBeArray) this.#path = [];
     if (path === 'here' || this.#path?.length === 0) this.#open(depth + 1);
     else if (path === 'on the way') this.#enter(depth, 0);
     else {

@@ -1,7 +1,7 @@
-import type { ColumnMetaData, SchemaElement, SchemaTree } from 'hyparquet';
+import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { parseFloat16 } from 'hyparquet/src/convert.js';
 import { DamagedFile } from '../domain/errors.ts';
-import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
+import { instantText } from '../domain/instant.ts';
 import { MAX_PARSED_DEPTH } from '../domain/limits.ts';
 import {
   bigIntOf,
@@ -15,6 +15,7 @@ import {
   metadataJson,
   numberJson,
   type TypedRows,
+  temporalJson,
   textJson,
   UUID_BYTES,
   uuidJson,
@@ -26,23 +27,21 @@ export type ToJson = (value: StoredValue) => JsonText;
 /** A leaf of the schema, for which the file has a column. */
 export interface ParquetLeaf {
   readonly element: SchemaElement;
+  /** The names that lead to it. */
+  readonly path: string;
   /** The definition level of a value that is there; the number of lists around it. */
   readonly maxDefinition: number;
   readonly maxRepetition: number;
   readonly toJson: ToJson;
 }
 
-export interface LeafPlace {
-  readonly maxDefinition: number;
-  readonly maxRepetition: number;
-  readonly depth: number;
-}
+type LeafPlace = Pick<ParquetLeaf, 'maxDefinition' | 'maxRepetition'> & { readonly depth: number };
 
 export function leafOf(node: SchemaTree, { depth, ...levels }: LeafPlace, rows: TypedRows): ParquetLeaf {
   if (depth > MAX_PARSED_DEPTH) throw new DamagedFile('its schema is nested too deeply');
-  const { element } = node;
+  const { element, path } = node;
   const isMetadata = depth === 1 && element.name === 'metadata';
-  return { element, ...levels, toJson: toJsonOf(element, isMetadata, rows) };
+  return { element, path: path.join('.'), ...levels, toJson: toJsonOf(element, isMetadata, rows) };
 }
 
 /** Returns the function that writes values of a column. Unknown annotations in the file are ignored. */
@@ -79,32 +78,15 @@ function decimals(element: SchemaElement): ToJson {
   return (value) => decimalJson(value instanceof Uint8Array ? bigIntOf(value) : BigInt(value), scale);
 }
 
-const units: Readonly<Record<string, PerSecond>> = {
-  MILLIS: 1_000,
-  MICROS: 1_000_000,
-  NANOS: 1_000_000_000,
-  TIMESTAMP_MILLIS: 1_000,
-  TIMESTAMP_MICROS: 1_000_000,
-  TIME_MILLIS: 1_000,
-  TIME_MICROS: 1_000_000,
-};
-
 function wholeNumbers(
   { logical_type: logical, converted_type: converted }: SchemaElement,
   rows: TypedRows,
 ): ToJson {
   const kind = logical?.type ?? converted ?? '';
-  const unit = units[logical !== undefined && 'unit' in logical ? logical.unit : kind];
-  if (kind === 'DATE') return (value) => `"${dayText(Number(value))}"`;
-  if (kind.startsWith('TIMESTAMP') && unit !== undefined) {
-    return (value) => `"${instantText(value as number | bigint, unit)}"`;
-  }
-  if (kind.startsWith('TIME') && unit !== undefined) {
-    return (value) => {
-      const text = timeOfDayText(value as number | bigint, unit);
-      return text === null ? rows.omit() : `"${text}"`;
-    };
-  }
+  const type =
+    logical !== undefined && 'unit' in logical ? `${kind}-${logical.unit}` : kind.replace('_', '-');
+  const temporal = temporalJson(type.toLowerCase(), rows);
+  if (temporal !== null) return (value) => temporal(value as number | bigint);
   const isUnsigned = logical?.type === 'INTEGER' ? !logical.isSigned : kind.startsWith('UINT_');
   if (!isUnsigned) return String;
   return (value) =>
@@ -150,17 +132,4 @@ function fixed(
   if (kind === 'FLOAT16' && length === 2)
     return (bytes) => numberJson(parseFloat16(bytes) ?? Number.NaN, rows);
   return bytesJson;
-}
-
-/** @throws DamagedFile for a column that is encrypted or lies in another file. */
-export function chunkOf(column: {
-  meta_data?: ColumnMetaData;
-  file_path?: string;
-  encrypted_column_metadata?: Uint8Array;
-}): ColumnMetaData {
-  const { meta_data: chunk, file_path: path, encrypted_column_metadata: encrypted } = column;
-  if (chunk === undefined || path !== undefined || encrypted !== undefined) {
-    throw new DamagedFile('its columns are encrypted, or in other files');
-  }
-  return chunk;
 }

@@ -2,9 +2,8 @@ import { type FileMetaData, parquetMetadata, parquetSchema, type RowGroup } from
 import { DamagedFile, InputError, inputError } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_PARQUET_FOOTER_BYTES, PARQUET_READ_AHEAD_BYTES } from '../domain/limits.ts';
 import { yielding } from '../yielding.ts';
-import { HeldPages } from './parquet-cursor.ts';
 import { PAGE_HEADER_BYTES } from './parquet-pages.ts';
-import { type ColumnShape, openColumn, type ParquetColumn, shapeOf } from './parquet-tree.ts';
+import { type ColumnShape, HeldPages, openColumn, type ParquetColumn, shapeOf } from './parquet-tree.ts';
 import { LineBatch, TypedRows } from './typed-rows.ts';
 import { type ReadRange, type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { DamagedFile } from '../domain/errors.ts';
+import { dayText, instantText, type PerSecond, timeOfDayText } from '../domain/instant.ts';
 import { MAX_TYPED_ROW_CHARS, MAX_TYPED_ROW_VALUES, READ_BYTES } from '../domain/limits.ts';
 import { encodeUtf8 } from './utf8.ts';
 
@@ -146,6 +147,32 @@ function isJson(text: string): boolean {
 /** Within JSON a line break is white space between its parts. */
 function onOneLine(json: string): string {
   return json.replace(/[\r\n]/g, ' ');
+}
+
+const units: Readonly<Record<string, PerSecond>> = { millis: 1_000, micros: 1_000_000, nanos: 1_000_000_000 };
+/** Days have 32 bits. */
+const MAX_DAYS = 2 ** 31;
+
+/**
+ * Returns the function that writes the numbers of a type of days, instants or times of day, such as `date` or `timestamp-micros`;
+ * null for any other type.
+ */
+export function temporalJson(type: string, rows: TypedRows): ((value: number | bigint) => JsonText) | null {
+  if (type === 'date') {
+    return (value) => {
+      if (Math.abs(Number(value)) > MAX_DAYS) throw new DamagedFile('a date is out of range');
+      return `"${dayText(Number(value))}"`;
+    };
+  }
+  const [kind, name = ''] = type.split('-', 2);
+  const unit = units[name];
+  if (unit === undefined) return null;
+  if (kind === 'timestamp') return (value) => `"${instantText(value, unit)}"`;
+  if (kind !== 'time') return null;
+  return (value) => {
+    const text = timeOfDayText(value, unit);
+    return text === null ? rows.omit() : `"${text}"`;
+  };
 }
 
 export function numberJson(value: number, rows: TypedRows): JsonText {

@@ -7,8 +7,7 @@ import {
 } from '../domain/limits.ts';
 import { CsvText } from './csv-text.ts';
 import type { InflateGuard } from './decompress.ts';
-import { SharedTextReader } from './shared-text.ts';
-import { type CellContext, SheetCells } from './sheet-cells.ts';
+import { type CellContext, SharedTextReader, SheetCells } from './sheet-cells.ts';
 import { kindOfFormat, type NumberKind } from './workbook-numbers.ts';
 import { type NamespaceOf, readXml, type XmlAttributes, type XmlHandler } from './xml-reader.ts';
 import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';

@@ -10,6 +10,8 @@ import { DamagedFile } from '../domain/errors.ts';
 /** A tag, text or comment in a workbook, and elements inside one another. */
 const maxXmlItemChars = 1_024 * 1_024;
 const maxXmlDepth = 256;
+/** Namespaces in force at a time: they are searched for every element. */
+const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
@@ -49,7 +51,10 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 class XmlReader {
   // The parser's own namespace support (`xmlns: true`) takes twice the time.
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
-  readonly #namespaces = new Namespaces();
+  /** The bindings in force, innermost last. */
+  readonly #bindings: Binding[] = [];
+  /** The namespace of the root. */
+  #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;
   /** The depth within a skipped element of another namespace; 0 outside of any. */
@@ -70,20 +75,24 @@ class XmlReader {
         throw new DamagedFile(`it is encoded as ${encoding}`);
     });
     parser.on('attribute', ({ name, value }) => {
-      if (/^xmlns(?::|$)/.test(name)) this.#namespaces.declare(name.slice('xmlns:'.length), value);
+      if (!/^xmlns(?::|$)/.test(name)) return;
+      if (this.#bindings.length === maxNamespaces) throw new DamagedFile('it has too many namespaces');
+      this.#bindings.push({ depth: this.#depth + 1, prefix: name.slice('xmlns:'.length), namespace: value });
     });
     parser.on('opentag', ({ name, attributes }) => {
       if (++this.#depth > maxXmlDepth) throw new DamagedFile('its elements are nested too deeply');
       this.#itemChars = 0;
-      this.#namespaces.enter(this.#depth);
       if (this.#foreignDepth > 0) return;
-      if (!this.#namespaces.isOwn(name)) this.#foreignDepth = this.#depth;
-      else handler.open(localName(name), attributes, this.#namespaces.of);
+      const namespace = this.#namespaceOf(name.slice(0, Math.max(0, name.indexOf(':'))));
+      this.#rootNamespace ??= namespace;
+      if (namespace !== this.#rootNamespace) this.#foreignDepth = this.#depth;
+      else handler.open(localName(name), attributes, this.#namespaceOf);
     });
     parser.on('closetag', ({ name }) => {
       if (this.#foreignDepth === 0) handler.close?.(localName(name));
       if (this.#foreignDepth === this.#depth) this.#foreignDepth = 0;
-      this.#namespaces.leave(this.#depth--);
+      while (this.#bindings.at(-1)?.depth === this.#depth) this.#bindings.pop();
+      this.#depth--;
     });
     const text = (value: string) => {
       this.#itemChars = 0;
@@ -92,6 +101,10 @@ class XmlReader {
     parser.on('text', text);
     parser.on('cdata', text);
   }
+
+  /** Returns the prefix itself where it is bound to nothing. */
+  readonly #namespaceOf: NamespaceOf = (prefix) =>
+    this.#bindings.findLast((binding) => binding.prefix === prefix)?.namespace ?? prefix;
 
   decode(bytes: Buffer): string {
     this.#decoder ??= new TextDecoder(encodingOf(bytes), { fatal: true });
@@ -110,48 +123,11 @@ class XmlReader {
   }
 }
 
-/** The namespace bindings of an element, in front of those of the elements around it. */
-interface Scope {
+/** A prefix bound to a namespace, on an element at this depth; an empty prefix for the default. */
+interface Binding {
   readonly depth: number;
-  readonly bound: ReadonlyMap<string, string>;
-  readonly around: Scope | null;
-}
-
-class Namespaces {
-  #scope: Scope | null = null;
-  #declared = new Map<string, string>();
-  /** The namespace of the root. */
-  #own: string | null = null;
-
-  /** Binds a prefix, empty for the default, on the element that is being opened. */
-  declare(prefix: string, namespace: string): void {
-    this.#declared.set(prefix, namespace);
-  }
-
-  enter(depth: number): void {
-    if (this.#declared.size === 0) return;
-    this.#scope = { depth, bound: this.#declared, around: this.#scope };
-    this.#declared = new Map();
-  }
-
-  leave(depth: number): void {
-    if (this.#scope?.depth === depth) this.#scope = this.#scope.around;
-  }
-
-  /** The prefix itself where it is bound to nothing. */
-  readonly of: NamespaceOf = (prefix) => {
-    for (let scope = this.#scope; scope !== null; scope = scope.around) {
-      const namespace = scope.bound.get(prefix);
-      if (namespace !== undefined) return namespace;
-    }
-    return prefix;
-  };
-
-  isOwn(name: string): boolean {
-    const namespace = this.of(name.slice(0, Math.max(0, name.indexOf(':'))));
-    this.#own ??= namespace;
-    return namespace === this.#own;
-  }
+  readonly prefix: string;
+  readonly namespace: string;
 }
 
 function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {

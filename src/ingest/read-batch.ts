@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { InputError, inputError } from '../domain/errors.ts';
 import type { Instant } from '../domain/instant.ts';
 import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
-import { arrayToNdjson } from '../formats/json-lines.ts';
+import { arrayToNdjson } from '../formats/json-document.ts';
 import { type Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { CompanyRecord, EventRecord, UserRecord } from './records.ts';
 

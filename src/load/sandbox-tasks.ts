@@ -12,8 +12,7 @@ import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
 import { Sandboxes } from '../sandbox/sandboxes.ts';
 import { type MendedRecord, Mending } from './causes/mending.ts';
 import { type ExplainedCause, explainCause, readProposalId } from './causes/proposals.ts';
-import { type Look, type Looked, type LookOptions, look } from './inspect/inspect-file.ts';
-import { renderFound } from './inspect/render-inspection.ts';
+import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect/inspect-file.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import {
   type Conversion,

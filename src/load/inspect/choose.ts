@@ -1,5 +1,6 @@
+import type { InspectedColumn } from '../../api/upload.ts';
 import type { ColumnMap } from '../../domain/column-map.ts';
-import { idColumn, type LoadEntity } from '../../domain/entity.ts';
+import { idColumn, isAutomaticProperty, type LoadEntity } from '../../domain/entity.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
 import { MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
@@ -7,9 +8,12 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
 import type { JsonObject } from '../../mapping/json-object.ts';
-import type { FileValues } from './values.ts';
+import type { FileValues, ValuesSummary } from './values.ts';
 
-/* An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. */
+/*
+ * An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. Here is how columns are
+ * chosen, and how they are described.
+ */
 
 type Said = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
 
@@ -217,4 +221,93 @@ function find(columns: readonly string[], names: readonly string[]): string | un
     columns.map((column) => [column.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ''), column]),
   );
   return names.map((name) => byName.get(name)).find((column) => column !== undefined);
+}
+
+/** Values by field, and of properties by `metadata.<name>`. */
+interface Values {
+  readonly names: readonly string[];
+  summaryOf(name: string): ValuesSummary;
+}
+
+type OwnValues = Pick<Values, 'summaryOf'>;
+
+interface Why {
+  readonly given: ColumnMap;
+  readonly mapSays: string;
+  /** Reasons by column that a map is proposed for. */
+  readonly reasons: ReadonlyMap<string, string>;
+}
+
+const isProperty = 'every other column is a property';
+
+/**
+ * Describes the columns of a CSV, in its order, then the properties from a column of JSON. A column with no target, or with
+ * several, is described by its cells.
+ */
+export function describeColumns(
+  { roles, names }: ColumnPlan,
+  columns: readonly string[],
+  values: Values,
+  cells: OwnValues,
+  { given, mapSays, reasons }: Why,
+): InspectedColumn[] {
+  const stored = new Set(values.names);
+  const described = columns.map((name, index): InspectedColumn => {
+    const role = roles[index] ?? 'ignored';
+    const own = names[index] ?? name;
+    const becomes = role === 'ignored' ? null : role === 'property' ? `metadata.${own}` : role;
+    const reason = Object.hasOwn(given, name) ? mapSays : (reasons.get(name) ?? reasonOf(role, own));
+    const isStored = becomes !== null && stored.has(becomes);
+    return { name, becomes, reason, ...(isStored ? values.summaryOf(becomes) : cells.summaryOf(name)) };
+  });
+  const shown = new Set(described.map(({ becomes }) => becomes));
+  const others = values.names.filter((name) => name.startsWith('metadata.') && !shown.has(name));
+  return [...described, ...others.map((name) => member(name, values))];
+}
+
+function reasonOf(role: string, name: string): string {
+  switch (role) {
+    case 'property':
+      return isProperty;
+    case 'metadata':
+      return 'its JSON objects are properties';
+    case 'ignored':
+      return isAutomaticProperty(name)
+        ? 'it is kept for every profile, and nobody can set it'
+        : 'it says why a record was refused';
+    default:
+      return 'its name says so';
+  }
+}
+
+const member = (name: string, values: Values): InspectedColumn => ({
+  name,
+  becomes: name,
+  reason: 'a member of the column metadata',
+  ...values.summaryOf(name),
+});
+
+/** Describes the columns or keys of a file from which nothing can be stored, as they stand in it. */
+export function describeUnread(names: readonly string[], cells: OwnValues): InspectedColumn[] {
+  const reason = 'no record can be stored without an id';
+  return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
+}
+
+/** Describes the fields of the records of a file without columns. */
+export function describeKeys(
+  values: Values,
+  map: ColumnMap,
+  { mapSays, reasons }: Omit<Why, 'given'>,
+): InspectedColumn[] {
+  const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
+  return values.names.map((becomes) => {
+    const own = becomes.replace(/^metadata\./, '');
+    const name = theirs.get(own) ?? own;
+    const said = theirs.has(own)
+      ? mapSays
+      : becomes === own
+        ? 'its name says so'
+        : 'every other key is a property';
+    return { name, becomes, reason: reasons.get(name) ?? said, ...values.summaryOf(becomes) };
+  });
 }

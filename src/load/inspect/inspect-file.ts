@@ -2,6 +2,7 @@
  * Finds out what a file holds without loading it: its beginning is received as an upload is, and its chunks are read by the loader's
  * own reader, so that what is shown is what would be loaded.
  */
+import type { InspectedColumn } from '../../api/upload.ts';
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { InputError } from '../../domain/errors.ts';
@@ -17,17 +18,20 @@ import { createChunkReader } from '../read-chunk.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
 import type { ReceivingStore } from '../receive/unpack.ts';
+import { renderReadAs, renderReject } from '../render-load.ts';
 import {
   asGiven,
   type Chosen,
   chooseByValues,
   chooseColumns,
   chooseKeys,
+  describeColumns,
+  describeKeys,
+  describeUnread,
   explainUnstored,
   isProposed,
   lacksId,
 } from './choose.ts';
-import { describeColumns, describeKeys, describeUnread, type InspectedColumn } from './describe-columns.ts';
 import {
   FileValues,
   NamedValues,
@@ -267,4 +271,73 @@ class Sample {
   get refused(): Inspection['refused'] {
     return { count: this.#refused, byCode: this.#byCode, samples: this.#rejects };
   }
+}
+
+/* An inspection as callers see it, over HTTP and with `--json`. */
+
+/** An inspection, the names of saved mappings for its header, and the one that was asked for or is proposed. */
+interface Offered<Found extends Looked> {
+  readonly found: Found;
+  readonly saved: readonly string[];
+  readonly mapping: string | null;
+}
+
+export function renderInspection(offered: Offered<Inspection>) {
+  return { ...renderFound(offered.found), ...renderOffer(offered) };
+}
+
+/** Renders what depends on the file alone: of a wide one, megabytes. */
+export function renderFound({ readAs, head, isWhole, records, entity, columns, ...found }: Inspection) {
+  const { columnNames, map, preset, refused, rows } = found;
+  const { count, byCode, samples } = refused;
+  return {
+    read_as: renderReadAs(readAs),
+    head,
+    entity,
+    records,
+    whole_file: isWhole,
+    columns: [...columns],
+    column_names: columnNames === null ? null : [...columnNames],
+    map: { ...map },
+    preset,
+    rejects: {
+      count,
+      by_code: { ...byCode },
+      items: samples.map((reject) => renderReject(reject)),
+    },
+    rows: rows.map(({ row, kind, fields, metadata }) => ({ row, event_type: kind, ...fields, metadata })),
+  };
+}
+
+/** Renders the rest, for which the saved mappings are needed. */
+export function renderOffer({ found: { problem }, saved, mapping }: Offered<Looked>) {
+  return {
+    mapping,
+    saved_mappings: [...saved],
+    problem: problem === null ? null : renderProblem(problem),
+  };
+}
+
+function renderProblem({ problems: [first] }: InputError) {
+  return { error_code: first.code, message: first.message, details: first.details };
+}
+
+/** Renders the inspection of a file that cannot be read as records. */
+export function renderUnreadable(problem: InputError, mapping: string | null) {
+  return {
+    read_as: null,
+    head: '',
+    entity: null,
+    records: 0,
+    whole_file: false,
+    columns: [],
+    column_names: null,
+    map: {},
+    preset: null,
+    mapping,
+    saved_mappings: [],
+    problem: renderProblem(problem),
+    rejects: { count: 0, by_code: {}, items: [] },
+    rows: [],
+  };
 }

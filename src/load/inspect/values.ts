@@ -1,4 +1,5 @@
-import { type DataType, dataTypeOf } from '../../domain/data-type.ts';
+import type { InspectedColumn } from '../../api/upload.ts';
+import { dataTypeOf } from '../../domain/data-type.ts';
 import { type Entity, entities, idColumn, type RecordKind } from '../../domain/entity.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
 import { CellTable } from '../../formats/csv-cell-table.ts';
@@ -113,28 +114,14 @@ export function parseObject(line: string): JsonObject | null {
   }
 }
 
-/** `mixed`: values of several types. */
-type ValueType = DataType | 'array' | 'object' | 'mixed';
+type ValueType = InspectedColumn['type'];
 
-export interface ValuesSummary {
-  /** The type; null without a value. */
-  readonly type: ValueType | null;
-  /** Records that have a value. */
-  readonly filled: number;
-  readonly distinct: number;
-  readonly samples: readonly unknown[];
-  readonly frequent: readonly CountedValue[];
-}
-
-interface CountedValue {
-  readonly value: unknown;
-  readonly count: number;
-}
+export type ValuesSummary = Pick<InspectedColumn, 'type' | 'filled' | 'distinct' | 'samples' | 'frequent'>;
 
 class ColumnValues {
   readonly #counts = new Map<string, number>();
   readonly #samples: unknown[] = [];
-  #type: ValueType | null = null;
+  #type: ValueType = null;
   #filled = 0;
 
   /** Adds a value; null and undefined do not count. */
@@ -164,7 +151,7 @@ function readKey(text: string): unknown {
   return text.startsWith('"') ? text.slice(1) : JSON.parse(text);
 }
 
-function typeOf(value: unknown): ValueType | null {
+function typeOf(value: unknown): ValueType {
   if (Array.isArray(value)) return 'array';
   return typeof value === 'object' && value !== null ? 'object' : dataTypeOf(value);
 }

@@ -5,12 +5,11 @@ import {
   SNIFF_BYTES,
 } from '../../domain/limits.ts';
 import type { SourceFormat } from '../../domain/source.ts';
-import { findEncoding } from '../../formats/detect-encoding.ts';
 import { detectFormat, isBinary, layoutOfJson, recordKeyTest } from '../../formats/detect-format.ts';
-import { documentToNdjson } from '../../formats/json-document.ts';
-import { arrayToNdjson, isPlainLines, plainLinesOf, sequenceToNdjson } from '../../formats/json-lines.ts';
+import { arrayToNdjson, documentToNdjson } from '../../formats/json-document.ts';
+import { isPlainLines, plainLinesOf, sequenceToNdjson } from '../../formats/json-lines.ts';
 import type { JsonLayout, SniffedJson } from '../../formats/json-sniff.ts';
-import { encodingOfLabel, toUtf8 } from '../../formats/text-encoding.ts';
+import { encodingOfLabel, findEncoding, toUtf8 } from '../../formats/text-encoding.ts';
 import { inTurns, turn } from '../../yielding.ts';
 import { peek } from './intake.ts';
 import {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { type ArrayEnvelope, arrayToNdjson } from '../../../src/formats/json-lines.ts';
+import { type ArrayEnvelope, arrayToNdjson } from '../../../src/formats/json-document.ts';
 import { bytewise, collect, inPieces } from './in-pieces.ts';
 
 async function convert(

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { type ColumnSource, parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
 import { parquetToNdjson } from '../../../src/formats/parquet.ts';
-import { openCodec } from '../../../src/formats/parquet-codecs.ts';
 import { leafOf } from '../../../src/formats/parquet-columns.ts';
+import { openCodec } from '../../../src/formats/parquet-pages.ts';
 import { Runs } from '../../../src/formats/parquet-values.ts';
 import { TypedRows } from '../../../src/formats/typed-rows.ts';
 import { collect, refusalOf, wholeFile } from './in-pieces.ts';
@@ -173,7 +173,7 @@ describe('a Parquet file', () => {
     const rows = new TypedRows(['c']);
     const written = (element: object, value: number | bigint | Uint8Array) =>
       leafOf(
-        { element: { name: 'c', ...element } } as never,
+        { element: { name: 'c', ...element }, path: ['c'] } as never,
         { maxDefinition: 0, maxRepetition: 0, depth: 1 },
         rows,
       ).toJson(value);
