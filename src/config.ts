@@ -6,8 +6,7 @@ import { ConfigError } from './domain/errors.ts';
 import { readStorage, type Storage, type StorageSettings } from './files/storage.ts';
 import { findProblems } from './operator-file/schema.ts';
 import { readRedisUrl } from './redis-url.ts';
-import { type Setting, withoutSecrets } from './setting.ts';
-import { settings } from './settings.ts';
+import { type Setting, settings, withoutSecrets } from './settings.ts';
 
 type Settings = typeof settings;
 type Values = { readonly [K in keyof Settings]: Static<Settings[K]['schema']> };

@@ -17,8 +17,7 @@ import { forgetMissing } from '../postgres/database-copy/stored-files.ts';
 import { DatabaseWriter, findSchemaProblem, hasSchema } from '../postgres/database-copy/write-database.ts';
 import { createPool } from '../postgres/pool.ts';
 import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
-import type { About, Manifest } from './archive.ts';
-import { readArchive } from './read-archive.ts';
+import { type About, type Manifest, readArchive } from './archive.ts';
 
 type Show = (share: number, doing: string) => void;
 

@@ -15,7 +15,7 @@ import { DamagedFile, FinalFailure, Interrupted } from '../domain/errors.ts';
 import { formatBytes, formatDuration, plural } from '../domain/wording.ts';
 import { codeOf, isFileSystemFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
-import { withoutSecrets } from '../setting.ts';
+import { withoutSecrets } from '../settings.ts';
 import { defineCommand, flag, optional, required } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { createProgress, type Progress } from './follow.ts';

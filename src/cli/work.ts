@@ -7,11 +7,11 @@ import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { openLoadSandboxes } from '../load/sandbox-tasks.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { shutDown } from '../shutdown.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
 import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { warnOfTraces } from '../telemetry/tracing.ts';
+import { shutDown } from '../timers.ts';
 import { type AddCommand, defineCommand, hidden, type Invocation, text } from './define-command.ts';
 import { awaitDatabase, retryWhileAway, warnOfRedis, warnOfStorage } from './service/preflight.ts';
 import {

@@ -16,7 +16,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import type { Logger } from 'pino';
-import { EmbeddedPostgresError, hasCode, type Layout } from './data-directory.ts';
+import { EmbeddedPostgresError, exists, hasCode, type Layout, readIfThere } from './data-directory.ts';
 import { type Account, runProgram } from './run-program.ts';
 
 export interface Binaries {
@@ -144,7 +144,9 @@ interface Link {
  * Returns false when one is missing and the folder cannot be written.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
-  for (const { source, target } of await readLinks(native)) {
+  // The Windows package has no links and no list.
+  const list = (await readIfThere(join(native, 'pg-symlinks.json'))) ?? '[]';
+  for (const { source, target } of JSON.parse(list) as Link[]) {
     // The paths in the list begin with "native/".
     const link = join(dirname(native), target);
     if (await exists(link)) continue;
@@ -159,26 +161,6 @@ async function ensureLibraryLinks(native: string): Promise<boolean> {
   return true;
 }
 
-async function readLinks(native: string): Promise<readonly Link[]> {
-  try {
-    return JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8')) as Link[];
-  } catch (error) {
-    // The Windows package has no links and no list.
-    if (hasCode(error, 'ENOENT')) return [];
-    throw error;
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return false;
-    throw error;
-  }
-}
-
 /**
  * Copies the native folder into `home` (made if missing) and returns the copy's path. Used when the server's
  * account cannot reach node_modules, or when node_modules lacks its links and is read-only. Made once per
@@ -190,7 +172,10 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);
   const copy = join(home, `postgres-${from.version}-${process.platform}-${process.arch}`);
-  if (await isPresent(copy)) return copy;
+  if (await exists(copy)) {
+    await assertOurs(copy);
+    return copy;
+  }
   const draft = await mkdtemp(join(home, 'draft-'));
   try {
     // pg-symlinks.json names its links "native/…", so the folder keeps that name.
@@ -204,16 +189,6 @@ async function copyNative(from: NativePackage, home: string): Promise<string> {
     if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
   }
   return copy;
-}
-
-async function isPresent(copy: string): Promise<boolean> {
-  try {
-    await assertOurs(copy);
-    return true;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return false;
-    throw error;
-  }
 }
 
 /** lstat, so that a symbolic link planted by somebody else does not pass for our folder. */

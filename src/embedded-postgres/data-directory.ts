@@ -6,6 +6,7 @@ import {
   constants,
   type FileHandle,
   link,
+  lstat,
   mkdir,
   open,
   readdir,
@@ -42,6 +43,32 @@ export class DataDirInUseError extends EmbeddedPostgresError {
 /** True for a system error with this code ('ENOENT', 'EEXIST' …). */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
+
+/** Returns the text of a file; undefined if there is none, which an error with one of the codes says. */
+export async function readIfThere(
+  path: string,
+  codes: readonly string[] = ['ENOENT', 'ENOTDIR'],
+): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (hasCode(error, ...codes)) return undefined;
+    throw error;
+  }
+}
+
+/** Tells whether there is something of that name, be it a link that leads nowhere. */
+export function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Waits, because a program of a killed process may be writing its last file. */
+export function removeTree(path: string): Promise<void> {
+  return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
 
 /** Tells whether the output of one of PostgreSQL's programs says that there is no room. */
@@ -85,7 +112,8 @@ export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   try {
     await access(layout.root, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
-    if (hasCode(cause, 'EROFS')) throw new EmbeddedPostgresError(readOnly(layout.root), { cause });
+    if (hasCode(cause, 'EROFS'))
+      throw new EmbeddedPostgresError(`${layout.root}: ${whyNot(cause)}`, { cause });
     const { uid } = await stat(layout.root);
     throw new EmbeddedPostgresError(
       `${layout.root} belongs to another user (uid ${uid}). Start as that user or as root, or choose another DATA_DIR.`,
@@ -125,10 +153,6 @@ function whyNot(error: unknown): string {
   return `${error instanceof Error ? error.message : String(error)}; ${another}.`;
 }
 
-function readOnly(folder: string): string {
-  return `${folder} is on a file system that is read-only. Mount it writable, or choose another DATA_DIR.`;
-}
-
 /** Tells whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
   const found = await readMajor(layout);
@@ -155,12 +179,7 @@ export async function readMajor({ data }: Pick<Layout, 'data'>): Promise<string 
 }
 
 async function readVersionFile(data: string): Promise<string | undefined> {
-  try {
-    return (await readFile(join(data, 'PG_VERSION'), 'utf8')).trim();
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
-  }
+  return (await readIfThere(join(data, 'PG_VERSION')))?.trim();
 }
 
 /** `server.json`: how other processes of this machine find the running server. */
@@ -179,11 +198,11 @@ export async function writeServerFile(layout: Layout, server: ServerFile): Promi
 
 /** Reads the file, which may be stale; returns undefined when there is none or it cannot be understood. */
 export async function readServerFile(layout: Layout): Promise<ServerFile | undefined> {
+  const text = await readIfThere(layout.serverFile);
   try {
-    return JSON.parse(await readFile(layout.serverFile, 'utf8')) as ServerFile;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR') || error instanceof SyntaxError) return undefined;
-    throw error;
+    return text === undefined ? undefined : (JSON.parse(text) as ServerFile);
+  } catch {
+    return undefined;
   }
 }
 
@@ -203,12 +222,7 @@ export async function ensurePassword(path: string): Promise<string> {
 
 /** The password kept in `path`, or undefined when none was made yet. */
 export async function readPassword(path: string): Promise<string | undefined> {
-  try {
-    return (await readFile(path, 'utf8')).trim();
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
-    throw error;
-  }
+  return (await readIfThere(path))?.trim();
 }
 
 /** Replaces `path` by a whole new file that only its owner can read: a reader sees the old text or the new. */

@@ -3,8 +3,8 @@
  * process. Everybody else imports `embeddedPostgres` from this file and nothing from the others.
  *
  * Start reading at `start`: it makes the directory (data-directory.ts), waits until no earlier server runs there
- * (previous-server.ts), finds binaries that run (binaries.ts), creates the cluster on first use (create-cluster.ts) and
- * launches the server (launch-server.ts, settings.ts).
+ * (claims.ts), finds binaries that run (binaries.ts), creates the cluster on first use (cluster.ts) and
+ * launches the server (launch-server.ts).
  *
  * It promises: one server per data directory; the server ends when this process ends, however that happens; what was
  * committed is there at the next start; only this machine reaches it, and only its owner can read its password.
@@ -16,7 +16,14 @@ import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
 import { withDeadline } from '../timers.ts';
 import { locatePackage, provideBinaries } from './binaries.ts';
-import { type ClusterContext, createCluster, resetPassword } from './create-cluster.ts';
+import { awaitPreviousServer, claimForRestore, isIncomplete, refuseIncomplete } from './claims.ts';
+import {
+  type ClusterContext,
+  createCluster,
+  inspectMachine,
+  resetPassword,
+  serverSettings,
+} from './cluster.ts';
 import {
   DataDirInUseError,
   EmbeddedPostgresError,
@@ -37,10 +44,7 @@ import {
   type ServerProcess,
   serverUrl,
 } from './launch-server.ts';
-import { awaitPreviousServer } from './previous-server.ts';
-import { claimForRestore, isIncomplete, refuseIncomplete } from './restore-claim.ts';
 import { chooseAccount, runProgram } from './run-program.ts';
-import { inspectMachine, serverSettings } from './settings.ts';
 
 /** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
 const fastDeadlineMs = 60_000;

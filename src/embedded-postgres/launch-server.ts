@@ -3,16 +3,17 @@ import { once } from 'node:events';
 import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ClusterContext, databaseName, roleName } from './create-cluster.ts';
+import { dataDirInUse, readPostmasterFile } from './claims.ts';
+import { type ClusterContext, databaseName, roleName } from './cluster.ts';
 import {
   diskFull,
   EmbeddedPostgresError,
+  exists,
   hasCode,
   type Layout,
   saysDiskFull,
   writeServerFile,
 } from './data-directory.ts';
-import { dataDirInUse, readPostmasterFile } from './previous-server.ts';
 import {
   type Account,
   cleanEnvironment,
@@ -68,12 +69,10 @@ export async function launchServer(context: LaunchContext): Promise<LaunchedServ
 
 /** The running server, or what it wrote before it gave up. */
 async function tryLaunch(context: LaunchContext, port: number): Promise<LaunchedServer | string> {
-  const { layout, account, binaries, password } = context;
+  const { layout, account, password } = context;
   const log = await openServerLog(layout, account);
   try {
-    const settings = { ...context.settings, ...address(port) };
-    const { postgres } = binaries;
-    const server = await spawnServer({ postgres, data: layout.data, account, settings, logFile: log.file });
+    const server = await spawnServer(context, port, log.file);
     const url = serverUrl(port, password);
     try {
       await announce(server, context, port);
@@ -160,31 +159,28 @@ export interface ServerProcess {
   kill(signal: NodeJS.Signals): void;
 }
 
-interface SpawnOptions {
-  readonly postgres: string;
-  readonly data: string;
-  readonly account: Account | undefined;
-  readonly settings: Readonly<Record<string, string>>;
-  readonly logFile: FileHandle;
-}
-
 /**
  * Starts the postmaster, tied to our life but not to our terminal: a session of its own (detached), because
  * Ctrl-C reaches every process of the terminal's group, and the database must outlast the work that stops first.
  * On Windows a detached child would survive us; there a hidden console keeps Ctrl-C away instead.
  */
-async function spawnServer(options: SpawnOptions): Promise<ServerProcess> {
+async function spawnServer(
+  { layout, binaries, account, ...context }: LaunchContext,
+  port: number,
+  log: FileHandle,
+): Promise<ServerProcess> {
   const prefix = await deathSignalPrefix('INT');
-  const settings = Object.entries(options.settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const args = ['-D', dataArgument(options.account, options.data), ...settings];
-  const [file = options.postgres, ...rest] = [...prefix, options.postgres, ...args];
+  const settings = Object.entries({ ...context.settings, ...address(port) });
+  const options = settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const args = ['-D', dataArgument(account, layout.data), ...options];
+  const [file = binaries.postgres, ...rest] = [...prefix, binaries.postgres, ...args];
   const child = spawn(file, rest, {
-    ...options.account,
-    cwd: options.data,
+    ...account,
+    cwd: layout.data,
     env: cleanEnvironment,
     detached: process.platform !== 'win32',
     windowsHide: true,
-    stdio: ['ignore', options.logFile.fd, options.logFile.fd],
+    stdio: ['ignore', log.fd, log.fd],
   });
   const exited = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
@@ -193,7 +189,7 @@ async function spawnServer(options: SpawnOptions): Promise<ServerProcess> {
   if (child.pid === undefined)
     throw new EmbeddedPostgresError(`Postgres could not be started: ${await exited}`);
   if (prefix.length === 0 && process.platform !== 'win32') {
-    void exited.then(watchOverServer(child.pid, options.account));
+    void exited.then(watchOverServer(child.pid, account));
   }
   return {
     pid: child.pid,
@@ -230,14 +226,8 @@ export async function askVersion(url: string): Promise<string> {
   }
 }
 
-/** The server's log, open for appending, and where this start's part of it begins. */
-interface ServerLog {
-  readonly file: FileHandle;
-  readonly startsAt: number;
-}
-
-/** Opens the log; one that has grown large makes room by becoming `postgres.log.1`. */
-async function openServerLog(layout: Layout, account: Account | undefined): Promise<ServerLog> {
+/** Opens the log for appending; one that has grown large makes room by becoming `postgres.log.1`. `startsAt`: this start's part. */
+async function openServerLog(layout: Layout, account: Account | undefined) {
   if ((await sizeOf(layout.serverLog)) > maxLogBytes) await rename(layout.serverLog, `${layout.serverLog}.1`);
   const file = await openForAppending(layout);
   // The owner of the data may start without root the next time, and must then be able to append.
@@ -280,12 +270,7 @@ function openForAppending(layout: Layout): Promise<FileHandle> {
 }
 
 async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return 0;
-    throw error;
-  }
+  return (await exists(path)) ? (await stat(path)).size : 0;
 }
 
 /**

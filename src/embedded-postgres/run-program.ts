@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { EmbeddedPostgresError, hasCode, type Layout } from './data-directory.ts';
+import { EmbeddedPostgresError, exists, type Layout } from './data-directory.ts';
 
 export interface ProgramResult {
   /** Exit status; -1 when it could not be started or was ended by a signal. */
@@ -140,36 +140,18 @@ export async function chooseAccount(layout: Layout): Promise<Account | undefined
     );
   }
   for (const path of [layout.data, layout.root]) {
-    const owner = await ownerOf(path);
-    if (owner !== undefined && owner.uid !== 0) return owner;
+    if (!(await exists(path))) continue;
+    const { uid, gid } = await stat(path);
+    if (uid !== 0) return { uid, gid };
   }
-  const accounts = parseAccounts(await readFile('/etc/passwd', 'utf8'));
+  const passwd = await readFile('/etc/passwd', 'utf8');
   for (const name of candidates) {
-    const account = accounts.get(name);
-    if (account !== undefined && account.uid !== 0) return account;
+    // passwd(5): name:password:uid:gid:…
+    const [, uid, gid] = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(passwd) ?? [];
+    if (Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new EmbeddedPostgresError(
     `Postgres refuses to run as root, and this system has no account ${candidates.join(' or ')} to run it as. ` +
       'Start as an ordinary user, create one of these accounts, or set DATABASE_URL.',
   );
-}
-
-async function ownerOf(path: string): Promise<Account | undefined> {
-  try {
-    const { uid, gid } = await stat(path);
-    return { uid, gid };
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-}
-
-/** passwd(5): name:password:uid:gid:… */
-function parseAccounts(passwd: string): Map<string, Account> {
-  const accounts = new Map<string, Account>();
-  for (const line of passwd.split('\n')) {
-    const [name, , uid, gid] = line.split(':');
-    if (name && uid && gid) accounts.set(name, { uid: Number(uid), gid: Number(gid) });
-  }
-  return accounts;
 }

@@ -32,9 +32,10 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
       const ref = createRef(folder);
       const draft =
         folder === undefined ? temporaryPath(path.basename(ref)) : `${path.join(directory, ref)}.part`;
-      return openWriter(directory, ref, draft, touchMs);
+      return FileSystemWriter.create({ directory, ref, draft, touchMs });
     },
-    createAs: (ref) => openWriter(directory, checkRef(ref), temporaryPath(uuidv7()), touchMs),
+    createAs: (ref) =>
+      FileSystemWriter.create({ directory, ref: checkRef(ref), draft: temporaryPath(uuidv7()), touchMs }),
     size: (ref) => sizeOf(pathOf(ref)),
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
     open: (ref, range) => openStream(pathOf(ref), range),
@@ -45,28 +46,13 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
   };
 }
 
-async function openWriter(
-  directory: string,
-  ref: FileRef,
-  temporaryPath: string,
-  touchMs: number,
-): Promise<FileWriter> {
-  const file = path.join(directory, ref);
+/** Translates what the file system says. */
+async function attempt<T>(doing: string, work: Promise<T>): Promise<T> {
   try {
-    await mkdir(path.dirname(temporaryPath), { recursive: true });
+    return await work;
   } catch (error) {
-    throw ioError('creating a directory', error);
+    throw ioError(doing, error);
   }
-  return FileSystemWriter.create({
-    ref,
-    path: file,
-    temporaryPath,
-    touchMs,
-    makeDirectory: async () => {
-      await mkdir(path.dirname(file), { recursive: true });
-      return () => syncUpTo(directory, path.dirname(file));
-    },
-  });
 }
 
 /** A folder is durable when the one that it is an entry of is. */
@@ -130,34 +116,29 @@ function openStream(file: string, range?: { readonly start: number; readonly end
 }
 
 async function sizeOf(file: string): Promise<number | null> {
-  try {
-    return (await stat(file)).size;
-  } catch (error) {
+  const found = await attempt('looking at a file', ifThere(stat(file)));
+  return found?.size ?? null;
+}
+
+/** Null where there is no such file or folder. */
+function ifThere<T>(work: Promise<T>): Promise<T | null> {
+  return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
-    throw ioError('looking at a file', error);
-  }
+    throw error;
+  });
 }
 
-async function removeFile(file: string): Promise<void> {
-  try {
-    await rm(file, { force: true });
-  } catch (error) {
-    throw ioError('removing a file', error);
-  }
-}
+const removeFile = (file: string) => attempt('removing a file', rm(file, { force: true }));
 
-async function removeFolder(folder: string): Promise<void> {
-  try {
-    // Tried again where somebody, who does not know yet that nobody wants it, writes into it meanwhile.
-    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
-  } catch (error) {
-    throw ioError('removing a folder', error);
-  }
+/** Tries again where somebody, who does not know yet that nobody wants the folder, writes into it meanwhile. */
+function removeFolder(folder: string): Promise<void> {
+  const work = rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  return attempt('removing a folder', work);
 }
 
 async function sweep(directory: string, before: number): Promise<number> {
   let removed = 0;
-  for (const name of await listNames(directory)) {
+  for (const name of (await attempt('listing temporary files', ifThere(readdir(directory)))) ?? []) {
     const file = path.join(directory, name);
     const modified = await stat(file).then(
       (found) => found.mtimeMs,
@@ -168,15 +149,6 @@ async function sweep(directory: string, before: number): Promise<number> {
     removed++;
   }
   return removed;
-}
-
-async function listNames(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw ioError('listing temporary files', error);
-  }
 }
 
 const sample = Buffer.from('can this be written?\n');
@@ -209,24 +181,24 @@ async function writeSample(file: string): Promise<void> {
   }
 }
 
-/** A new file's temporary and final place. */
-export interface NewFile {
+/** The temporary and the final place of a new file. */
+interface NewFile {
+  /** The folder of the store. */
+  readonly directory: string;
   readonly ref: FileRef;
-  readonly temporaryPath: string;
-  readonly path: string;
+  readonly draft: string;
   /** A file that waits for its bytes is touched this often: sweeps go by age. */
   readonly touchMs: number;
-  /** Makes the directory of `path` and resolves to a function that makes an entry in it durable. */
-  makeDirectory(): Promise<() => Promise<void>>;
 }
 
 /**
  * Writes under a temporary name; `commit` makes the bytes durable, then the name. While it writes it lets the
  * disk take what is there every FILE_SYNC_BYTES, so that the sync in `commit` has little left to wait for.
  */
-export class FileSystemWriter implements FileWriter {
+class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;
   readonly #file: NewFile;
+  readonly #path: string;
   readonly #handle: FileHandle;
   readonly #touching: KeepAlive;
   #unsynced = 0;
@@ -239,6 +211,7 @@ export class FileSystemWriter implements FileWriter {
   private constructor(file: NewFile, handle: FileHandle) {
     this.ref = file.ref;
     this.#file = file;
+    this.#path = path.join(file.directory, file.ref);
     this.#handle = handle;
     this.#touching = keepAlive(file.touchMs, async () => {
       await handle.utimes(new Date(), new Date());
@@ -248,11 +221,9 @@ export class FileSystemWriter implements FileWriter {
 
   /** @throws TransientError if the directory cannot be written. */
   static async create(file: NewFile): Promise<FileSystemWriter> {
-    try {
-      return new FileSystemWriter(file, await open(file.temporaryPath, 'wx', 0o640));
-    } catch (error) {
-      throw ioError('creating a file', error);
-    }
+    await attempt('creating a directory', mkdir(path.dirname(file.draft), { recursive: true }));
+    const handle = await attempt('creating a file', open(file.draft, 'wx', 0o640));
+    return new FileSystemWriter(file, handle);
   }
 
   async write(bytes: Uint8Array): Promise<void> {
@@ -276,10 +247,11 @@ export class FileSystemWriter implements FileWriter {
     try {
       await this.#handle.sync();
       await this.#handle.close();
-      const syncDirectory = await this.#file.makeDirectory();
-      await rename(this.#file.temporaryPath, this.#file.path);
+      const folder = path.dirname(this.#path);
+      await mkdir(folder, { recursive: true });
+      await rename(this.#file.draft, this.#path);
       this.#renamed = true;
-      await syncDirectory();
+      await syncUpTo(this.#file.directory, folder);
       this.#state = 'committed';
       this.#touching.stop();
     } catch (error) {
@@ -295,8 +267,8 @@ export class FileSystemWriter implements FileWriter {
     await this.#syncing;
     // After a `commit` that failed half-way the file may be closed already, and have its final name.
     await this.#handle.close().catch(() => undefined);
-    await rm(this.#file.temporaryPath, { force: true });
-    if (this.#renamed) await rm(this.#file.path, { force: true });
+    await rm(this.#file.draft, { force: true });
+    if (this.#renamed) await rm(this.#path, { force: true });
   }
 
   #startSync(): void {

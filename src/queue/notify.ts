@@ -2,7 +2,7 @@
  * The queue: BullMQ on Redis or on Postgres (`backend.ts`). It only notifies: a job says that a task is
  * due, and the table of tasks says what. Losing the whole queue costs seconds.
  */
-import type { Job, JobsOptions, Queue } from 'bullmq';
+import type { Queue } from 'bullmq';
 import type { Logger } from 'pino';
 import { Fault, TransientError } from '../domain/errors.ts';
 import {
@@ -11,26 +11,11 @@ import {
   exportQueueName,
   type QueueCounts,
   queueName,
-  type TaskKindName,
   taskQueues,
 } from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import { withDeadline } from '../timers.ts';
 import type { QueueBackend } from './backend.ts';
-
-/** The payload of a job: something is due. It has ids and a version, never rows, because it may outlive a deployment. */
-export interface TaskPayload {
-  readonly v: 1;
-  readonly taskId: number;
-  readonly attempt: number;
-}
-
-/** The jobs there are: one for each kind of task, and those that have no task yet. */
-export interface JobPayloads extends Readonly<Record<TaskKindName, TaskPayload>> {}
-
-export type JobName = keyof JobPayloads;
-
-export type JobHandlers = { readonly [N in JobName]: (payload: JobPayloads[N]) => Promise<void> };
 
 /** A call that takes longer than this is given up; the reconciler notifies again. */
 const callTimeoutMs = 5_000;
@@ -61,7 +46,7 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
   };
   const queues = new Map([queueName, exportQueueName].map((name) => [name, open(name)]));
   const inTime = boundCalls();
-  const add = async (name: string, jobs: readonly ReturnType<typeof job>[]): Promise<void> => {
+  const add = async (name: string, jobs: readonly ReturnType<typeof taskJob>[]): Promise<void> => {
     for (let at = 0; at < jobs.length; at += jobsPerCall) {
       await inTime(async () => queues.get(name)?.addBulk(jobs.slice(at, at + jobsPerCall)));
     }
@@ -98,17 +83,15 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
   const jobId = `${kind}-${taskId}-${attempt}${suffix(again)}`;
+  // Ids and a version, never rows, because a job may outlive a deployment.
+  const data = { v: 1, taskId, attempt };
   // A job for work beside the queue only wakes somebody, so it may overtake others.
-  return job(kind, { v: 1, taskId, attempt }, { jobId, lifo: besideKinds.includes(kind) });
+  return { name: kind, data, opts: { jobId, lifo: besideKinds.includes(kind) } };
 }
 
 /** A job that a worker took along when it died keeps its id until the queue notices; another id is needed meanwhile. */
 function suffix(again: boolean): string {
   return again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
-}
-
-function job<N extends JobName>(name: N, data: JobPayloads[N], opts: JobsOptions) {
-  return { name, data, opts };
 }
 
 /**
@@ -141,32 +124,33 @@ export interface Consumer {
 }
 
 /**
- * Runs jobs from the queue. Locks are short, since a job that is lost with its worker costs nothing but another:
+ * Runs jobs from the queue by their names. Locks are short, since a job that is lost with its worker costs nothing but another:
  * whether its work is due is the ledger's to say.
  */
 export function consume(
   backend: QueueBackend,
-  handlers: Partial<JobHandlers>,
+  handlers: Readonly<Record<string, () => Promise<void>>>,
   options: { readonly concurrency: number; readonly log: Logger; readonly queue?: string },
 ): Consumer {
-  const worker = backend.createWorker(options.queue ?? queueName, (job) => run(handlers, job), {
-    concurrency: options.concurrency,
-    lockDuration: 10_000,
-    stalledInterval: 5_000,
-    maxStalledCount: 1_000_000,
-    // After a refused connection; BullMQ's own 15 s would be the whole time in which work must have gone on.
-    runRetryDelay: 1_000,
-    removeOnComplete: { count: 0 },
-    removeOnFail: { count: 0 },
-  });
+  const worker = backend.createWorker(
+    options.queue ?? queueName,
+    async ({ name }) => {
+      const handler = handlers[name];
+      if (handler === undefined) throw new Fault(`no handler for job ${name}; an older worker runs here?`);
+      await handler();
+    },
+    {
+      concurrency: options.concurrency,
+      lockDuration: 10_000,
+      stalledInterval: 5_000,
+      maxStalledCount: 1_000_000,
+      // After a refused connection; BullMQ's own 15 s would be the whole time in which work must have gone on.
+      runRetryDelay: 1_000,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 0 },
+    },
+  );
   worker.on('error', (error) => options.log.warn({ err: error }, 'queue worker error'));
   worker.on('failed', (job, error) => options.log.error({ err: error, job: job?.name }, 'job failed'));
   return { close: () => worker.close() };
-}
-
-async function run(handlers: Partial<JobHandlers>, job: Job): Promise<void> {
-  const name = job.name as JobName;
-  const handler = handlers[name] as ((payload: JobPayloads[typeof name]) => Promise<void>) | undefined;
-  if (handler === undefined) throw new Fault(`no handler for job ${job.name}; an older worker runs here?`);
-  await handler(job.data as JobPayloads[typeof name]);
 }

@@ -22,9 +22,9 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { locatePackage } from '../../src/embedded-postgres/binaries.ts';
+import { serverSettings } from '../../src/embedded-postgres/cluster.ts';
 import { DataDirInUseError, ensureRoot, layoutOf } from '../../src/embedded-postgres/data-directory.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
-import { serverSettings } from '../../src/embedded-postgres/settings.ts';
 
 const run = promisify(execFile);
 const log = pino({ level: 'silent' });

@@ -10,36 +10,38 @@
  */
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { type Static, Type } from 'typebox';
 import { Fault, TransientError } from '../../domain/errors.ts';
 import { COPY_LOCK_MS } from '../../domain/limits.ts';
 import { readSession } from '../session.ts';
 
-/** Describes a database without its rows. */
-export interface DatabaseShape {
-  readonly serverVersion: string;
-  /** The time of the snapshot by the server's clock. */
-  readonly at: string;
-  /** The applied migrations in order. */
-  readonly migrations: readonly { readonly name: string; readonly digest: string }[];
-  /** The tables, each after those that it refers to. */
-  readonly tables: readonly CopiedTable[];
-  readonly sequences: readonly CopiedSequence[];
-}
+const text = Type.String();
 
-export interface CopiedTable {
-  readonly name: string;
-  readonly columns: readonly { readonly name: string; readonly type: string }[];
+const CopiedTable = Type.Object({
+  name: text,
+  columns: Type.Array(Type.Object({ name: text, type: text })),
   /** `events` is a partition of the events, `retired_events` one that was detached and waits for its removal. */
-  readonly kind: 'table' | 'events' | 'retired_events';
+  kind: Type.Union([Type.Literal('table'), Type.Literal('events'), Type.Literal('retired_events')]),
   /** PostgreSQL's estimate. */
-  readonly rowsExpected: number;
-}
+  rowsExpected: Type.Number(),
+});
+export type CopiedTable = Static<typeof CopiedTable>;
 
-export interface CopiedSequence {
-  readonly name: string;
-  readonly lastValue: string;
-  readonly isCalled: boolean;
-}
+const CopiedSequence = Type.Object({ name: text, lastValue: text, isCalled: Type.Boolean() });
+type CopiedSequence = Static<typeof CopiedSequence>;
+
+/** Describes a database without its rows. */
+export const DatabaseShape = Type.Object({
+  serverVersion: text,
+  /** The time of the snapshot by the server's clock. */
+  at: text,
+  /** The applied migrations in order. */
+  migrations: Type.Array(Type.Object({ name: text, digest: text })),
+  /** The tables, each after those that it refers to. */
+  tables: Type.Array(CopiedTable),
+  sequences: Type.Array(CopiedSequence),
+});
+export type DatabaseShape = Static<typeof DatabaseShape>;
 
 export interface DatabaseSource {
   readonly shape: DatabaseShape;

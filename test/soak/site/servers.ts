@@ -4,9 +4,9 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
+import { readPostmasterFile } from '../../../src/embedded-postgres/claims.ts';
 import { layoutOf } from '../../../src/embedded-postgres/data-directory.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from '../../../src/embedded-postgres/embedded-postgres.ts';
-import { readPostmasterFile } from '../../../src/embedded-postgres/previous-server.ts';
 import { freePort } from '../../support/free-port.ts';
 import { until } from '../waiting.ts';
 
