@@ -17,7 +17,7 @@ import {
   verifyExport,
 } from '../export/manifest.ts';
 import { formatWriters } from '../export/write/formats.ts';
-import { rowBlocks } from '../export/write/row-blocks.ts';
+import { rowBlocks } from '../export/write/rows.ts';
 import { keepMapping } from '../load/saved-mappings.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';

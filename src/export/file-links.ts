@@ -9,8 +9,7 @@ import { type FileRef, type FileStore, MissingFileError } from '../files/file-st
 import type { Database } from '../postgres/database.ts';
 import { digestKey, isLiveKey } from '../postgres/stores/api-keys.ts';
 import { readSigningKey } from '../postgres/stores/environments.ts';
-import type { Export } from '../postgres/stores/exports.ts';
-import { readExports } from '../postgres/stores/exports.ts';
+import { type Export, readExports } from '../postgres/stores/exports.ts';
 import { findExportFile } from '../postgres/stores/stored-files.ts';
 import type { ExportContext } from './context.ts';
 
@@ -67,11 +66,9 @@ export async function fileLinks(
   };
 }
 
-type LinkedJob = Pick<LinkParts, 'jobId' | 'environmentId' | 'keyId' | 'apiKey'>;
-
 async function ourLinks(
   db: Database,
-  job: LinkedJob,
+  job: Omit<LinkParts, 'filename' | 'expires'>,
   baseUrl: string,
   expireAt: Date,
 ): Promise<(file: { readonly filename: string }) => string> {
@@ -102,21 +99,8 @@ export interface StaticKey {
   readonly apiKey?: string | null;
 }
 
-export interface LinkParts extends StaticKey {
+interface LinkParts extends StaticKey, Omit<LinkRequest, 'signature'> {
   readonly environmentId: number;
-  readonly jobId: string;
-  readonly filename: string;
-  /** Seconds since 1970, as it stands in the link. */
-  readonly expires: string;
-  /** Public id of the key that it was given to. */
-  readonly keyId: string | null;
-}
-
-/** Returns true if we made this link, expired or not; takes as long for a signature that is nearly right as for any. */
-async function isOurLink(db: Database, parts: LinkParts, signature: string): Promise<boolean> {
-  const expected = Buffer.from(sign(await readSigningKey(db, purpose), parts));
-  const given = Buffer.from(signature);
-  return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
 /** An array as JSON: no part can reach into the next. */
@@ -137,6 +121,7 @@ function sign(key: Buffer, parts: LinkParts): string {
 export interface LinkRequest {
   readonly jobId: string;
   readonly filename: string;
+  /** Seconds since 1970, as it stands in the link. */
   readonly expires: string;
   /** Public id of the key that the link was given to; null: to none. */
   readonly keyId: string | null;
@@ -157,7 +142,12 @@ export async function findLinkedFile(
   const found = await findExportFile(db, jobId, filename);
   // An unknown job is of nobody's environment; its signature is computed all the same.
   const parts = { environmentId: found?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
-  const isOurs = await isOurLink(db, parts, signature);
+  const [expected, given] = [
+    Buffer.from(sign(await readSigningKey(db, purpose), parts)),
+    Buffer.from(signature),
+  ];
+  // Takes as long for a signature that is nearly right as for any.
+  const isOurs = given.length === expected.length && timingSafeEqual(given, expected);
   if (!isOurs || found === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {
     throw inputError('link_expired', 'The link has expired; ask for the job to get a new one', 'expires');

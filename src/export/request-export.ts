@@ -1,9 +1,37 @@
+import { gzipSync } from 'node:zlib';
+import type pg from 'pg';
+import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
-import { InputError, idempotencyConflict, type Problem } from '../domain/errors.ts';
-import { namesAmong } from '../domain/export.ts';
+import {
+  FinalFailure,
+  InputError,
+  idempotencyConflict,
+  inputError,
+  type Problem,
+  TransientError,
+} from '../domain/errors.ts';
+import {
+  type ExportRequest,
+  type ExportWarning,
+  exportFormatFacts,
+  type FileDataset,
+  namesAmong,
+} from '../domain/export.ts';
+import {
+  EXPORT_COUNT_MS,
+  MAX_PAGE_BYTES,
+  MAX_SHOWN_RAW_BYTES,
+  MEASURED_ROWS,
+  PREVIEWED_ROWS,
+  READ_TIMEOUT_MS,
+} from '../domain/limits.ts';
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
+import type { FileStore } from '../files/file-store.ts';
 import type { Idempotency } from '../ingest/records.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import { type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
+import type { Reader } from '../postgres/pool.ts';
+import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
+import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { insertExport } from '../postgres/stores/exports.ts';
@@ -11,7 +39,10 @@ import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
+import { findSegments } from './filter.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
+import { estimateRows, setParameters } from './write/copy-out.ts';
+import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
 
 export interface ExportExtras {
   /** The id of the HTTP request, if it came by one. */
@@ -81,7 +112,7 @@ async function accept(
 }
 
 /** @throws InputError with every problem of the request, also with what it names and the environment does not have. */
-export async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
+async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
 }
@@ -127,4 +158,144 @@ async function findUnknownEvents(
       message: 'This is neither users, companies, events nor the key of an event or feature',
       details: `event_type: ${name.slice(0, 100).toWellFormed()}`,
     }));
+}
+
+/** A file that an export would write. */
+export interface PreviewedFile {
+  readonly dataset: FileDataset;
+  readonly rows: number;
+  /** False: an estimate of the planner, because counting takes too long, or of what archives hold. */
+  readonly isExact: boolean;
+  /** The size as stored, estimated from the first rows. */
+  readonly bytes: number;
+  /** The line of a CSV that names its columns; null: there is none. */
+  readonly header: string | null;
+  /** The first rows, as they would stand in the file; of formats that are no text, as NDJSON. Long ones are cut. */
+  readonly firstRows: readonly string[];
+}
+
+export interface ExportPreview {
+  readonly request: ExportRequest;
+  readonly warnings: readonly ExportWarning[];
+  readonly files: readonly PreviewedFile[];
+}
+
+interface PreviewContext {
+  readonly reader: Reader;
+  readonly files: FileStore;
+  readonly log: Logger;
+}
+
+/** All of it, so that nobody waits for longer than the API answers: what cannot be read within it is 503. */
+const previewMs = 2 * READ_TIMEOUT_MS;
+
+/**
+ * Counts what an export of this request would hold now. Takes the request as `requestExport` does, and starts nothing.
+ * @throws InputError with every problem of the body.
+ */
+export async function previewExport(
+  { reader, files, log }: PreviewContext,
+  environmentId: number,
+  body: Readonly<Record<string, unknown>>,
+): Promise<ExportPreview> {
+  const read = readRequest(body);
+  const { request, warnings } = read;
+  await requireValid(reader.db, environmentId, read);
+  const segments = await findSegments(reader.db, environmentId, request).catch((error: unknown) => {
+    if (!(error instanceof FinalFailure)) throw error;
+    throw inputError('unknown_segment', error.message, 'segment_id');
+  });
+  const signal = AbortSignal.timeout(previewMs);
+  const snapshot = { name: 'sluice export preview', signal };
+  const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
+    const plans = await planFiles(held.client, files, { environmentId, request, ...segments });
+    const found: PreviewedFile[] = [];
+    for (const plan of plans) found.push(await previewFile(held, plan, request, signal));
+    return found;
+  };
+  const previewed = await reader
+    .inTurn(() => inSnapshot({ pool: reader.pool, log }, snapshot, work))
+    .catch((error: unknown) => {
+      throw signal.aborted ? new TransientError('the preview takes too long') : error;
+    });
+  return { request, warnings, files: previewed };
+}
+
+async function previewFile(
+  { client }: Snapshot,
+  plan: FilePlan,
+  request: ExportRequest,
+  signal: AbortSignal,
+): Promise<PreviewedFile> {
+  let [rows, isExact] = [0, true];
+  for (const reading of plan.readings) {
+    const counted = await countRows(client, reading);
+    rows += counted.rows;
+    isExact &&= counted.isExact;
+  }
+  const sample = await readSample(client, plan, signal);
+  const ratio =
+    exportFormatFacts[request.format].isPackedInside || request.compression === 'gzip' ? sample.ratio : 1;
+  const bytes = (plan.header.length + (sample.rows === 0 ? 0 : (sample.bytes / sample.rows) * rows)) * ratio;
+  return {
+    dataset: plan.dataset,
+    rows,
+    isExact,
+    bytes: Math.round(bytes),
+    header: plan.header.length === 0 ? null : shorten(plan.header.toString('utf8').trimEnd()),
+    firstRows: sample.firstRows,
+  };
+}
+
+/** Counts what is in the database, for EXPORT_COUNT_MS; then it is the planner's estimate. */
+async function countRows(
+  client: pg.PoolClient,
+  { select, pieces }: Reading,
+): Promise<{ readonly rows: number; readonly isExact: boolean }> {
+  const count = async (): Promise<number> => {
+    await setParameters(client, select);
+    return countWithin(client, select.text, EXPORT_COUNT_MS);
+  };
+  const counted = await inSavepoint(client, count, isCancelledStatement);
+  const isExact = 'result' in counted;
+  const rows = isExact ? counted.result : Math.max(0, Math.round(await estimateRows(client, select)));
+  return { rows: rows + (pieces?.rows ?? 0), isExact: isExact && (pieces === null || pieces.rows === 0) };
+}
+
+interface Sample {
+  /** That were read, and their bytes before they are packed. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** Bytes packed per byte. */
+  readonly ratio: number;
+  readonly firstRows: readonly string[];
+}
+
+async function readSample(client: pg.PoolClient, plan: FilePlan, signal: AbortSignal): Promise<Sample> {
+  const { toText } = plan;
+  const firstRows: string[] = [];
+  const kept: Buffer[] = [];
+  let [rows, bytes, keptBytes] = [0, 0, 0];
+  for await (const block of plan.blocks(client, signal, MEASURED_ROWS)) {
+    const text = toText === null ? block : toText(block);
+    let start = 0;
+    for (const end of text.ends) {
+      if (firstRows.length < PREVIEWED_ROWS) {
+        firstRows.push(shorten(text.bytes.toString('utf8', start, end).trimEnd()));
+      }
+      start = end;
+    }
+    rows += text.ends.length;
+    bytes += text.bytes.length;
+    if (keptBytes < MAX_PAGE_BYTES) {
+      kept.push(Buffer.from(text.bytes));
+      keptBytes += text.bytes.length;
+    }
+  }
+  const ratio = keptBytes === 0 ? 1 : gzipSync(Buffer.concat(kept)).length / keptBytes;
+  return { rows, bytes, ratio, firstRows };
+}
+
+function shorten(text: string): string {
+  return text.length > MAX_SHOWN_RAW_BYTES ? `${text.slice(0, MAX_SHOWN_RAW_BYTES).toWellFormed()}…` : text;
 }

@@ -11,7 +11,7 @@ import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts
 import { compileForCopy } from '../export/write/copy-out.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
-import { separator } from '../export/write/row-values.ts';
+import { separator } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';

@@ -99,6 +99,25 @@ const files = (pattern: string, more = {}) => readSchedule({ load: { files: { pa
 const page = (url: string, more = {}) =>
   readSchedule({ load: { http: { url, allow_private: true, ...more }, entity: 'users' } });
 
+const doNow = (schedule: Schedule, own = context) => runNow(own, environmentId, schedule);
+const ask = (schedule: Schedule, dueAt = '2026-02-01T00:00:00Z') =>
+  askForRun(context.db, environmentId, schedule, new Date(dueAt), new Date());
+/** As a worker would that then does nothing. */
+async function take(): Promise<TaskClaim> {
+  const claim = await takeRun(context);
+  if (claim === null) throw new Error('there is nothing to claim');
+  return claim;
+}
+async function loseWorker(): Promise<void> {
+  await expireTaskLeases(context.db, 'run');
+  await reconcileTasks(context, [runJob]);
+}
+/** A user, stored at a moment as single records are. */
+const add = (id: string, at: string | null = null) =>
+  sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
+    select ${environmentId}, ${id}, '{}', at, at, at
+    from coalesce(${at}::timestamptz, now()) as at`.execute(context.db);
+
 /** The end of a run that loaded a file of this name cannot be written down, until what is returned is called. */
 async function refuseToRemember(name: string): Promise<() => Promise<unknown>> {
   await sql`create function refuse() returns trigger language plpgsql as
@@ -178,12 +197,12 @@ describe('files', () => {
     await put('a-1.csv', 'user_id,plan\nu1,x\n');
     await put('a-2.csv', 'user_id,plan\nu2,x\n');
     const schedule = files('a-*.csv');
-    const first = await runNow(context, environmentId, schedule);
+    const first = await doNow(schedule);
     expect(first).toMatchObject({ status: 'completed', items: [{ isNew: true }, { isNew: true }] });
     expect(await userIds()).toEqual(['u1', 'u2']);
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'unchanged', items: [] });
+    expect(await doNow(schedule)).toMatchObject({ status: 'unchanged', items: [] });
     await appendFile(join(folder, 'in', 'a-2.csv'), ',no id\n');
-    const third = await runNow(context, environmentId, schedule);
+    const third = await doNow(schedule);
     expect(third).toMatchObject({ status: 'completed_with_rejects', items: [{ error: null }] });
     expect(third.items[0]?.item).toMatch(/a-2\.csv$/);
   });
@@ -192,12 +211,12 @@ describe('files', () => {
     await put('b-1.csv', 'name\nnobody\n');
     await put('b-2.csv', 'user_id\nu3\n');
     const schedule = files('b-*.csv');
-    const failed = await runNow(context, environmentId, schedule);
+    const failed = await doNow(schedule);
     expect(failed).toMatchObject({ status: 'failed', code: 'unrecognised_columns' });
     expect(failed.reason).toContain('with `map: { "Their Header": user_id }`');
     expect(await userIds()).toEqual(['u3']);
     await put('b-1.csv', 'user_id\nu4\n');
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({
+    expect(await doNow(schedule)).toMatchObject({
       status: 'completed',
       items: [{ item: expect.stringMatching(/b-1/) }],
     });
@@ -206,13 +225,13 @@ describe('files', () => {
   // proves: source-options
   test('are read as the schedule says', async () => {
     await put('said-1.csv', 'user_id\nu7\n');
-    expect(await runNow(context, environmentId, files('said-*.csv', { sheet: 'Customers' }))).toMatchObject({
+    expect(await doNow(files('said-*.csv', { sheet: 'Customers' }))).toMatchObject({
       status: 'failed',
       reason: expect.stringContaining('sheet says how to read a workbook; the file was read as a CSV'),
     });
     const said = { header: 'none', delimiter: 'pipe', map: { '1': 'user_id' } };
     await put('said-1.csv', 'u8,x|pro\n');
-    expect(await runNow(context, environmentId, files('said-*.csv', said))).toMatchObject({
+    expect(await doNow(files('said-*.csv', said))).toMatchObject({
       status: 'completed',
     });
     expect(await userIds()).toEqual(['u8,x']);
@@ -222,13 +241,13 @@ describe('files', () => {
   test('are read as the saved mapping says that the schedule names, as it is at the run', async () => {
     await put('saved-1.csv', 'Nr|plan\nu12|pro\n');
     const schedule = readSchedule({ load: { files: { pattern: 'saved-*.csv' }, mapping: 'kunden' } });
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({
+    expect(await doNow(schedule)).toMatchObject({
       status: 'failed',
       reason: expect.stringContaining('there is no saved mapping of that name (mapping: kunden)'),
     });
     const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
     await keepMapping(context.db, environmentId, 'kunden', { ...rules, source: { delimiter: 'pipe' } });
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
     expect(await userIds()).toEqual(['u12']);
     expect((await requireMapping(context.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
   });
@@ -255,7 +274,7 @@ describe('files', () => {
     await writeFile(join(folder, 'secret.csv'), 'user_id\nx\n');
     await symlink(join(folder, 'secret.csv'), join(folder, 'in', 'link.csv'));
     for (const pattern of ['link.csv', join(folder, 'secret.csv'), join(folder, '*.csv')]) {
-      const run = await runNow(context, environmentId, files(pattern));
+      const run = await doNow(files(pattern));
       expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
     }
     expect(await userIds()).toEqual([]);
@@ -268,7 +287,7 @@ describe('what may not be read', () => {
     await mkdir(locked, { mode: 0o700 });
     await put('locked/a.csv', 'user_id\nu1\n');
     const schedule = files('locked/a.csv');
-    await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T00:00:00Z'), new Date());
+    await ask(schedule, '2026-03-01T00:00:00Z');
     await chmod(folder, 0o755);
     // For as long as the file is looked for this process is somebody else.
     process.seteuid?.(65_534);
@@ -291,16 +310,14 @@ describe('a worker', () => {
     await put('c-1.csv', 'user_id\nc1\n');
     await put('c-2.csv', 'user_id\nc2\n');
     const schedule = files('c-*.csv', { if_duplicate: 'load' });
-    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
-    const claim = await takeRun(context);
-    if (claim === null) throw new Error('there is nothing to claim');
+    await ask(schedule);
+    const claim = await take();
     // It dies as soon as the first file is safe: from there on its writes are refused.
     const dying = new AbortController();
     const log = Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) });
     await runJob.run({ ...context, log }, claim, dying.signal).catch(() => undefined);
     expect(await countLoads('c-')).toBe(1);
-    await expireTaskLeases(context.db, 'run');
-    await reconcileTasks(context, [runJob]);
+    await loseWorker();
     const { rows } = await sql`select losses from tasks where task_id = ${claim.taskId}`.execute(context.db);
     expect(rows).toEqual([{ losses: 1 }]);
     const run = await finish(context, schedule);
@@ -311,13 +328,10 @@ describe('a worker', () => {
   test('that comes back late changes nothing', async () => {
     await put('d-1.csv', 'user_id\nd1\n');
     const schedule = files('d-*.csv', { if_duplicate: 'load' });
-    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
-    const late = await takeRun(context);
-    if (late === null) throw new Error('there is nothing to claim');
-    await expireTaskLeases(context.db, 'run');
-    await reconcileTasks(context, [runJob]);
-    const other = await takeRun(context);
-    if (other === null) throw new Error('there is nothing to claim');
+    await ask(schedule);
+    const late = await take();
+    await loseWorker();
+    const other = await take();
     const never = new AbortController().signal;
     await expect(runJob.run(context, late, never)).rejects.toThrow('another worker has the run');
     expect(await countLoads('d-')).toBe(0);
@@ -332,7 +346,7 @@ describe('a worker', () => {
   test('that stops gives its run back, and no attempt is held against it', async () => {
     const slow = page(`${plain.url}/slow`, { allow_http: true });
     plain.answer('/slow', (_, response) => void response.writeHead(200).write('user_id\n'));
-    await askForRun(context.db, environmentId, slow, new Date('2026-02-01T00:00:00Z'), new Date());
+    await ask(slow);
     const stopping = new AbortController();
     const running = doNext(context, stopping.signal);
     await waitFor('the request', () => plain.requests.some(({ url }) => url === '/slow'));
@@ -352,11 +366,11 @@ describe('a web server', () => {
     const schedule = page(`${secure.url}/users.csv`, {
       headers: { Authorization: 'Bearer ${env:SCHEDULE_TOKEN}' },
     });
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
     expect(secure.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'unchanged' });
+    expect(await doNow(schedule)).toMatchObject({ status: 'unchanged' });
     etag = '"2"';
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    expect(await doNow(schedule)).toMatchObject({ status: 'completed' });
     expect(await userIds()).toEqual(['h1', 'h2']);
     const stored = await sql`select definition::text from schedule_runs`.execute(context.db);
     expect(JSON.stringify(stored.rows)).not.toContain('geheim');
@@ -367,7 +381,7 @@ describe('a web server', () => {
     const strict = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
     const port = new URL(secure.url).port;
     const code = async (own: ScheduleContext, url: string, more = {}) =>
-      (await runNow(own, environmentId, page(url, more))).code;
+      (await doNow(page(url, more), own)).code;
     expect(await code(context, `${secure.url}/users.csv`, { allow_private: false })).toBe('private_address');
     expect(await code(strict, `${secure.url}/users.csv`)).toBe('private_address');
     expect(await code(strict, `https://localhost:${port}/users.csv`)).toBe('private_address');
@@ -383,11 +397,7 @@ describe('a web server', () => {
     try {
       other.answer('/there', (_, response) => void response.end('user_id\nr1\n'));
       plain.answer('/here', to(`${other.url}/there`));
-      const run = await runNow(
-        context,
-        environmentId,
-        page(`${plain.url}/here`, { allow_http: true, headers }),
-      );
+      const run = await doNow(page(`${plain.url}/here`, { allow_http: true, headers }));
       expect(run.status).toBe('completed');
       expect(plain.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
       expect(other.requests[0]?.headers.authorization).toBeUndefined();
@@ -395,7 +405,7 @@ describe('a web server', () => {
       await other.stop();
     }
     const code = async (url: string) =>
-      (await runNow(context, environmentId, page(url, { allow_http: url.startsWith('http:') }))).code;
+      (await doNow(page(url, { allow_http: url.startsWith('http:') }))).code;
     plain.answer('/loop', to('/loop'));
     expect(await code(`${plain.url}/loop`)).toBe('too_many_redirects');
     secure.answer('/down', to(`${plain.url}/here`));
@@ -410,16 +420,16 @@ describe('a web server', () => {
       schedules: { ...context.schedules, limits: { ...context.schedules.limits, maxUploadBytes: 1_000 } },
     };
     secure.answer('/large', (_, response) => void response.end(`user_id\n${'x'.repeat(2_000)}\n`));
-    expect(await runNow(small, environmentId, page(`${secure.url}/large`))).toMatchObject({
+    expect(await doNow(page(`${secure.url}/large`), small)).toMatchObject({
       status: 'failed',
       code: 'payload_too_large',
     });
-    expect(await runNow(context, environmentId, page(`${secure.url}/none`))).toMatchObject({
+    expect(await doNow(page(`${secure.url}/none`))).toMatchObject({
       code: 'unexpected_status',
       reason: expect.stringContaining('404'),
     });
     const unset = page(`${secure.url}/users.csv`, { headers: { X: '${env:SCHEDULE_NOT_SET}' } });
-    expect((await runNow(context, environmentId, unset)).code).toBe('missing_variable');
+    expect((await doNow(unset)).code).toBe('missing_variable');
   });
 
   test('that is away for a moment is asked again; of secrets nothing is logged or stored', async () => {
@@ -429,7 +439,7 @@ describe('a web server', () => {
     });
     const { log, lines } = collectLog();
     const schedule = page(`${secure.url}/moody?token=\${env:SCHEDULE_TOKEN}`);
-    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
+    await ask(schedule);
     await doNext({ ...context, log });
     const [failed] = await runsOf(context, schedule);
     expect(failed).toMatchObject({ status: 'queued', lastError: expect.stringContaining('503') });
@@ -449,21 +459,21 @@ describe('a database', () => {
 
   test('is asked what to load, and cannot be written to', async () => {
     const found = query("select 'p' || n as user_id, n as score from generate_series(1, 3) n -- three");
-    expect(await runNow(context, environmentId, found)).toMatchObject({ status: 'completed' });
+    expect(await doNow(found)).toMatchObject({ status: 'completed' });
     expect(await userIds()).toEqual(['p1', 'p2', 'p3']);
     const none = query("select 'x' as user_id where false");
-    expect(await runNow(context, environmentId, none)).toMatchObject({ status: 'unchanged' });
+    expect(await doNow(none)).toMatchObject({ status: 'unchanged' });
     const writing = query('with gone as (delete from users returning user_id) select * from gone');
-    expect(await runNow(context, environmentId, writing)).toMatchObject({
+    expect(await doNow(writing)).toMatchObject({
       status: 'failed',
       code: 'query_failed',
     });
     const escaping = query("select 1) to '/tmp/x' -- ");
-    expect(await runNow(context, environmentId, escaping)).toMatchObject({
+    expect(await doNow(escaping)).toMatchObject({
       reason: expect.stringContaining('syntax error'),
     });
     const long = query('select pg_sleep(60) as user_id', { timeout: '1s' });
-    expect(await runNow(context, environmentId, long)).toMatchObject({
+    expect(await doNow(long)).toMatchObject({
       reason: expect.stringContaining('timeout'),
     });
     expect(await userIds()).toHaveLength(3);
@@ -485,18 +495,18 @@ describe('a bucket', () => {
       await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
       await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
       await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
-      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+      expect(await doNow(schedule)).toMatchObject({
         status: 'completed',
         items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
       });
       const { users } = await readProfiles(t.system, environmentId);
       expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
-      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+      expect(await doNow(schedule)).toMatchObject({
         status: 'unchanged',
         items: [],
       });
       await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
-      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+      expect(await doNow(schedule)).toMatchObject({
         items: [{ item: 'in/b.ndjson' }],
       });
       // Two pages, the oldest last.
@@ -514,7 +524,7 @@ describe('a bucket', () => {
       source.close?.();
       expect(taken).toEqual(names.toReversed());
       const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
-      expect(await runNow(context, environmentId, missing)).toMatchObject({
+      expect(await doNow(missing)).toMatchObject({
         status: 'failed',
         code: 's3_failed',
       });
@@ -543,9 +553,6 @@ describe('an export', () => {
         retention_days: 3,
       },
     });
-    const add = (id: string, at: string) =>
-      sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
-        values (${environmentId}, ${id}, '{}', ${at}, ${at}, ${at})`.execute(context.db);
     await tick(context, [schedule], '2026-03-01T10:30:00');
     await add('e1', '2026-03-01T10:59:59.999999Z');
     // Due exactly then: it is the next one's.
@@ -744,8 +751,7 @@ describe('an export', () => {
     await tick(hasty, [schedule], now);
     await sql`update schedules set exported_until = now() + interval '1 hour'`.execute(context.db);
     await tick(hasty, [schedule], now);
-    await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
-      values (${environmentId}, 'stored', '{}', now(), now(), now())`.execute(context.db);
+    await add('stored');
     const { rows } = await sql<{ due: Date }>`select now() + interval '1 ms' as due`.execute(context.db);
     await askForRun(context.db, environmentId, schedule, rows[0]?.due ?? new Date(), new Date());
     const { status, deliveredTo } = await finish(hasty, schedule);
@@ -754,23 +760,20 @@ describe('an export', () => {
 
   // proves: schedule-once
   test('whose worker is lost as soon as it is asked for is delivered when it is completed', async () => {
-    await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at)
-      values (${environmentId}, 'kept', '{}', now(), now())`.execute(context.db);
+    await add('kept');
     const schedule = readSchedule({
       export: { event_type: 'users', compression: 'none', to_dir: 'lost' },
     });
     const allow = await refuseToWait();
     try {
-      await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
-      const claim = await takeRun(context);
-      if (claim === null) throw new Error('there is nothing to claim');
+      await ask(schedule, '2026-03-01T11:00:00Z');
+      const claim = await take();
       const run = runJob.run(context, claim, new AbortController().signal);
       await expect(run).rejects.toThrow('not now');
     } finally {
       await allow();
     }
-    await expireTaskLeases(context.db, 'run');
-    await reconcileTasks(context, [runJob]);
+    await loseWorker();
     expect(await doNext(context)).toBe(true);
     expect(await runsOf(context, schedule)).toMatchObject([
       { status: 'waiting', attempts: 2, deliveredTo: null },
@@ -808,11 +811,7 @@ describe('an export to a folder behind a link', () => {
     await symlink(elsewhere, join(folder, 'out', 'link'));
     await symlink(join(folder, 'nowhere'), join(folder, 'out', 'dangling'));
     for (const to_dir of ['link', 'link/a/b', 'dangling/a']) {
-      const run = await runNow(
-        context,
-        environmentId,
-        readSchedule({ export: { event_type: 'users', to_dir } }),
-      );
+      const run = await doNow(readSchedule({ export: { event_type: 'users', to_dir } }));
       expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
     }
     expect(await readdir(elsewhere)).toEqual([]);
@@ -830,7 +829,7 @@ describe('the end of a run', () => {
   test('is mailed once to its own addresses, also if there was no job, and not of other ends', async () => {
     const missing = { http: { url: `${secure.url}/none`, allow_private: true }, entity: 'users' };
     const schedule = readSchedule({ load: missing, notify: { emails: [mail], on: ['failed'] } });
-    await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
+    await ask(schedule, '2026-03-01T11:00:00Z');
     await doNext(context);
     expect(await told()).toEqual([]);
     await Promise.all([endWaitingRuns(context), endWaitingRuns(context), endWaitingRuns(context)]);
@@ -850,10 +849,10 @@ describe('the end of a run', () => {
       expect.stringMatching(/^Reason: .* answers with status 404 \[unexpected_status\]/m),
     ]);
     const quiet = telling('none-*.csv', { emails: [mail] });
-    expect(await runNow(context, environmentId, quiet)).toMatchObject({ status: 'unchanged' });
+    expect(await doNow(quiet)).toMatchObject({ status: 'unchanged' });
     await put('notify-ok.csv', 'user_id\nok\n');
     const well = telling('notify-ok.csv', { emails: [mail], on: ['failed'] });
-    expect(await runNow(context, environmentId, well)).toMatchObject({ status: 'completed' });
+    expect(await doNow(well)).toMatchObject({ status: 'completed' });
     expect(await told()).toHaveLength(1);
   });
 
@@ -865,8 +864,8 @@ describe('the end of a run', () => {
     const allow = await refuseToRemember('stuck.csv');
     try {
       // The one that was made first is looked at first, and alone.
-      await askForRun(context.db, environmentId, stuck, new Date('2026-03-01T11:00:00Z'), new Date());
-      await askForRun(context.db, environmentId, other, new Date('2026-03-01T10:00:00Z'), new Date());
+      await ask(stuck, '2026-03-01T11:00:00Z');
+      await ask(other, '2026-03-01T10:00:00Z');
       await doNext(context);
       await doNext(context);
       await waitFor('both loads to complete', async () => {

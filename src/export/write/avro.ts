@@ -5,7 +5,7 @@ import { Fault } from '../../domain/errors.ts';
 import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
-import { Bytes, findValues, readInteger, unescaped } from './row-values.ts';
+import { Bytes, findValues, readInteger, unescaped } from './rows.ts';
 
 const deflate = promisify(deflateRaw);
 const MAGIC = Buffer.from('Obj\x01', 'latin1');

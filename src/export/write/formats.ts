@@ -17,8 +17,7 @@ import type { Compilable, CopyFormat } from './copy-out.ts';
 import { planCsv } from './csv.ts';
 import { columnsOf, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
-import { csvText, ndjsonText, type RowBlock, type RowText } from './row-blocks.ts';
-import { ndjsonWriter } from './row-values.ts';
+import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
 import { type DatasetSink, type GroupFileClass, GroupFiles, SplitFiles } from './split-files.ts';
 import { streamCsv, streamCsvHeader } from './stream.ts';
 

@@ -5,7 +5,7 @@ import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { Fault } from '../../domain/errors.ts';
 import type { Column } from './page.ts';
-import { Bytes, readInteger, unescaped } from './row-values.ts';
+import { Bytes, readInteger, unescaped } from './rows.ts';
 
 /*
  * The columns of a row group, encoded while their values come: hyparquet-writer takes values, and would make an object and

@@ -5,7 +5,7 @@ import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
 import { ParquetColumn } from './parquet-column.ts';
-import { findValues } from './row-values.ts';
+import { findValues } from './rows.ts';
 
 /** `PAR1` */
 const magic = 0x31524150;

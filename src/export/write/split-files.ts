@@ -1,6 +1,6 @@
 import type { Compression, ExportFormat, FileDataset } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
-import type { RowBlock } from './row-blocks.ts';
+import type { RowBlock } from './rows.ts';
 
 interface FileOptions {
   readonly dataset: FileDataset;

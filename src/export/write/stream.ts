@@ -7,8 +7,7 @@ import { exportHeader } from '../../formats/csv-text.ts';
 import type { Filter } from '../filter.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
 import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
-import { ndjsonText, type RowBlock, rowBlocks } from './row-blocks.ts';
-import { separator } from './row-values.ts';
+import { ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 
 /*
  * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what

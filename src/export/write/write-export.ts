@@ -29,7 +29,7 @@ import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { type CopyFormat, type CopySelect, compileForCopy, copyOut, estimateRows } from './copy-out.ts';
 import { formatWriters } from './formats.ts';
-import { ContentHash, hasContentHash, type RowBlock, type RowText, rowBlocks } from './row-blocks.ts';
+import { ContentHash, hasContentHash, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 export interface WriteExportContext {

@@ -23,9 +23,8 @@ import {
   renderExportItem,
   requireExport,
 } from '../../export/inspect-exports.ts';
-import { previewExport } from '../../export/preview-export.ts';
 import { exportRequest } from '../../export/read-request.ts';
-import { requestExport } from '../../export/request-export.ts';
+import { previewExport, requestExport } from '../../export/request-export.ts';
 import { cancelExport } from '../../export/run-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
 import { ruled, worded } from '../../validation.ts';

@@ -6,7 +6,7 @@ import { StoredFileWriter } from '../../../../src/export/write/attempt-files.ts'
 import { AvroFile } from '../../../../src/export/write/avro.ts';
 import { columnsOf } from '../../../../src/export/write/page.ts';
 import { ParquetFile } from '../../../../src/export/write/parquet.ts';
-import { ndjsonWriter } from '../../../../src/export/write/row-values.ts';
+import { ndjsonWriter } from '../../../../src/export/write/rows.ts';
 import type { GroupFile } from '../../../../src/export/write/split-files.ts';
 import { recordsOfAvro } from '../../../support/columnar-file.ts';
 
