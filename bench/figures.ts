@@ -1,3 +1,7 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { nodeProcesses, type Service } from './service.ts';
+
 /** Of an even number of values, the lower of the two in the middle. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
@@ -9,4 +13,72 @@ export function least(values: readonly number[]): number {
 
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(0)} MB`;
+}
+
+/** CPU seconds by part of the system. */
+export interface CpuSeconds {
+  /** Receives files, answers. */
+  readonly api: number;
+  readonly workers: number;
+  readonly postgres: number;
+  /** This process: sends files. */
+  readonly client: number;
+}
+
+const ticksPerSecond = 100;
+
+/** What each part of the system has used since it started. Linux only. */
+export function readCpu(service: Service): CpuSeconds {
+  const [api, ...workers] = nodeProcesses(service.pid).map(({ pid }) => secondsOf(pid));
+  const { user, system } = process.cpuUsage();
+  return {
+    api: api ?? 0,
+    workers: sum(workers),
+    postgres: secondsOfTree(postmaster(service)),
+    client: (user + system) / 1e6,
+  };
+}
+
+export function cpuSince(service: Service, before: CpuSeconds): CpuSeconds {
+  const now = readCpu(service);
+  return {
+    api: now.api - before.api,
+    workers: now.workers - before.workers,
+    postgres: now.postgres - before.postgres,
+    client: now.client - before.client,
+  };
+}
+
+function postmaster({ folder }: Service): number {
+  return Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
+}
+
+/** With its children, also those that have ended. */
+function secondsOfTree(pid: number): number {
+  return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
+}
+
+function secondsOf(pid: number, withEndedChildren = false): number {
+  // The name, in parentheses, may hold blanks.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return sum(fields.slice(11, withEndedChildren ? 15 : 13).map(Number)) / ticksPerSecond;
+}
+
+function childrenOf(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry) && isChild(entry, pid))
+    .map(Number);
+}
+
+function isChild(entry: string, parent: number): boolean {
+  try {
+    return readFileSync(`/proc/${entry}/stat`, 'utf8').split(') ')[1]?.split(' ')[1] === String(parent);
+  } catch {
+    // It ended while we looked.
+    return false;
+  }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -4,7 +4,6 @@ import type { Posted } from './post-records.ts';
 import { batchItems, countStored, type RecordKind } from './records.ts';
 import { sendRecords } from './send-records.ts';
 import { apiKey, type Service } from './service.ts';
-import { countWindows } from './windows.ts';
 
 /** What answers: the service, or one of the baselines. */
 export type Server = 'sluice' | Baseline;
@@ -70,4 +69,32 @@ function checkStored({ server, kind }: Run, posted: Posted, stored: number): voi
 /** Records of one request. */
 export function itemsOf(kind: RecordKind): number {
   return kind === 'batch' ? batchItems : 1;
+}
+
+/** Begins to count; what it returns says how many records shared a statement on average, or nothing if none did. */
+async function countWindows(target: Target, kind: RecordKind): Promise<() => Promise<string>> {
+  const before = await read(target, kind);
+  return async () => {
+    const after = await read(target, kind);
+    const windows = after.windows - before.windows;
+    return windows > 0 ? ((after.records - before.records) / windows).toFixed(1) : '';
+  };
+}
+
+interface Windows {
+  readonly records: number;
+  readonly windows: number;
+}
+
+async function read({ url }: Target, kind: RecordKind): Promise<Windows> {
+  const response = await fetch(new URL('/metrics', url));
+  const text = response.ok ? await response.text() : '';
+  const entity = kind === 'track' ? 'events' : 'users';
+  const value = (suffix: string): number =>
+    Number(
+      new RegExp(`^sluice_commit_window_records_${suffix}{[^}]*"${entity}"[^}]*} (\\S+)$`, 'm').exec(
+        text,
+      )?.[1] ?? 0,
+    );
+  return { records: value('sum'), windows: value('count') };
 }

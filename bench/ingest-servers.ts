@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { cpuSince, readCpu } from './cpu.ts';
+import { cpuSince, readCpu } from './figures.ts';
 import { apiKey, peaks, resetPeaks, type Service } from './service.ts';
 
 /** A serving process that records can be posted to. */

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type pg from 'pg';
-import { type Baseline, openBaseline } from './baseline.ts';
+import { type Baseline, openBaseline, openReadyRows, type ReadyRows } from './baseline.ts';
 import { least, median } from './figures.ts';
-import { openReadyRows, type ReadyRows } from './ready-rows.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
 

@@ -10,14 +10,15 @@ import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
 import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
-import { orderOf, pageMetadata, pageOf, pageTime, rawSelect, selectFromPage } from './page.ts';
-
-export interface CsvPlan {
-  /** Returns the select for a filter that differs in its source of events only. */
-  selectFrom(filter: Filter): Compilable;
-  /** The header line. */
-  readonly header: Buffer;
-}
+import {
+  type DatasetSelect,
+  orderOf,
+  pageMetadata,
+  pageOf,
+  pageTime,
+  rawSelect,
+  selectFromPage,
+} from './page.ts';
 
 interface Column {
   readonly heading: string;
@@ -27,7 +28,7 @@ interface Column {
   readonly isFree: boolean;
 }
 
-export async function planCsv(db: Database, dataset: Dataset, filter: Filter): Promise<CsvPlan> {
+export async function planCsv(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect> {
   const columns = dataset === 'events' ? eventColumns(filter) : await profileColumns(db, dataset, filter);
   const { escapeFormulas } = filter.request;
   const names = columns.map((column) => column.heading);

@@ -13,23 +13,15 @@ import type { Database } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import type { AttemptFiles } from './attempt-files.ts';
 import { AvroFile } from './avro.ts';
-import type { Compilable, CopyFormat } from './copy-out.ts';
+import type { CopyFormat } from './copy-out.ts';
 import { planCsv } from './csv.ts';
-import { columnsOf, selectValues } from './page.ts';
+import { columnsOf, type DatasetSelect, selectValues } from './page.ts';
 import { ParquetFile } from './parquet.ts';
 import { csvText, ndjsonText, ndjsonWriter, type RowBlock, type RowText } from './rows.ts';
 import { type DatasetSink, type GroupFileClass, GroupFiles, SplitFiles } from './split-files.ts';
 import { streamCsv, streamCsvHeader } from './stream.ts';
 
 type ToText = (block: RowBlock) => RowBlock;
-
-/** The rows of a dataset, to be read with COPY. */
-export interface DatasetSelect {
-  /** Begins every file. */
-  readonly header: Buffer;
-  /** Returns the select of a filter that differs only in where events are read from. */
-  selectFrom(filter: Filter): Compilable;
-}
 
 export interface SinkOptions {
   readonly dataset: FileDataset;

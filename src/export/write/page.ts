@@ -1,6 +1,5 @@
-import { expressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Dataset, FileDataset } from '../../domain/export.ts';
-import type { DB } from '../../postgres/schema.ts';
 import {
   exportsCompany,
   exportsEvent,
@@ -10,9 +9,6 @@ import {
   withoutProperties,
 } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
-
-const eb = expressionBuilder<DB>();
-const alias = 'exported';
 
 /*
  * The rows of a dataset as they are stored, in key order. What is made of them is written around it (`from (…) page`):
@@ -26,34 +22,53 @@ export const orderOf = {
   companies: ['company_id'],
   events: ['inserted_at', 'event_id', 'user_id'],
   stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
-} as const satisfies Record<Dataset | 'stream', readonly string[]>;
+} as const satisfies Record<FileDataset, readonly string[]>;
 
-export function pageOf(dataset: Dataset, filter: Filter) {
-  switch (dataset) {
-    case 'users':
-      return eb
-        .selectFrom(`users as ${alias}`)
-        .select(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at'])
-        .where(exportsUser(filter, alias))
-        .orderBy('user_id');
-    case 'companies':
-      return eb
-        .selectFrom(`companies as ${alias}`)
-        .select(['company_id', 'metadata', 'first_seen_at', 'last_seen_at'])
-        .where(exportsCompany(filter, alias))
-        .orderBy('company_id');
-    case 'events':
-      return eb
-        .selectFrom(sql<Selectable<DB['events']>>`${filter.events ?? sql.table('events')}`.as(alias))
-        .select(['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at'])
-        .select('metadata')
-        .where(exportsEvent(filter, alias))
-        .orderBy('inserted_at')
-        .orderBy('event_id')
-        .orderBy('user_id');
-    default:
-      return dataset satisfies never;
-  }
+/** `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. */
+export interface Column {
+  readonly name: string;
+  readonly kind: 'text' | 'json' | 'instant';
+  readonly isOptional: boolean;
+}
+
+const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
+const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
+const metadata = column('metadata', 'json');
+const insertedAt = column('inserted_at', 'instant');
+const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
+
+/**
+ * Properties are not columns of their own: a property may hold a number here and a text there, and a column is of one
+ * type. All of them are in `metadata`, as JSON.
+ */
+const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
+  users: [column('user_id'), optional('company_id'), metadata, ...seen],
+  companies: [column('company_id'), metadata, ...seen],
+  events: [
+    ...[column('event_id'), column('event_type'), column('event_name'), column('user_id')],
+    ...[optional('company_id'), column('source'), insertedAt, metadata],
+  ],
+  stream: [
+    ...[column('event_type'), optional('user_id'), optional('company_id'), insertedAt],
+    ...[optional('event_name'), optional('source'), metadata],
+  ],
+};
+
+export function columnsOf(dataset: FileDataset): readonly Column[] {
+  return columns[dataset];
+}
+
+const alias = 'exported';
+const conditions = { users: exportsUser, companies: exportsCompany, events: exportsEvent } as const;
+
+export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
+  const source = (dataset === 'events' ? filter.events : undefined) ?? sql.table(dataset);
+  const names = columns[dataset].map(({ name }) => sql.ref(name));
+  return sql`(
+    select ${sql.join(names)} from ${source} as ${sql.ref(alias)}
+    where ${conditions[dataset](filter, alias)}
+    order by ${sql.join(orderOf[dataset].map((name) => sql.ref(name)))}
+  )`;
 }
 
 /**
@@ -83,8 +98,8 @@ export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
 
 /** A select of `columns`, each an expression over the columns of the page, in its order. */
 export function selectFromPage(
-  page: ReturnType<typeof pageOf> | RawBuilder<unknown>,
-  order: (typeof orderOf)[keyof typeof orderOf],
+  page: RawBuilder<unknown>,
+  order: readonly string[],
   columns: readonly RawBuilder<unknown>[],
 ): Compilable {
   const keys = order.map((name) => sql.ref(`page.${name}`));
@@ -110,52 +125,18 @@ export function pageTime(column: string): RawBuilder<string> {
  * made of them as well as what has columns of a type, Parquet and Avro: PostgreSQL takes a quarter longer to write JSON itself.
  */
 
-/** `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. */
-export interface Column {
-  readonly name: string;
-  readonly kind: 'text' | 'json' | 'instant';
-  readonly isOptional: boolean;
-}
-
-/**
- * Properties are not columns of their own: a property may hold a number here and a text there, and a column is of one
- * type. All of them are in `metadata`, as JSON.
- */
-const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
-  users: [
-    text('user_id'),
-    optional('company_id'),
-    metadata(),
-    instant('first_seen_at'),
-    instant('last_seen_at'),
-  ],
-  companies: [text('company_id'), metadata(), instant('first_seen_at'), instant('last_seen_at')],
-  events: [
-    ...['event_id', 'event_type', 'event_name', 'user_id'].map(text),
-    ...[optional('company_id'), text('source'), instant('inserted_at'), metadata()],
-  ],
-  stream: [
-    ...[text('event_type'), optional('user_id'), optional('company_id'), instant('inserted_at')],
-    ...[optional('event_name'), optional('source'), metadata()],
-  ],
-};
-
-export function columnsOf(dataset: FileDataset): readonly Column[] {
-  return columns[dataset];
-}
-
-export function selectValues(dataset: Exclude<FileDataset, 'stream'>, filter: Filter): Compilable {
+export function selectValues(dataset: Dataset, filter: Filter): Compilable {
   return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
 /** `page`: a select in the order of `ordered`, in which each of the columns of `dataset` is named as here. */
 export function selectValuesFrom(
-  page: ReturnType<typeof pageOf> | RawBuilder<unknown>,
-  ordered: keyof typeof orderOf,
+  page: RawBuilder<unknown>,
+  ordered: FileDataset,
   dataset: FileDataset,
   filter: Filter,
 ): Compilable {
-  const values = columns[dataset].map((column) => selected(column, filter));
+  const values = columns[dataset].map((each) => selected(each, filter));
   return selectFromPage(page, orderOf[ordered], values);
 }
 
@@ -166,18 +147,10 @@ function selected({ name, kind }: Column, filter: Filter): RawBuilder<unknown> {
   return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;
 }
 
-function text(name: string): Column {
-  return { name, kind: 'text', isOptional: false };
-}
-
-function optional(name: string): Column {
-  return { name, kind: 'text', isOptional: true };
-}
-
-function metadata(): Column {
-  return { name: 'metadata', kind: 'json', isOptional: false };
-}
-
-function instant(name: string): Column {
-  return { name, kind: 'instant', isOptional: false };
+/** The rows of a dataset, to be read with COPY. */
+export interface DatasetSelect {
+  /** Begins every file. */
+  readonly header: Buffer;
+  /** Returns the select of a filter that differs only in where events are read from. */
+  selectFrom(filter: Filter): Compilable;
 }

@@ -78,11 +78,6 @@ export class ContentHash {
   }
 }
 
-/** The rows of a stream are ordered by when profiles changed, which a load does not bring back. */
-export function hasContentHash(dataset: string): boolean {
-  return dataset !== 'stream';
-}
-
 /** Some whole rows, line ends and all. */
 export interface RowBlock {
   readonly bytes: Buffer;

@@ -29,7 +29,7 @@ import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { type CopyFormat, type CopySelect, compileForCopy, copyOut, estimateRows } from './copy-out.ts';
 import { formatWriters } from './formats.ts';
-import { ContentHash, hasContentHash, type RowBlock, type RowText, rowBlocks } from './rows.ts';
+import { ContentHash, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';
 
 export interface WriteExportContext {
@@ -249,7 +249,7 @@ export function planRows(dataset: Dataset, format: ExportFormat, reading: Readin
     blocks: (client, signal, most) =>
       rowBlocks(copyAll(client, firstOf(reading, most), copied, signal), text),
     toText: toText(dataset),
-    content: hasContentHash(dataset) ? text : null,
+    content: text,
   };
 }
 
@@ -273,6 +273,7 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
         events && copyAll(copying, firstOf(events, most), 'lines', signal),
       ),
     toText: writer.streamToText(request),
+    // Rows are ordered by when profiles changed, which a load does not bring back.
     content: null,
   };
 }

@@ -35,30 +35,24 @@ export function createInboxOpener(directory: string): () => Promise<Inbox> {
   return async () => {
     if (!made) await mkdir(directory, { recursive: true });
     made = true;
-    const path = await realpath(directory);
-    return { path, id: await readId(join(path, idName)) };
+    const found = await findInbox(directory);
+    if (found !== null) return found;
+    await createId(join(await realpath(directory), idName));
+    return readInbox(directory);
   };
 }
 
 /** The inbox as it is; null if nobody has watched it yet. */
 export async function findInbox(directory: string): Promise<Inbox | null> {
-  try {
-    const path = await realpath(directory);
-    return { path, id: checked(await readFile(join(path, idName), 'utf8')) };
-  } catch (error) {
+  return readInbox(directory).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
     throw error;
-  }
+  });
 }
 
-async function readId(path: string): Promise<string> {
-  try {
-    return checked(await readFile(path, 'utf8'));
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  }
-  await createId(path);
-  return checked(await readFile(path, 'utf8'));
+async function readInbox(directory: string): Promise<Inbox> {
+  const path = await realpath(directory);
+  return { path, id: checked(await readFile(join(path, idName), 'utf8')) };
 }
 
 function checked(text: string): string {
