@@ -15,10 +15,13 @@ import {
   isEmptyObject,
   isObject,
   type JsonObject,
+  markedNumber,
+  numberText,
+  type ParsedJson,
+  parseJsonText,
   propertyProblem,
   tooManyProperties,
-} from '../mapping/json-object.ts';
-import { markedNumber, numberText, type ParsedJson, parseJsonText } from '../mapping/json-text.ts';
+} from '../mapping/json-text.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
 /** Names of ids in other services. They are refused, by name. */

@@ -3,7 +3,7 @@ import { defuse, undoDefuse } from '../domain/formula.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { CellTable } from '../formats/csv-cell-table.ts';
-import { type CsvMarks, marksOf } from '../formats/csv-dialect.ts';
+import { type CsvDialect, type CsvMarks, marksOf, plainDialect } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createRecordScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
@@ -193,22 +193,25 @@ interface RecordCell {
   readonly text: string;
 }
 
-/** Splits refused records of one CSV, as they stood in the file. */
+/** Splits refused records of one CSV, as they stood in the file, and as they would read in other dialects. */
 export class RefusedCsv {
-  readonly #header: CsvHeader;
+  readonly header: CsvHeader;
+  readonly dialect: CsvDialect;
+  readonly #others = new Map<string, RefusedCsv>();
   readonly #marks: CsvMarks;
   readonly #table = new CellTable();
   readonly #scanner: RecordScanner;
 
   constructor(header: CsvHeader) {
-    this.#header = header;
+    this.header = header;
+    this.dialect = header.dialect ?? plainDialect(header);
     this.#marks = marksOf(header);
     this.#scanner = createRecordScanner(header, undefined, this.#table);
   }
 
   /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */
   split(raw: Buffer): RecordCell[] | null {
-    const { columns, delimiter, dialect, ragged } = this.#header;
+    const { columns, delimiter, dialect, ragged } = this.header;
     const texts = this.allCells(raw);
     if (texts === null || (texts.length < columns.length && ragged !== 'pad')) return null;
     const isEmpty = (text: string, cell: number) => text === '' || this.#table.isEmpty(raw, cell);
@@ -217,6 +220,29 @@ export class RefusedCsv {
       const text = texts[at] ?? '';
       return { text, written: dialect === undefined ? this.#written(raw, at) : csvCell(text, delimiter) };
     });
+  }
+
+  /** Returns the texts of the cells that `split` returns. */
+  texts(raw: Buffer): string[] | null {
+    return this.split(raw)?.map(({ text }) => text) ?? null;
+  }
+
+  /** Returns the cells of a record that fits the columns if it is written so. */
+  as(raw: Buffer, change: Partial<CsvDialect>): string[] | null {
+    const key = JSON.stringify(change);
+    let records = this.#others.get(key);
+    if (records === undefined) {
+      const dialect = { ...this.dialect, ...change };
+      records = new RefusedCsv({ columns: this.header.columns, delimiter: ',', dialect });
+      this.#others.set(key, records);
+    }
+    return records.texts(raw);
+  }
+
+  /** Returns all cells of a record as they are written, with their quotes. */
+  writtenCells(raw: Buffer): string[] {
+    this.#scan(raw);
+    return Array.from({ length: this.#table.count }, (_, cell) => this.#written(raw, cell));
   }
 
   #written(raw: Buffer, cell: number): string {

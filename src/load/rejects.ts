@@ -42,7 +42,8 @@ export interface ListedReject extends Reject {
   readonly cells: readonly string[] | null;
 }
 
-const heldAtATime = {
+/** Bounds of a page of rejects that is held at a time. */
+export const heldAtATime = {
   rows: REJECTS_AT_A_TIME,
   bytes: REJECT_BYTES_AT_A_TIME,
   rawBytes: MAX_REJECT_RAW_BYTES,
@@ -74,7 +75,7 @@ function createCellReader(header: CsvHeader | null) {
   return ({ raw, isCut }: Reject & { readonly isCut: boolean }): readonly string[] | null => {
     if (records === null || isCut) return null;
     const bytes = Buffer.from(raw);
-    return records.split(bytes)?.map(({ text }) => text) ?? records.allCells(bytes);
+    return records.texts(bytes) ?? records.allCells(bytes);
   };
 }
 

@@ -33,22 +33,37 @@ export async function retryLoad(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const again = await inTransaction(context.pool, async ({ db }) => {
-    const before = await claimJobAction(db, environmentId, 'retry', jobId, idempotencyKey);
-    if (before === null) {
-      await lockLane(db, environmentId);
-      await queueAgain(db, environmentId, jobId);
-    }
-    return before !== null;
+  const action = { name: 'retry', says: 'load queued again', idempotencyKey } as const;
+  await queueOnce(context, environmentId, jobId, action, async (db) => {
+    if (!(await requeueLoad(db, environmentId, jobId))) throw await notRetryable(db, environmentId, jobId);
   });
-  if (again) return;
-  context.log.info({ job_id: jobId }, 'load queued again');
-  await startLane(context, environmentId);
 }
 
-async function queueAgain(db: Database, environmentId: number, jobId: string): Promise<void> {
-  if (!(await requeueLoad(db, environmentId, jobId))) throw await notRetryable(db, environmentId, jobId);
-  await requireNoDeletionSince(db, environmentId, jobId);
+interface QueueAction {
+  readonly name: 'retry' | `apply ${OnDrift}`;
+  /** The line for the log. */
+  readonly says: string;
+  readonly idempotencyKey: string | null;
+}
+
+/** Queues a load in its lane, unless the same idempotency key did, or data was deleted since it was accepted. */
+async function queueOnce(
+  context: LoadContext,
+  environmentId: number,
+  jobId: string,
+  { name, says, idempotencyKey }: QueueAction,
+  queue: (db: Database) => Promise<void>,
+): Promise<void> {
+  const isQueued = await inTransaction(context.pool, async ({ db }) => {
+    if ((await claimJobAction(db, environmentId, name, jobId, idempotencyKey)) !== null) return false;
+    await lockLane(db, environmentId);
+    await queue(db);
+    await requireNoDeletionSince(db, environmentId, jobId);
+    return true;
+  });
+  if (!isQueued) return;
+  context.log.info({ job_id: jobId }, says);
+  await startLane(context, environmentId);
 }
 
 /** Throws `InputError` `job_expired`. */
@@ -135,18 +150,11 @@ export async function applyPlan(
   onDrift: OnDrift,
   idempotencyKey: string | null = null,
 ): Promise<void> {
-  const again = await inTransaction(context.pool, async ({ db }) => {
-    const before = await claimJobAction(db, environmentId, `apply ${onDrift}`, jobId, idempotencyKey);
-    if (before !== null) return true;
-    await lockLane(db, environmentId);
+  const action = { name: `apply ${onDrift}`, says: 'plan queued to be applied', idempotencyKey } as const;
+  await queueOnce(context, environmentId, jobId, action, async (db) => {
     if (!(await queueApply(db, environmentId, jobId, onDrift)))
       throw await notAppliable(db, environmentId, jobId);
-    await requireNoDeletionSince(db, environmentId, jobId);
-    return false;
   });
-  if (again) return;
-  context.log.info({ job_id: jobId }, 'plan queued to be applied');
-  await startLane(context, environmentId);
 }
 
 async function notAppliable(db: Database, environmentId: number, jobId: string): Promise<Error> {

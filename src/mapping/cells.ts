@@ -1,8 +1,16 @@
 import { automaticProperties, type Entity } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { hasTooManyProperties, type JsonObject, propertyProblem, tooManyProperties } from './json-object.ts';
-import { markedNumber, type ParsedJson, toByteString, writeJson } from './json-text.ts';
+import {
+  hasTooManyProperties,
+  type JsonObject,
+  markedNumber,
+  type ParsedJson,
+  propertyProblem,
+  toByteString,
+  tooManyProperties,
+  writeJson,
+} from './json-text.ts';
 import { JsonbOrder, KnownName } from './known-names.ts';
 
 /*

@@ -10,8 +10,7 @@ import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames }
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { JsonMembers } from './json-members.ts';
-import { isObject } from './json-object.ts';
-import { fromByteString, parseJsonText, toByteString } from './json-text.ts';
+import { fromByteString, isObject, parseJsonText, toByteString } from './json-text.ts';
 import { KnownName } from './known-names.ts';
 import {
   invalidEscape,

@@ -43,10 +43,7 @@ const products: readonly (readonly [Preset, string, readonly (readonly string[])
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
 const eventName = /^event(?:_?(?:name|type|title|action))?$/;
-/** Names of a time; those of a moment come before those that may be of a day. */
-const timeNames = [/(?:^|_)(?:time|timestamp|datetime|ts)$/, /(?:^|_)(?:date|at)$/];
-const userName =
-  /^(?:user|distinct|customer|member|external|user_pseudo|anonymous|device)_?id$|^(?:uid|user)$/;
+const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
 
 /** Returns the last part of the name, written as our own names are. */
 function plainName(path: string): string {
@@ -84,44 +81,18 @@ function recognise(names: readonly string[], record: Members | null): ForeignEve
       groups.every((group) => group.some((name) => there.has(name))) &&
       (preset !== 'segment' || record === null || segmentTypes.has(record['type'])),
   );
-  const event = names.find((name) => eventName.test(plainName(name)));
-  const time = timeNames
-    .map((form) => names.find((name) => form.test(plainName(name))))
-    .find((name) => name !== undefined);
-  if (product === undefined && (event === undefined || time === undefined)) return null;
+  const hasBoth = [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));
+  if (product === undefined && !hasBoth) return null;
   const preset = product?.[0] ?? null;
   const whose = product === undefined ? 'look like events' : `look like those of ${product[1]}`;
-  if (record !== null && preset !== null)
-    return {
-      preset,
-      advice: `the records ${whose}, and an id alone would make profiles of events: load them with preset=${preset}`,
-    };
+  const why = `the records ${whose}, and an id alone would make profiles of events`;
+  if (record !== null && preset !== null) return { preset, advice: `${why}: load them with preset=${preset}` };
   const asJson = preset === null ? '' : `; or export them as JSON, and load that with preset=${preset}`;
-  const advice = `the records ${whose}, and an id alone would make profiles of them: ${asEvents(names, event, time, record === null)}${asJson}`;
-  return { preset: null, advice };
-}
-
-/** Says how to turn a file without a preset into one of events. */
-function asEvents(names: readonly string[], event = '', time = '', isCsv: boolean): string {
-  const free = freeName(names);
-  const what = `add a ${isCsv ? 'column' : 'key'} "${free}" that says "track" in each record`;
-  const user = names.find((name) => userName.test(plainName(name)));
-  // A map reaches the keys of a record, and none within them.
-  const isNested = !isCsv && [event, time, user ?? ''].some((name) => name.includes('.'));
-  if (isNested) return 'write event_type=track, event_name, user_id and inserted_at as keys of each record';
-  const pairs = [
-    [free, 'event_type'],
-    [event, 'event_name'],
-    [time, 'inserted_at'],
-    [user ?? '', 'user_id'],
-  ];
-  const map = pairs.filter(([theirs, ours]) => theirs !== '' && theirs !== ours);
-  return `${what}, and say map=${JSON.stringify(Object.fromEntries(map))}`;
-}
-
-function freeName(names: readonly string[]): string {
-  const candidates = ['event_type', 'kind', 'record_kind'];
-  return candidates.find((name) => !names.includes(name)) ?? 'kind_of_record';
+  const what = record === null ? 'column' : 'key';
+  return {
+    preset: null,
+    advice: `${why}: give each record a ${what} event_type that says track, and event_name, user_id and inserted_at, by these names or by map${asJson}`,
+  };
 }
 
 /** Returns the names of a record's members and of those within them, as paths. */

@@ -1,5 +1,5 @@
 import type { Preset } from '../domain/load.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { isObject, type JsonObject } from './json-text.ts';
 
 /** Returns null for a record that is none of the product's, or none of those that are loaded. */
 export type ReadPreset = (record: JsonObject) => PresetRecord | null;

@@ -11,7 +11,8 @@ import { plainLinesOf, sequenceToNdjson } from '../../src/formats/json-lines.ts'
 import { parquetToNdjson } from '../../src/formats/parquet.ts';
 import { findEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';
 import { LineBatch } from '../../src/formats/typed-rows.ts';
-import { CsvReadings, type Mend, mends } from '../../src/load/causes/mends.ts';
+import { type Mend, mends } from '../../src/load/causes/mends.ts';
+import { RefusedCsv } from '../../src/load/rejects-text.ts';
 import { RejectCauses } from '../../src/load/causes/reject-causes.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
 import { planFile } from '../../src/mapping/column-plan.ts';
@@ -237,13 +238,12 @@ const refusedTexts: readonly ((bytes: number) => Buffer)[] = [
 /** A refused record is kept up to 64 KiB: it is so many of them that make up the bytes. */
 const refusedRecords = 256;
 
-const readings = new CsvReadings({ delimiter: ',', columns: ['user_id', 'a', 'b'] });
-const mend = ({ value, json, cells, text, bytes }: Mend, raw: Buffer): void => {
+const refused = new RefusedCsv({ delimiter: ',', columns: ['user_id', 'a', 'b'] });
+const mend = ({ value, json, cells, bytes }: Mend, raw: Buffer): void => {
   const written = raw.toString('utf8');
   value?.(written);
   json?.(written);
-  cells?.(raw, readings, 1);
-  text?.(written);
+  cells?.(raw, refused, 1);
   bytes?.(raw);
 };
 

@@ -8,8 +8,7 @@ import type { FileStore } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createLineScanner } from '../../formats/record-scanner.ts';
 import { CsvChunk } from '../../mapping/csv-rows.ts';
-import { isObject } from '../../mapping/json-object.ts';
-import { parseJsonText } from '../../mapping/json-text.ts';
+import { isObject, parseJsonText } from '../../mapping/json-text.ts';
 import { RecordIndex } from '../../mapping/rows.ts';
 import type { Database } from '../../postgres/database.ts';
 import {

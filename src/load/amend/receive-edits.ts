@@ -4,8 +4,6 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
-import { CellTable } from '../../formats/csv-cell-table.ts';
-import { type CsvDialect, plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-scanner.ts';
 import { countLines } from '../../formats/csv-walker.ts';
@@ -168,16 +166,15 @@ function cutChunks(lines: readonly Buffer[], isWhole: (at: number) => boolean): 
 /** EditedCsv writes values into refused records of one CSV, in its dialect. All other cells stay as they are written. */
 export class EditedCsv {
   readonly #header: CsvHeader;
-  readonly #dialect: CsvDialect;
   /** Stands between two cells. */
   readonly #between: string;
   readonly #records: RefusedCsv;
 
   constructor(header: CsvHeader) {
     this.#header = header;
-    this.#dialect = header.dialect ?? plainDialect(header);
-    this.#between = this.#dialect.delimiter === 'blanks' ? ' ' : this.#dialect.delimiter;
     this.#records = new RefusedCsv(header);
+    const { delimiter } = this.#records.dialect;
+    this.#between = delimiter === 'blanks' ? ' ' : delimiter;
   }
 
   /** Tells whether the record ends where its bytes end, so that other records may follow it. */
@@ -234,41 +231,26 @@ export class EditedCsv {
     const before = this.#records.allCells(record) ?? [];
     const missing = Array.from({ length: Math.max(0, at + 1 - before.length) }, () => '');
     const meant = [...before, ...missing].with(at, value);
+    const written = [...this.#records.writtenCells(record), ...missing];
     const isMeant = (bytes: Buffer): boolean => {
       const found = this.#records.allCells(bytes);
       return found?.length === meant.length && meant.every((text, cell) => text === found[cell]);
     };
-    return (
-      this.#writings(value)
-        .map((written) => this.#splice(record, at, written))
-        .find(isMeant) ?? null
+    const ways = this.#writings(value).map((cell) =>
+      Buffer.from(written.with(at, cell).join(this.#between)),
     );
+    return ways.find(isMeant) ?? null;
   }
 
   /** Returns the ways to write a value, the plainest first. */
   #writings(value: string): string[] {
-    const { quote, escape: marks } = this.#dialect;
+    const { quote, escape: marks } = this.#records.dialect;
     const masked = (characters: string): string =>
       [...value].map((each) => (characters.includes(each) ? marks + each : each)).join('');
     const bare = marks === '' || marks === quote ? value : masked(`${marks}${quote}${this.#between}\r\n`);
     const isPadded = value !== value.trim();
     const quoted = quote === '' ? [] : [`${quote}${masked(quote + marks)}${quote}`];
     return isPadded ? [...quoted, value, bare] : [value, bare, ...quoted];
-  }
-
-  /** Replaces the cell, quotes included, by `written`; cells that are missing before it become empty. */
-  #splice(record: Buffer, at: number, written: string): Buffer {
-    const cells = new CellTable();
-    const form = { ...this.#header, dialect: this.#dialect };
-    createRecordScanner(form, undefined, cells).next(record, 0, record.length, true);
-    if (at >= cells.count) {
-      const added = this.#between.repeat(at - cells.count + 1) + written;
-      return Buffer.concat([record, Buffer.from(added)]);
-    }
-    const isQuoted = ((cells.flags[at] ?? 0) & 1) === 1 ? 1 : 0;
-    const start = (cells.starts[at] ?? 0) - isQuoted;
-    const end = (cells.ends[at] ?? 0) + isQuoted;
-    return Buffer.concat([record.subarray(0, start), Buffer.from(written), record.subarray(end)]);
   }
 }
 

@@ -5,8 +5,6 @@ import {
   MAX_REJECT_RAW_BYTES,
   MAX_SAMPLE_CHARS,
   MAX_SHOWN_CAUSES,
-  REJECT_BYTES_AT_A_TIME,
-  REJECTS_AT_A_TIME,
   REPLACEMENT_COUNT_MS,
   TRIED_BYTES,
   TRIED_RECORDS,
@@ -17,7 +15,7 @@ import { type CountedCause, countCauses, readRejectsPage } from '../../postgres/
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { Turn } from '../../sandbox/sandbox.ts';
 import type { LoadContext } from '../context.ts';
-import { requireSource } from '../rejects.ts';
+import { heldAtATime, requireSource } from '../rejects.ts';
 import { runLoadTask } from '../sandbox-tasks.ts';
 import { type MendedRecord, Mending } from './mending.ts';
 import {
@@ -75,12 +73,6 @@ export async function listCauses(
 const unexplained: ExplainedCause = { samples: [], proposals: [] };
 
 const bounds = { rows: TRIED_RECORDS, bytes: TRIED_BYTES, rawBytes: MAX_REJECT_RAW_BYTES };
-
-const heldAtATime = {
-  rows: REJECTS_AT_A_TIME,
-  bytes: REJECT_BYTES_AT_A_TIME,
-  rawBytes: MAX_REJECT_RAW_BYTES,
-};
 
 /**
  * Yields the refused records of a cause as a proposal mends them, in the shape of a file of rejects: CSV for a load of CSV, else NDJSON.

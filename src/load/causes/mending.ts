@@ -4,12 +4,11 @@ import { MAX_REJECT_RAW_BYTES } from '../../domain/limits.ts';
 import { isRejectColumn, type Reject, rejectColumns } from '../../domain/reject.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { isObject } from '../../mapping/json-object.ts';
-import { markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.ts';
+import { isObject, markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { type ChunkReader, createChunkReader } from '../read-chunk.ts';
-import { RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
-import { CsvReadings, type Mend } from './mends.ts';
+import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
+import type { Mend } from './mends.ts';
 import { columnOf, pathOf } from './reject-causes.ts';
 
 /** A refused record as a mend leaves it. */
@@ -78,13 +77,13 @@ class MendsCsv {
   readonly reading: Pick<LoadSource, 'header' | 'columnMap'>;
   readonly #header: CsvHeader;
   readonly #map: LoadSource['columnMap'];
-  readonly #readings: CsvReadings;
+  readonly #records: RefusedCsv;
   readonly #text: RejectsAsCsv;
 
   constructor(header: CsvHeader, { columnMap }: LoadSource) {
     this.#header = header;
     this.#map = columnMap;
-    this.#readings = new CsvReadings(header);
+    this.#records = new RefusedCsv(header);
     this.#text = new RejectsAsCsv(header);
     this.head = this.#text.head;
     const { columns, delimiter } = header;
@@ -115,7 +114,7 @@ class MendsCsv {
 
   #changeValue(change: NonNullable<Mend['value']>, raw: Buffer, column: string | null) {
     const at = column === null ? -1 : columnOf(this.#header, this.#map, column);
-    const cells = at === -1 ? null : this.#readings.own(raw);
+    const cells = at === -1 ? null : this.#records.texts(raw);
     const before = cells?.[at];
     const after = before === undefined ? null : change(before);
     if (cells === null || before === undefined || after === null) return null;
@@ -123,9 +122,9 @@ class MendsCsv {
   }
 
   #changeRecord(mend: Mend, raw: Buffer, row: number): readonly string[] | null {
-    if (mend.cells !== undefined) return mend.cells(raw, this.#readings, row);
+    if (mend.cells !== undefined) return mend.cells(raw, this.#records, row);
     const text = mend.bytes?.(raw) ?? null;
-    return text === null ? null : this.#readings.own(Buffer.from(text));
+    return text === null ? null : this.#records.texts(Buffer.from(text));
   }
 }
 
@@ -155,12 +154,7 @@ class MendsNdjson {
     const decoded = mend.bytes?.(raw) ?? null;
     if (decoded !== null) return { object: decoded };
     if (!isUtf8(raw)) return null;
-    const text = raw.toString('utf8');
-    if (column === null && mend.text !== undefined) {
-      const object = mend.text(text.trim());
-      return object === null ? null : { object };
-    }
-    return this.#changeObject(mend, text, column);
+    return this.#changeObject(mend, raw.toString('utf8'), column);
   }
 
   #changeObject(mend: Mend, text: string, column: string | null): ChangedObject | null {

@@ -2,13 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { undoDefuse } from '../../domain/formula.ts';
 import { MAX_STRAY_QUOTES } from '../../domain/limits.ts';
 import { isNullWord, type RejectCode } from '../../domain/reject.ts';
-import { type CsvDialect, plainDialect } from '../../formats/csv-dialect.ts';
-import type { CsvHeader } from '../../formats/csv-header.ts';
 import { isWestern, TextReader } from '../../formats/text-encoding.ts';
-import { isObject } from '../../mapping/json-object.ts';
-import { RefusedCsv } from '../rejects-text.ts';
+import type { RefusedCsv } from '../rejects-text.ts';
 import { likelyKind } from './reject-causes.ts';
-import { timeReadings } from './time-readings.ts';
 
 /**
  * A way to make refused records acceptable. It says what a record was meant to be, and nothing of whether a load would take that:
@@ -25,58 +21,9 @@ export interface Mend {
   /** The same, of JSON, where it is no text. */
   readonly json?: (value: unknown) => unknown;
   /** The cells of a record of CSV, as they are meant. `row`: its number. */
-  readonly cells?: (raw: Buffer, readings: CsvReadings, row: number) => readonly string[] | null;
-  /** The text of a record of JSON. */
-  readonly text?: (text: string) => string | null;
+  readonly cells?: (raw: Buffer, records: RefusedCsv, row: number) => readonly string[] | null;
   /** The bytes of a record of either, as text. */
   readonly bytes?: (raw: Buffer) => string | null;
-}
-
-/** Reads refused records of one CSV as its header has it, and in other dialects. */
-export class CsvReadings {
-  readonly #header: CsvHeader;
-  readonly #own: RefusedCsv;
-  readonly #others = new Map<string, RefusedCsv>();
-
-  constructor(header: CsvHeader) {
-    this.#header = header;
-    this.#own = new RefusedCsv(header);
-  }
-
-  get columns(): number {
-    return this.#header.columns.length;
-  }
-
-  /** -1: there is none of that name. */
-  columnAt(name: string): number {
-    return this.#header.columns.indexOf(name);
-  }
-
-  get dialect(): CsvDialect {
-    return this.#header.dialect ?? plainDialect(this.#header);
-  }
-
-  /** The cells of a record that fits the columns. */
-  own(raw: Buffer): string[] | null {
-    return this.#own.split(raw)?.map(({ text }) => text) ?? null;
-  }
-
-  /** All cells of a record, however many they are. */
-  all(raw: Buffer): string[] | null {
-    return this.#own.allCells(raw);
-  }
-
-  /** The cells of a record that fits the columns if it is written so. */
-  as(raw: Buffer, change: Partial<CsvDialect>): string[] | null {
-    const key = JSON.stringify(change);
-    let records = this.#others.get(key);
-    if (records === undefined) {
-      const dialect = { ...this.dialect, ...change };
-      records = new RefusedCsv({ columns: this.#header.columns, delimiter: ',', dialect });
-      this.#others.set(key, records);
-    }
-    return records.split(raw)?.map(({ text }) => text) ?? null;
-  }
 }
 
 /** White space, and characters that nobody sees. */
@@ -120,13 +67,13 @@ const mendsOfWords: readonly Mend[] = [
     name: 'apostrophes-removed',
     sentence: 'read without the apostrophes before formulas',
     codes: ['unclear_apostrophe'],
-    cells: (raw, readings) => readings.own(raw)?.map(undoDefuse) ?? null,
+    cells: (raw, records) => records.texts(raw)?.map(undoDefuse) ?? null,
   },
   {
     name: 'apostrophes-kept',
     sentence: 'read with the apostrophes before formulas as part of the values',
     codes: ['unclear_apostrophe'],
-    cells: (raw, readings) => readings.own(raw),
+    cells: (raw, records) => records.texts(raw),
   },
   {
     name: 'no-nul',
@@ -153,8 +100,106 @@ const mendOfEncoding: Mend = {
   },
 };
 
+/* Times that are written otherwise than ISO 8601 has them. Years of two digits are of this century: no record is older. */
+
+const clock = String.raw`(?:(?:[T,]\s*|\s+)(\d{1,2})[:.](\d\d)(?:[:.](\d\d)(?:[.,](\d{1,9}))?)?\s*([AaPp])?(?:\.?[Mm]\.?)?\s*(Z|UTC|GMT|(?:GMT|UTC)?[+-]\d\d(?::?\d\d)?)?)?`;
+const threeNumbers = new RegExp(String.raw`^(\d{1,4})([/.\- ])(\d{1,2})\2(\d{1,4})${clock}$`);
+const dayAndMonth = new RegExp(
+  String.raw`^(?:[A-Za-z]{3,9}\.?,?\s+)?(\d{1,2})(?:st|nd|rd|th)?[\s./-]+([A-Za-z]{3,9})\.?,?[\s./-]+(\d{4}|\d\d)${clock}$`,
+);
+const monthAndDay = new RegExp(
+  String.raw`^(?:[A-Za-z]{3,9}\.?,?\s+)?([A-Za-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})${clock}$`,
+);
+const months =
+  'january february march april may june july august september october november december'.split(' ');
+/** A longer text is no time. */
+const longestTime = 100;
+
+type Parts = readonly (string | undefined)[];
+
+/** ISO 8601, or null where it is no day. What follows the day: hour, minute, second, fraction, a or p, zone. */
+function isoTime(year: string, month: string | number, day: string, rest: Parts): string | null {
+  if (year.length !== 4 && year.length !== 2) return null;
+  const date = `${year.padStart(4, '20')}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
+  const [hour, minute = '00', second = '00', fraction, half, zone] = rest;
+  if (hour === undefined) return date;
+  const hours = hourOf(Number(hour), half?.toLowerCase());
+  if (hours === null) return null;
+  const time = `${String(hours).padStart(2, '0')}:${minute}:${second}${fraction === undefined ? '' : `.${fraction}`}`;
+  return `${date}T${time}${zoneOf(zone)}`;
+}
+
+function hourOf(hour: number, half: string | undefined): number | null {
+  if (half === undefined) return hour;
+  if (hour < 1 || hour > 12) return null;
+  return (hour % 12) + (half === 'p' ? 12 : 0);
+}
+
+function zoneOf(zone: string | undefined): string {
+  const offset = zone?.replace(/^(?:GMT|UTC)(?=[+-])/, '');
+  if (offset === undefined) return '';
+  if (!/^[+-]/.test(offset)) return 'Z';
+  return offset.length === 3 ? `${offset}:00` : offset;
+}
+
+type Reading = (text: string) => string | null;
+
+/** `read`: what the three numbers are, in their order. */
+function ofThree(
+  read: (a: string, b: string, c: string) => readonly [string, string, string] | null,
+): Reading {
+  return (text) => {
+    const [, a = '', , b = '', c = '', ...rest] = threeNumbers.exec(text) ?? [];
+    const found = a === '' ? null : read(a, b, c);
+    return found === null ? null : isoTime(...found, rest);
+  };
+}
+
+function readNamedMonth(text: string): string | null {
+  const plain = text.replace(/\s*\([^()]*\)$/, '');
+  const [, day = '', name = '', year = '', ...rest] = dayAndMonth.exec(plain) ?? [];
+  if (day !== '') return ofMonth(name, (month) => isoTime(year, month, day, rest));
+  const [, name2 = '', day2 = '', year2 = '', ...rest2] = monthAndDay.exec(plain) ?? [];
+  return day2 === '' ? null : ofMonth(name2, (month) => isoTime(year2, month, day2, rest2));
+}
+
+function ofMonth(name: string, read: (month: number) => string | null): string | null {
+  const at = months.findIndex((month) => month.startsWith(name.toLowerCase()));
+  return at === -1 ? null : read(at + 1);
+}
+
+/** Readings of a time: the name and sentence of the mend, and what returns the time as ISO 8601 has it. */
+const timeReadings: readonly (readonly [name: string, sentence: string, read: Reading])[] = [
+  [
+    'day-first',
+    'read as day first',
+    ofThree((day, month, year) => (day.length > 2 ? null : [year, month, day])),
+  ],
+  [
+    'month-first',
+    'read as month first',
+    ofThree((month, day, year) => (month.length > 2 ? null : [year, month, day])),
+  ],
+  [
+    'year-first',
+    'read as year, month and day',
+    ofThree((year, month, day) => (day.length > 2 ? null : [year, month, day])),
+  ],
+  ['month-name', 'read with the name of the month', readNamedMonth],
+  [
+    'decimal-comma',
+    'read with a decimal comma',
+    (text) => (/^\d{9,14},\d{1,9}$/.test(text) ? text.replace(',', '.') : null),
+  ],
+];
+
 const mendsOfDates = timeReadings.map(
-  ({ read, ...named }): Mend => ({ ...named, codes: ['invalid_date'], value: read }),
+  ([name, sentence, read]): Mend => ({
+    name,
+    sentence,
+    codes: ['invalid_date'],
+    value: (text) => (text.length > longestTime ? null : read(text.trim().replace(/\s+/g, ' '))),
+  }),
 );
 
 /* Records of CSV whose cells do not come out as many as the columns. Of each reading they must, exactly. */
@@ -168,10 +213,11 @@ const mendsOfDelimiters = Object.entries(delimiters).map(
     name: `${name}-delimiter`,
     sentence: `read with a ${name} between the cells`,
     codes: ['wrong_field_count', 'invalid_quote', 'unclosed_quote'],
-    cells: (raw, readings) => {
-      const { columns, dialect } = readings;
-      if (columns < 2 || dialect.delimiter === delimiter) return null;
-      return readings.all(raw)?.length === columns ? null : readings.as(raw, { delimiter });
+    cells: (raw, records) => {
+      const { header, dialect } = records;
+      const { length } = header.columns;
+      if (length < 2 || dialect.delimiter === delimiter) return null;
+      return records.allCells(raw)?.length === length ? null : records.as(raw, { delimiter });
     },
   }),
 );
@@ -205,26 +251,27 @@ function closingQuote(line: string, from: number, delimiter: string): number {
   return at === -1 && line.endsWith(QUOTE) && line.length > from ? line.length - 1 : at;
 }
 
-function innerQuotes(raw: Buffer, { columns, dialect }: CsvReadings): readonly string[] | null {
+function innerQuotes(raw: Buffer, { header, dialect }: RefusedCsv): readonly string[] | null {
   const { delimiter, quote, escape: escapes } = dialect;
   if (quote !== QUOTE || escapes !== QUOTE || delimiter.length !== 1) return null;
   const line = raw.toString('utf8');
   const quotes = line.split(QUOTE, 2 * MAX_STRAY_QUOTES + 2).length - 1;
   if (quotes > 2 * MAX_STRAY_QUOTES) return null;
   const cells = readInnerQuotes(line, delimiter);
-  return cells?.length === columns ? cells : null;
+  return cells?.length === header.columns.length ? cells : null;
 }
 
 /** Joins digits, a comma that is the delimiter too, and digits: in exactly as many places as there are cells too many. */
-function joinDecimals(raw: Buffer, readings: CsvReadings): readonly string[] | null {
-  const cells = readings.dialect.delimiter === ',' ? readings.all(raw) : null;
-  if (cells === null || cells.length <= readings.columns) return null;
+function joinDecimals(raw: Buffer, records: RefusedCsv): readonly string[] | null {
+  const { header, dialect } = records;
+  const cells = dialect.delimiter === ',' ? records.allCells(raw) : null;
+  if (cells === null || cells.length <= header.columns.length) return null;
   const joined: string[] = [];
   for (const [at, cell] of cells.entries()) {
     const isRest = /^\d+$/.test(cell) && /^-?\d+$/.test(cells[at - 1] ?? '');
     joined.push(isRest ? `${joined.pop() ?? ''}.${cell}` : cell);
   }
-  return joined.length === readings.columns ? joined : null;
+  return joined.length === header.columns.length ? joined : null;
 }
 
 const mendsOfCsv: readonly Mend[] = [
@@ -239,13 +286,13 @@ const mendsOfCsv: readonly Mend[] = [
     name: 'single-quotes',
     sentence: 'read with single quotes around cells',
     codes: ['wrong_field_count', 'invalid_quote', 'unclosed_quote'],
-    cells: (raw, readings) => (raw.includes("'") ? readings.as(raw, { quote: "'", escape: "'" }) : null),
+    cells: (raw, records) => (raw.includes("'") ? records.as(raw, { quote: "'", escape: "'" }) : null),
   },
   {
     name: 'backslash-quotes',
     sentence: 'read with a backslash before quotes that are part of a value',
     codes: ['invalid_quote', 'unclosed_quote', 'wrong_field_count'],
-    cells: (raw, readings) => (raw.includes('\\"') ? readings.as(raw, { quote: QUOTE, escape: '\\' }) : null),
+    cells: (raw, records) => (raw.includes('\\"') ? records.as(raw, { quote: QUOTE, escape: '\\' }) : null),
   },
   {
     name: 'inner-quotes',
@@ -255,52 +302,11 @@ const mendsOfCsv: readonly Mend[] = [
   },
 ];
 
-/** The object that a JSON text or an array of one stands around; undefined if it does not. */
-function unwrap(value: unknown): unknown {
-  const inner = typeof value === 'string' ? parseOrUndefined(value) : value;
-  const [only, ...more] = Array.isArray(inner) ? inner : [inner];
-  return isObject(only) && more.length === 0 ? only : undefined;
-}
-
-function parseOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const mendsOfJson: readonly Mend[] = [
-  {
-    name: 'json-in-text',
-    sentence: 'read as the object that stands in the text',
-    codes: ['invalid_type'],
-    value: (text) => (text.startsWith('"') ? textOf(unwrap(parseOrUndefined(text))) : null),
-    json: (value) => (typeof value === 'string' ? unwrap(value) : undefined),
-  },
-  {
-    name: 'unwrapped',
-    sentence: 'read as the object that stands in an array or a text',
-    codes: ['not_an_object'],
-    text: (text) => textOf(unwrap(parseOrUndefined(text))),
-  },
-];
-
-function textOf(value: unknown): string | null {
-  return value === undefined ? null : JSON.stringify(value);
-}
-
 /**
  * All mends there are. What is missing from a record (an id that nobody wrote) or is too much of it (too deep, too long) is not
  * mended, nor is what the database refuses.
  */
-export const mends: readonly Mend[] = [
-  ...mendsOfWords,
-  ...mendsOfDates,
-  ...mendsOfCsv,
-  ...mendsOfJson,
-  mendOfEncoding,
-];
+export const mends: readonly Mend[] = [...mendsOfWords, ...mendsOfDates, ...mendsOfCsv, mendOfEncoding];
 
 export function mendsOf(code: RejectCode): readonly Mend[] {
   return mends.filter((mend) => mend.codes.includes(code));

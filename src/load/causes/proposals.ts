@@ -2,7 +2,8 @@ import { inputError } from '../../domain/errors.ts';
 import { CAUSE_SAMPLES, MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
 import type { MendedRecord, Mending } from './mending.ts';
-import { type CsvReadings, type Mend, mends, mendsOf } from './mends.ts';
+import type { RefusedCsv } from '../rejects-text.ts';
+import { type Mend, mends, mendsOf } from './mends.ts';
 import { createValueReader, type RefusedSource } from './reject-causes.ts';
 
 /** Refused records of a cause, and what would mend them. */
@@ -189,9 +190,9 @@ export function replacementMend({ column, find, by }: Replacement): Mend {
     name: 'replace',
     sentence: 'replaced',
     codes: [],
-    cells(raw, readings, row) {
-      const at = readings.columnAt(column);
-      const cells = at === -1 ? null : filledCells(raw, readings);
+    cells(raw, records, row) {
+      const at = records.header.columns.indexOf(column);
+      const cells = at === -1 ? null : filledCells(raw, records);
       const before = cells?.[at];
       if (cells === null || before === undefined) return null;
       const after = replaced(before, find, by.replaceAll('{row}', String(row)));
@@ -201,9 +202,9 @@ export function replacementMend({ column, find, by }: Replacement): Mend {
 }
 
 /** Returns the cells for mending, with empty ones for those missing at the end; null for a record with too many cells. */
-function filledCells(raw: Buffer, readings: CsvReadings): readonly string[] | null {
-  const cells = readings.own(raw) ?? readings.all(raw);
-  const missing = readings.columns - (cells?.length ?? 0);
+function filledCells(raw: Buffer, records: RefusedCsv): readonly string[] | null {
+  const cells = records.texts(raw) ?? records.allCells(raw);
+  const missing = records.header.columns.length - (cells?.length ?? 0);
   if (cells === null || missing < 0) return null;
   return [...cells, ...Array.from({ length: missing }, () => '')];
 }

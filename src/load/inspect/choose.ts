@@ -7,7 +7,7 @@ import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
-import type { JsonObject } from '../../mapping/json-object.ts';
+import type { JsonObject } from '../../mapping/json-text.ts';
 import type { FileValues, ValuesSummary } from './values.ts';
 
 /*

@@ -11,7 +11,7 @@ import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { ReadAs } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import type { JsonObject } from '../../mapping/json-object.ts';
+import type { JsonObject } from '../../mapping/json-text.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { createChunkReader } from '../read-chunk.ts';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
-import { CsvReadings, mendsOf } from '../../../../src/load/causes/mends.ts';
+import { mendsOf } from '../../../../src/load/causes/mends.ts';
+import { RefusedCsv } from '../../../../src/load/rejects-text.ts';
 import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/proposals.ts';
 import { EventTimes } from '../../../../src/mapping/event-rules.ts';
 
@@ -48,7 +49,7 @@ describe('a mend', () => {
   test('of the number of cells never changes a record that has as many as there are columns', () => {
     const cell = fc.string({ unit: fc.constantFrom('a', ' ', '1', ';', '|', '\\', '-') });
     const counted = mendsOf('wrong_field_count').filter(({ name }) => !name.includes('quotes'));
-    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
+    const readings = new RefusedCsv({ columns: ['a', 'b', 'c'], delimiter: ',' });
     fc.assert(
       fc.property(fc.array(cell, { minLength: 3, maxLength: 3 }), (cells) => {
         for (const { cells: mend } of counted) {
@@ -61,7 +62,7 @@ describe('a mend', () => {
 
   // proves: replacement
   test('that replaces a text gives the text as it was meant, whatever stands in it, and its id says all of it', () => {
-    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
+    const readings = new RefusedCsv({ columns: ['a', 'b', 'c'], delimiter: ',' });
     const plain = fc.string({ unit: fc.constantFrom('a', ' ', '$', '&', "'", '`', 'é', '{row}', '-') });
     fc.assert(
       fc.property(fc.tuple(plain, plain, plain), plain, plain, (cells, find, by) => {

@@ -133,17 +133,7 @@ describe('records of CSV', () => {
   });
 });
 
-describe('records of JSON', () => {
-  test.each([
-    ['in an array of one', '[{"user_id":"u1"}]', '[{…}]', ['unwrapped 1: {"user_id":"u1"}']],
-    [
-      'with metadata that are JSON in a text',
-      '{"user_id":"u1","metadata":"{\\"a\\":1}"}',
-      '{"a":99}',
-      ['json-in-text 1: {"a":1}'],
-    ],
-    ['that were cut off', '{"user_id":"u1","na', '{"…a', []],
-  ])('%s', async (_, record, shape, mends) => {
-    expect(await mendsOf(json, record)).toEqual({ refused: 1, shape, mends });
-  });
+test('a record of JSON that was cut off has no mend', async () => {
+  const cut = { refused: 1, shape: '{"…a', mends: [] };
+  expect(await mendsOf(json, '{"user_id":"u1","na')).toEqual(cut);
 });
