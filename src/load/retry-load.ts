@@ -67,7 +67,7 @@ async function queueOnce(
 }
 
 /** Throws `InputError` `job_expired`. */
-export async function requireNoDeletionSince(
+async function requireNoDeletionSince(
   db: Database,
   environmentId: number,
   jobId: string,

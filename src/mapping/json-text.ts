@@ -144,15 +144,18 @@ export function fromByteString(bytes: string): string {
 
 const copySpecial = /[\\\t\n\r\b\f\v]/;
 const copySpecials = /[\\\t\n\r\b\f\v]/g;
-const copyEscapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\v': '\\v',
+const copyLetters: Readonly<Record<string, string>> = {
+  '\\': '\\',
+  t: '\t',
+  n: '\n',
+  r: '\r',
+  b: '\b',
+  f: '\f',
+  v: '\v',
 };
+const copyEscapes = Object.fromEntries(
+  Object.entries(copyLetters).map(([letter, character]) => [character, `\\${letter}`]),
+);
 
 /** A text value as COPY's text format wants it (PostgreSQL documentation, COPY, "Text Format"). */
 export function escapeCopy(text: string): string {
@@ -163,15 +166,6 @@ export function escapeCopy(text: string): string {
 export function escapeCopyJson(json: string): string {
   return json.includes('\\') ? json.replaceAll('\\', '\\\\') : json;
 }
-
-const copyLetters: Readonly<Record<string, string>> = {
-  t: '\t',
-  n: '\n',
-  r: '\r',
-  b: '\b',
-  f: '\f',
-  v: '\v',
-};
 
 /** Reverses `escapeCopy`. */
 export function unescapeCopy(text: string): string {

@@ -118,16 +118,6 @@ describe('whatever the order in which its chunks are merged, a load ends as its 
     }
     expect([...outcomes], 'one tally for all orders').toHaveLength(1);
   });
-
-  test.each(cases)('in one chunk: $name', async ({ stored, file }) => {
-    const environment = await fill(stored);
-    const oracle = new SerialOracle();
-    oracle.load(stored.map(read));
-    const expected = oracle.load(file.map(read));
-    const ended = await runManually(await startManually(t.system, environment, text(file)));
-    expect(await readProfiles(t.system, environment)).toEqual(oracle.profiles());
-    expectTally(ended.tally, expected);
-  });
 });
 
 test('ids chosen so that their stored hashes are equal end as any others; all that is wrong is how many count as superseded', async () => {

@@ -9,7 +9,6 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
-  endedLoad,
   type FileOptions,
   newEnvironment,
   readProfiles,
@@ -109,13 +108,6 @@ describe('which entity a record is', () => {
 });
 
 describe('values', () => {
-  test.each([',', ';', '\t', '|'])('the delimiter %j is found from the header', async (delimiter) => {
-    const content = `${['user_id', 'a', 'b'].join(delimiter)}\n${['u', '1', `"x${delimiter}y"`].join(delimiter)}`;
-    expect((await loaded(content)).users).toEqual({
-      u: { metadata: { a: '1', b: `x${delimiter}y` }, company: null },
-    });
-  });
-
   test('of CSV are stored as written: nothing is guessed', async () => {
     const values = ['007', '1.50', 'true', 'null', 'NULL', ' x ', '1e3', '2024-01-01', '{}'];
     const names = values.map((_, index) => `v${index}`);
@@ -154,27 +146,6 @@ describe('values', () => {
       d: { e: null },
     });
   });
-
-  test('null for a property that a new user never had is nothing', async () => {
-    const { users, companies } = await loaded(
-      lines({ user_id: 'u', a: null, company: { id: 'c', x: null, y: 1 } }, { company_id: 'd', a: null }),
-    );
-    expect(users).toEqual({ u: { metadata: {}, company: 'c' } });
-    expect(companies).toEqual({ c: { metadata: { y: 1 } }, d: { metadata: {} } });
-  });
-
-  test('metadata, metadata.x and x are the same property', async () => {
-    const csv = await loaded('user_id,metadata.a,b,metadata\nu,1,2,"{""c"":3}"\n');
-    expect(csv.users['u']?.metadata).toEqual({ a: '1', b: '2', c: 3 });
-    const ndjson = await loaded(lines({ user_id: 'u', 'metadata.a': 1, b: 2, metadata: { c: 3 } }));
-    expect(ndjson.users['u']?.metadata).toEqual({ a: 1, b: 2, c: 3 });
-  });
-
-  test('keys beside the documented ones are properties, and metadata wins over them', async () => {
-    const { users } = await loaded(lines({ a: 1, b: 1, user_id: 'u', metadata: { b: 2 }, c: [1] }));
-    expect(users['u']?.metadata).toEqual({ a: 1, b: 2, c: [1] });
-  });
-
   test('numbers as ids become strings, digit by digit', async () => {
     const content = '{"user_id":7,"company_id":12345678901234567890}\n{"user_id":1.5}\n{"company_id":-3}\n';
     const { users, companies } = await loaded(content);
@@ -243,36 +214,6 @@ describe('max_errors', () => {
     const { ended } = await loaded(content(bad, good), { maxErrors, chunkBytes: 1 });
     expect(ended.tally).toMatchObject({ rejected: bad, inserted: good });
   });
-
-  test.each([
-    ['N', { count: 2 }],
-    ['N%', { percent: 29.9 }],
-  ])(
-    'one more than %s fails the load, and nothing of it is written; a retry accepts the rejects',
-    async (_, maxErrors) => {
-      const environmentId = await newEnvironment(t.system);
-      const text = `${content(0, 4)}${content(3, 3).slice(10)}`;
-      const manual = await startManually(t.system, environmentId, text, { maxErrors, chunkBytes: 1 });
-      expect(manual.chunkCount).toBe(10);
-      const ended = await runManually(manual);
-      expect(ended.status).toBe('failed');
-      expect(ended.failure?.code).toBe('too_many_rejects');
-      expect(ended.failure?.message).toMatch(
-        /^3 records were refused and max_errors allows 2 \(0 rows had been applied\)$/,
-      );
-      expect(ended.tally).toMatchObject({ read: 3, inserted: 0, rejected: 3 });
-      expect((await readProfiles(t.system, environmentId)).users).toEqual({});
-      expect((await readRejectsOf(environmentId, manual.jobId)).total).toBe(3);
-
-      await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
-      const again = await runManually(manual);
-      expect(again.status, 'retrying accepts the rejects').toBe('completed');
-      expect(again.tally).toMatchObject({ read: 10, rejected: 3 });
-    },
-  );
-
-  const readRejectsOf = (environmentId: number, jobId: string) =>
-    listRejects(t.system, environmentId, jobId, { limit: 10, after: 0 });
 });
 
 describe('a load of which every record was refused', () => {
@@ -569,25 +510,4 @@ describe('cancel and retry', () => {
     await pruneFiles(quiet, { fileDays: 0, jobDays: 0 });
     expect(await refusal(retryLoad(quiet, environmentId, cancelled.jobId))).toBe('not_found');
   });
-});
-
-test('a worker does all of it by itself', async () => {
-  const environmentId = await newEnvironment(t.system);
-  const worker = t.startWorker();
-  const jobs: string[] = [];
-  for (const value of [1, 2, 3]) {
-    jobs.push(
-      await acceptFile(t.system, environmentId, `user_id,a\nu,${value}\nv,${value}\nu,x${value}\n`, {
-        chunkBytes: 1,
-      }),
-    );
-  }
-  for (const jobId of jobs)
-    expect((await endedLoad(t.system, environmentId, jobId)).status).toBe('completed');
-  const { users } = await readProfiles(t.system, environmentId);
-  expect(users).toEqual({
-    u: { metadata: { a: 'x3' }, company: null },
-    v: { metadata: { a: '3' }, company: null },
-  });
-  await worker.stop();
 });

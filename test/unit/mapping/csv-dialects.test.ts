@@ -1,14 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ChunkRange } from '../../../src/domain/load.ts';
 import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
-import { planFile } from '../../../src/mapping/column-plan.ts';
-import { CsvRows } from '../../../src/mapping/csv-rows.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
 import { feedScanner } from '../formats/feed-scanner.ts';
 import { readCopyText } from './copy-text.ts';
+import { readCsvRows } from './read-rows.ts';
 
 const columns = ['user_id', 'a', 'b'];
 const plainDialect: CsvDialect = { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] };
@@ -20,19 +17,7 @@ const headerOf = (dialect: Partial<CsvDialect>, ragged?: 'pad'): CsvHeader => ({
 });
 
 function read(header: CsvHeader, text: string | Buffer) {
-  const bytes = Buffer.from(text);
-  const rows = new Rows();
-  rows.reset();
-  rows.bytes = bytes;
-  const chunk: ChunkRange = {
-    byteStart: 0,
-    byteEnd: bytes.length,
-    firstRow: 1,
-    firstLine: 2,
-    rowCount: 0,
-    oversized: false,
-  };
-  Array.from(new CsvRows(header, planFile(header, {}, 'auto'), rows).read(chunk, bytes));
+  const rows = readCsvRows(header, text);
   return {
     rows: readCopyText(rows.users.finish()).map(({ key, properties }) => [key, properties]),
     rejects: rows.rejects.map(({ code, row, line, byteOffset, raw }) => ({
@@ -75,30 +60,7 @@ const dialect: fc.Arbitrary<CsvDialect> = fc
   })
   .map((each) => ({ ...each, escape: each.escape === 'quote' ? each.quote : each.escape }));
 
-const piece = fc.constantFrom(
-  ...[
-    'a',
-    'b',
-    ' ',
-    '"',
-    "'",
-    ',',
-    ';',
-    '\t',
-    '|',
-    '~',
-    '^',
-    '¦',
-    '\n',
-    '\r\n',
-    '\\',
-    '#',
-    '/',
-    'ü',
-    'NULL',
-    '\\N',
-  ],
-);
+const piece = fc.constantFrom(...'ab "\',;\t|~^¦\n\\#/ü', '\r\n', 'NULL', '\\N');
 const cell = fc.oneof(
   fc.constant(''),
   fc.array(piece, { maxLength: 6 }).map((parts) => parts.join('')),

@@ -2,49 +2,24 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { recordKinds } from '../../../src/domain/entity.ts';
 import { defuse } from '../../../src/domain/formula.ts';
-import type { ChunkRange } from '../../../src/domain/load.ts';
 import { exportHeader } from '../../../src/formats/csv-text.ts';
-import { planFile } from '../../../src/mapping/column-plan.ts';
-import { CsvRows } from '../../../src/mapping/csv-rows.ts';
 import { splitUrl } from '../../../src/mapping/event-rules.ts';
-import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
+import type { Rows } from '../../../src/mapping/rows.ts';
 import { openCsv } from '../formats/open-csv.ts';
 import { copiedFields, readCopyText } from './copy-text.ts';
+import { type Reading, readCsvRows, readNdjsonRows } from './read-rows.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
-const rangeOf = (bytes: Buffer): ChunkRange => ({
-  byteStart: 0,
-  byteEnd: bytes.length,
-  firstRow: 1,
-  firstLine: 2,
-  rowCount: 0,
-  oversized: false,
-});
 
-type Entity = 'auto' | 'users' | 'companies';
-
-function readCsv(text: string, { entity = 'auto', map = {} }: Options = {}, rows = new Rows()): Rows {
+function readCsv(text: string, reading: Reading = {}): Rows {
   const bytes = Buffer.from(text);
-  const record = openCsv(bytes, { map });
-  const plan = planFile(record.header, map, entity);
-  const body = bytes.subarray(record.end);
-  rows.reset({ origin });
-  Array.from(new CsvRows(record.header, plan, rows).read(rangeOf(body), body));
-  return rows;
+  const { header, end } = openCsv(bytes, { map: reading.map ?? {} });
+  return readCsvRows(header, bytes.subarray(end), { origin, ...reading });
 }
 
-interface Options {
-  readonly entity?: Entity;
-  readonly map?: Readonly<Record<string, string>>;
-}
-
-function readNdjson(lines: readonly unknown[], { entity = 'auto', map = {} }: Options = {}): Rows {
-  const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-  const rows = new Rows();
-  rows.reset({ origin });
-  Array.from(new NdjsonRows(entity, map, rows).read(rangeOf(bytes), bytes));
-  return rows;
+function readNdjson(lines: readonly unknown[], reading: Reading = {}): Rows {
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+  return readNdjsonRows(text, { origin, ...reading });
 }
 
 interface Event {

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LoadEntity } from '../../../src/domain/entity.ts';
 import type { Reject } from '../../../src/domain/reject.ts';
-import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { type CopiedRow, readCopyText } from './copy-text.ts';
+import { readNdjsonRows } from './read-rows.ts';
 
 interface Outcome {
   readonly users: readonly CopiedRow[];
@@ -14,15 +13,8 @@ interface Outcome {
 
 const shared = new Rows();
 
-function readLines(
-  text: string,
-  options: { readonly entity?: LoadEntity; readonly map?: Record<string, string> } = {},
-): Outcome {
-  const bytes = Buffer.from(text);
-  shared.reset();
-  const reader = new NdjsonRows(options.entity ?? 'auto', options.map ?? {}, shared);
-  const range = { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0 };
-  Array.from(reader.read({ ...range, oversized: false }, bytes));
+function readLines(text: string): Outcome {
+  readNdjsonRows(text, { rows: shared });
   return {
     users: readCopyText(shared.users.finish()),
     companies: readCopyText(shared.companies.finish()),

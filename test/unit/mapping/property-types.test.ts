@@ -2,35 +2,23 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DataType, dataTypeOf, widen } from '../../../src/domain/data-type.ts';
 import { SAMPLED_ROWS } from '../../../src/domain/limits.ts';
-import { planFile } from '../../../src/mapping/column-plan.ts';
-import { CsvRows } from '../../../src/mapping/csv-rows.ts';
-import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
-import { Rows } from '../../../src/mapping/rows.ts';
+import type { Rows } from '../../../src/mapping/rows.ts';
+import { readCsvRows, readNdjsonRows } from './read-rows.ts';
 
 interface Types {
   readonly users: Record<string, DataType | null>;
   readonly companies: Record<string, DataType | null>;
 }
 
-const range = { byteStart: 0, byteEnd: 0, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false };
-
 function typesOf(rows: Rows): Types {
   const users = Object.fromEntries(rows.types.users.types());
   return { users, companies: Object.fromEntries(rows.types.companies.types()) };
 }
 
-function ofLines(text: string): Types {
-  const rows = new Rows();
-  Array.from(new NdjsonRows('auto', {}, rows).read(range, Buffer.from(text)));
-  return typesOf(rows);
-}
+const ofLines = (text: string): Types => typesOf(readNdjsonRows(text));
 
-function ofCsv(columns: readonly string[], lines: readonly string[], delimiter = ','): Types {
-  const rows = new Rows();
-  const plan = planFile({ columns }, {}, 'auto');
-  Array.from(new CsvRows({ delimiter, columns }, plan, rows).read(range, Buffer.from(lines.join('\n'))));
-  return typesOf(rows);
-}
+const ofCsv = (columns: readonly string[], lines: readonly string[]): Types =>
+  typesOf(readCsvRows({ delimiter: ',', columns }, lines.join('\n')));
 
 const escaped = (json: string) =>
   json.replace(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -6,6 +6,7 @@ import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { digestKey, RecordMac } from '../../../src/mapping/record-digests.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { copiedFields } from './copy-text.ts';
+import { wholeChunk } from './read-rows.ts';
 
 const mask = 0xffff_ffffn;
 
@@ -78,7 +79,6 @@ test('what decides over the mapping, and the secret, make another key', () => {
 });
 
 const key = Int32Array.of(1, 2, 3, 4);
-const wholeFile = { byteStart: 0, byteEnd: 0, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false };
 
 function readNdjson(...lines: readonly string[]): Rows {
   const rows = new Rows();
@@ -86,7 +86,7 @@ function readNdjson(...lines: readonly string[]): Rows {
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   rows.reset();
   rows.digests.open(bytes, key);
-  Array.from(parser.read(wholeFile, bytes));
+  Array.from(parser.read(wholeChunk(bytes), bytes));
   rows.complete();
   return rows;
 }

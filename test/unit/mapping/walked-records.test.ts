@@ -2,31 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LoadEntity } from '../../../src/domain/entity.ts';
 import { propertyEntities } from '../../../src/domain/entity.ts';
-import type { ChunkRange } from '../../../src/domain/load.ts';
 import { JsonRecords } from '../../../src/mapping/json-records.ts';
-import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
 import { copiedFields } from './copy-text.ts';
+import { readNdjsonRows, wholeChunk } from './read-rows.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
-const range: ChunkRange = {
-  byteStart: 0,
-  byteEnd: 0,
-  firstRow: 1,
-  firstLine: 1,
-  rowCount: 0,
-  oversized: false,
-};
-
 const actualRows = new Rows();
 const expectedRows = new Rows();
-
-/** As the service reads them. */
-function readAsIs(bytes: Buffer, entity: LoadEntity): Rows {
-  actualRows.reset({ origin });
-  Array.from(new NdjsonRows(entity, {}, actualRows).read(range, bytes));
-  return actualRows;
-}
 
 /** Each parsed by JSON.parse and written by JSON.stringify, or carried as it stands where the parser says so. */
 function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
@@ -43,7 +26,7 @@ function readParsed(lines: readonly string[], entity: LoadEntity): Rows {
       const content = isCrLf ? own.subarray(0, -1) : own;
       const record = rows.records.add(start, start + content.length, line);
       const reason = parsed.parse(content.toString(), record);
-      if (reason !== null) rows.rejects.push(rows.records.reject(record, reason, range, bytes));
+      if (reason !== null) rows.rejects.push(rows.records.reject(record, reason, wholeChunk(bytes), bytes));
     }
     start = end + 1;
   }
@@ -281,7 +264,9 @@ describe('records of NDJSON that are walked', () => {
         fc.constantFrom<LoadEntity>('auto', 'auto', 'users', 'companies'),
         (lines, entity) => {
           const bytes = Buffer.from(`${lines.join('\n')}\n`);
-          expect(seenOf(readAsIs(bytes, entity))).toEqual(seenOf(readParsed(lines, entity)));
+          expect(seenOf(readNdjsonRows(bytes, { entity, origin, rows: actualRows }))).toEqual(
+            seenOf(readParsed(lines, entity)),
+          );
         },
       ),
       { numRuns: 1_500 },
@@ -308,7 +293,8 @@ describe('records of NDJSON that are walked', () => {
   it('give properties in the order of jsonb', () => {
     const own = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
     const event = '"event_type":"track","event_name":"Paid","inserted_at":"2026-03-04T05:06:07Z"';
-    const rows = readAsIs(Buffer.from(`{"user_id":"u1",${own}}\n{"user_id":"u1",${event},${own}}\n`), 'auto');
+    const text = `{"user_id":"u1",${own}}\n{"user_id":"u1",${event},${own}}\n`;
+    const rows = readNdjsonRows(text, { origin });
     expect(rows.users.finish().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
     expect(rows.events.text().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
   });
