@@ -67,11 +67,7 @@ async function queueOnce(
 }
 
 /** Throws `InputError` `job_expired`. */
-async function requireNoDeletionSince(
-  db: Database,
-  environmentId: number,
-  jobId: string,
-): Promise<void> {
+async function requireNoDeletionSince(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
   const message =
     'data was deleted since this job was accepted, and it would bring it back; send the file again';

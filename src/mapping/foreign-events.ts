@@ -86,7 +86,8 @@ function recognise(names: readonly string[], record: Members | null): ForeignEve
   const preset = product?.[0] ?? null;
   const whose = product === undefined ? 'look like events' : `look like those of ${product[1]}`;
   const why = `the records ${whose}, and an id alone would make profiles of events`;
-  if (record !== null && preset !== null) return { preset, advice: `${why}: load them with preset=${preset}` };
+  if (record !== null && preset !== null)
+    return { preset, advice: `${why}: load them with preset=${preset}` };
   const asJson = preset === null ? '' : `; or export them as JSON, and load that with preset=${preset}`;
   const what = record === null ? 'column' : 'key';
   return {

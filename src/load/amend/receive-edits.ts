@@ -236,9 +236,7 @@ export class EditedCsv {
       const found = this.#records.allCells(bytes);
       return found?.length === meant.length && meant.every((text, cell) => text === found[cell]);
     };
-    const ways = this.#writings(value).map((cell) =>
-      Buffer.from(written.with(at, cell).join(this.#between)),
-    );
+    const ways = this.#writings(value).map((cell) => Buffer.from(written.with(at, cell).join(this.#between)));
     return ways.find(isMeant) ?? null;
   }
 

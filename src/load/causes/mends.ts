@@ -110,8 +110,9 @@ const dayAndMonth = new RegExp(
 const monthAndDay = new RegExp(
   String.raw`^(?:[A-Za-z]{3,9}\.?,?\s+)?([A-Za-z]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})${clock}$`,
 );
-const months =
-  'january february march april may june july august september october november december'.split(' ');
+const months = 'january february march april may june july august september october november december'.split(
+  ' ',
+);
 /** A longer text is no time. */
 const longestTime = 100;
 

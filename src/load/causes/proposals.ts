@@ -1,8 +1,8 @@
 import { inputError } from '../../domain/errors.ts';
 import { CAUSE_SAMPLES, MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
 import { type Reject, readCauseId, writeCauseId } from '../../domain/reject.ts';
-import type { MendedRecord, Mending } from './mending.ts';
 import type { RefusedCsv } from '../rejects-text.ts';
+import type { MendedRecord, Mending } from './mending.ts';
 import { type Mend, mends, mendsOf } from './mends.ts';
 import { createValueReader, type RefusedSource } from './reject-causes.ts';
 

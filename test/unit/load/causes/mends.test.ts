@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
 import { mendsOf } from '../../../../src/load/causes/mends.ts';
-import { RefusedCsv } from '../../../../src/load/rejects-text.ts';
 import { readReplacementId, writeReplacementId } from '../../../../src/load/causes/proposals.ts';
+import { RefusedCsv } from '../../../../src/load/rejects-text.ts';
 import { EventTimes } from '../../../../src/mapping/event-rules.ts';
 
 const times = new EventTimes();
