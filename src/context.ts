@@ -181,13 +181,11 @@ async function endPool(pool: pg.Pool): Promise<void> {
   if (!pool.ended) await pool.end();
 }
 
-/** The parts of a system that sending needs. */
-type Parts = Omit<SendContext, 'mail' | 'deliveryPolicy' | 'linkFiles'> &
-  Omit<Parameters<typeof linkFilesForMail>[0], 'linkTtlHours'> & { readonly config: Config };
-
 /** Opens the context of sending; close its `mail`. */
-export function openSendContext(parts: Parts): SendContext {
-  const { config, pool, db, queue, log, files, baseUrl } = parts;
+export function openSendContext(
+  system: Pick<System, 'config' | 'pool' | 'db' | 'queue' | 'log' | 'files' | 'baseUrl'>,
+): SendContext {
+  const { config, pool, db, queue, log, files, baseUrl } = system;
   const { linkTtlHours } = config;
   return {
     pool,

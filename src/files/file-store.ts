@@ -1,15 +1,11 @@
-/*
- * The file store: received files and exports, in a folder (`file-system.ts`) or in S3 (`s3-store.ts`).
- * `storage.ts` reads STORAGE_URL and opens the one that is meant. Promises: a file that was written is
- * whole and on disk; nothing user-supplied becomes part of a path.
- */
 import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';
 
 /**
- * The file store holds received files and exports. Two implementations: a folder (`file-system.ts`) and a bucket on S3 (`s3-store.ts`);
- * `storage.ts` reads STORAGE_URL and opens the one that it names. A file appears whole and durable, or not at all.
+ * The file store holds received files and exports. Two implementations: a folder (`file-system.ts`) and a bucket on S3
+ * (`s3-store.ts`); `storage.ts` reads STORAGE_URL and opens the one that it names. A file appears whole and durable, or not at
+ * all, and nothing user-supplied becomes part of a path.
  */
 export interface FileStore {
   /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */

@@ -21,17 +21,10 @@ import {
 } from './file-store.ts';
 import type { OpenObject, S3Bucket, S3Location } from './s3-bucket.ts';
 
-interface S3Store extends FileStore {
-  /**
-   * Aborts uploads that were begun `olderThanMs` ago, and those of less than `uploadLifeMs` in no case, since an upload
-   * shows when it began and not whether somebody goes on with it; how many there were.
-   */
-  sweepTemporary(olderThanMs: number): Promise<number>;
-}
-
 interface S3StoreOptions {
   /** No file may be larger; it decides how large parts are. */
   readonly maxFileBytes: number;
+  /** No younger upload is swept. */
   readonly uploadLifeMs?: number;
   /** Milliseconds without a byte after which a connection is given up. */
   readonly stallMs?: number;
@@ -44,7 +37,7 @@ const growth = 1.5;
  * Keeps files in a bucket, under the names that they have in a folder, below the prefix. Makes no request, and does not
  * load the SDK, before it is first used. All its methods throw `TransientError` when S3 refuses or is away.
  */
-export function createS3Store(location: S3Location, options: S3StoreOptions): S3Store {
+export function createS3Store(location: S3Location, options: S3StoreOptions): FileStore {
   let opening: Promise<S3Bucket> | undefined;
   const open = (): Promise<S3Bucket> => {
     opening ??= import('./s3-bucket.ts').then(({ S3Bucket }) => new S3Bucket(location, options.stallMs));
@@ -64,12 +57,13 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): S3
     remove: async (ref) => (await open()).remove(keyOf(ref)),
     removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
     check: async () => (await open()).check(top),
+    // An upload shows when it began, and not whether somebody goes on with it.
     sweepTemporary: async (olderThanMs) =>
       abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
     ...(location.presign
       ? { presign: async (ref, link) => (await open()).presign(keyOf(ref), link) }
       : undefined),
-  } satisfies S3Store;
+  };
 }
 
 function openStream(

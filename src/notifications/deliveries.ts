@@ -5,7 +5,6 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import {
   beginAttempt,
   type Delivery,
-  type DeliveryAttempt,
   insertDeliveries,
   queueDeliveries,
   type Replay,
@@ -46,26 +45,18 @@ export async function sendTest(
   environmentId: number,
   subscriptionId: string,
 ): Promise<Attempt & { readonly publicId: string }> {
-  const ping = await preparePing(context, environmentId, subscriptionId);
-  return { ...(await deliverOnce(context, ping)), publicId: ping.publicId };
-}
-
-/** Without a task: no worker sends it. */
-async function preparePing(
-  { pool }: SendContext,
-  environmentId: number,
-  subscriptionId: string,
-): Promise<DeliveryAttempt> {
-  return inTransaction(pool, async ({ db }) => {
+  // Without a task: no worker sends it.
+  const ping = await inTransaction(context.pool, async ({ db }) => {
     const { channel, target, disabled } = await requireSubscription(db, environmentId, subscriptionId);
     if (disabled !== null)
       throw inputError('invalid_field', `the subscription is disabled: ${disabled.reason}`);
     const eventId = await writeEvent(db, { environmentId, type: 'ping', jobId: null }, {});
     const [deliveryId = 0] = await insertDeliveries(db, eventId, [{ subscriptionId, channel, target }]);
-    const ping = await beginAttempt(db, deliveryId);
-    if (ping === null) throw new Error('a delivery was expected');
-    return ping;
+    const attempt = await beginAttempt(db, deliveryId);
+    if (attempt === null) throw new Error('a delivery was expected');
+    return attempt;
   });
+  return { ...(await deliverOnce(context, ping)), publicId: ping.publicId };
 }
 
 /** Forgets events that have outlived their retention, and their deliveries; how many events. */

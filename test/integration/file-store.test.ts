@@ -210,8 +210,11 @@ describe.each([
   test('have only names that were made here', async () => {
     for (const ref of ['../secret', '/etc/passwd', 'tmp/x', '2026-01-01/../../x', '']) {
       expect(() => store.open(ref as FileRef)).toThrow(Fault);
-      await expect((async () => store.removeFolder(ref as FileFolder))()).rejects.toThrow(Fault);
     }
+    const part = 'exports/01a1f879-8845-7223-9ca4-ceafb3823817/1/2';
+    for (const name of ['../secret', 'tmp/x', '', 'exports', 'exports/..', 'tmp', part, '2026-11-20'])
+      for (const use of [store.removeFolder, store.create])
+        await expect((async () => use(name as FileFolder))()).rejects.toThrow(Fault);
   });
 
   test('can be stored: the check passes', async () => {

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createCertificate } from '../support/certificate.ts';
+import { createCertificates } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { serve, type TestServer } from '../support/http.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -43,7 +43,8 @@ interface Proxy {
 /** The sample, with addresses and certificate of ours. It is a site: what stands around it is each machine's own. */
 async function startNginx(): Promise<Proxy> {
   const [port, plain] = [await freePort(), await freePort()];
-  const { key, cert } = createCertificate();
+  const { key, cert, remove } = await createCertificates();
+  await remove();
   const file = (name: string): string => join(folder, name);
   await writeFile(file('fullchain.pem'), cert);
   await writeFile(file('privkey.pem'), key);

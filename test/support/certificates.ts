@@ -24,18 +24,10 @@ export async function createCertificates(names = 'DNS:localhost'): Promise<TestC
   const openssl = (...args: string[]): Promise<unknown> => run('openssl', args, { cwd: folder });
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   await writeFile(file('names'), `subjectAltName=${names}\n`);
-  await openssl(
-    'req',
-    '-x509',
-    ...newKey,
-    '-subj',
-    '/CN=test authority',
-    '-keyout',
-    'ca.key',
-    '-out',
-    'ca.pem',
-  );
-  await openssl('req', ...newKey, '-subj', '/CN=localhost', '-keyout', 'server.key', '-out', 'server.csr');
+  const request = (name: string, of: string, ...out: string[]) =>
+    openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${of}.key`, '-out', ...out);
+  await request('test authority', 'ca', 'ca.pem', '-x509');
+  await request('localhost', 'server', 'server.csr');
   const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile', 'names'];
   await openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
   return {

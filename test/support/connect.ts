@@ -3,10 +3,11 @@ import pg from 'pg';
 /** Lends a connection of the test's own to the database at `url`. */
 export async function connectTo<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
-  await client.connect();
+  client.on('error', () => undefined);
   try {
+    await client.connect();
     return await work(client);
   } finally {
-    await client.end();
+    await client.end().catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import pg from 'pg';
+import { connectTo } from './connect.ts';
 
 /**
  * SIGSTOP to a whole server, as a machine that hangs: connections stay open and nothing answers. What it returns lets it
@@ -23,16 +23,12 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
 
 /** The postmaster and everything it has started. */
 async function processesOf(url: string): Promise<number[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
+  return connectTo(url, async (client) => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     const postmaster = await parentOf(rows[0]?.pid ?? 0);
     if (postmaster === null) throw new Error('the server cannot be found in /proc');
     return [postmaster, ...(await childrenOf(postmaster))];
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 async function childrenOf(parent: number): Promise<number[]> {

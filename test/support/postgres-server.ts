@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { prepareDatabase } from '../../src/provide-database.ts';
+import { connectTo } from './connect.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -71,11 +71,5 @@ export function databaseUrl(serverUrl: string, name: string): string {
 }
 
 export async function runOn(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
+  await connectTo(url, (client) => client.query(statement));
 }

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import { connectTo } from './connect.ts';
 import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -55,16 +55,8 @@ export async function startSystemPostgres(data?: string): Promise<SystemPostgres
   const options = ['-D', directory, '-k', folder, '-p', String(port), '-c', 'fsync=off'];
   const child = spawn(join(bin, 'postgres'), options, { stdio: 'ignore', ...account });
   const urlOf = (database: string): string => `postgres://sluice@127.0.0.1:${port}/${database}`;
-  const query = async (database: string, sql: string): Promise<Record<string, unknown>[]> => {
-    const client = new pg.Client({ connectionString: urlOf(database) });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      return (await client.query<Record<string, unknown>>(sql)).rows;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
-  };
+  const query = async (database: string, sql: string) =>
+    (await connectTo(urlOf(database), (client) => client.query<Record<string, unknown>>(sql))).rows;
   await waitFor('the server', () => query('postgres', 'select 1'));
   return {
     url: urlOf('postgres'),

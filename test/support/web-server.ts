@@ -1,7 +1,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createCertificate } from './certificate.ts';
+import { createCertificates } from './certificates.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -9,7 +9,7 @@ export type Answer = (request: IncomingMessage, response: ServerResponse) => voi
 export interface WebServer {
   /** `https://127.0.0.1:port`. */
   readonly url: string;
-  /** PEM; null for http. */
+  /** The authority of its certificate in PEM; null for http. */
   readonly cert: string | null;
   /** What came in, in order. */
   readonly requests: IncomingMessage[];
@@ -26,12 +26,13 @@ export async function startWebServer(protocol: 'http' | 'https'): Promise<WebSer
     if (how !== undefined) return how(request, response);
     response.writeHead(404).end();
   };
-  const certificate = protocol === 'https' ? createCertificate() : null;
+  const certificate = protocol === 'https' ? await createCertificates('DNS:localhost,IP:127.0.0.1') : null;
+  await certificate?.remove();
   const server = certificate === null ? http.createServer(listen) : https.createServer(certificate, listen);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `${protocol}://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    cert: certificate?.cert ?? null,
+    cert: certificate?.ca ?? null,
     requests,
     answer: (path, how) => void answers.set(path, how),
     stop: () =>
