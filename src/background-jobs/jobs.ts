@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { renderDeletionDetail } from '../deletion/inspect-deletions.ts';
+import { renderDeletionDetail } from '../deletion/deletions.ts';
 import { deletionTypes } from '../domain/deletion.ts';
 import { InputError, inputError } from '../domain/errors.ts';
 import { MAX_BULK_JOBS } from '../domain/limits.ts';
@@ -29,6 +29,7 @@ import { countRejects, type Load, readLoads, requireLoad } from '../postgres/sto
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { readFileInForce } from '../sources/schedules/inspect-schedules.ts';
+
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
  * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,

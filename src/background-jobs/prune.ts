@@ -11,11 +11,12 @@ import type { LoadContext } from '../load/context.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
+import { forgetOld } from '../postgres/stores/background-jobs.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
+import { deleteLoads, findExpiredFiles, forgetFiles } from '../postgres/stores/running-loads.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
-import { deleteLoads, findExpiredFiles, forgetFiles, forgetOld } from '../postgres/stores/stored-files.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
@@ -81,7 +82,15 @@ export async function schedulePruning(context: TaskContext): Promise<void> {
   if (task !== null) await notifyQueue(context, [task]);
 }
 
-const filesPerBatch = 500;
+const batchSize = 500;
+
+/** Takes batch after batch, since more may expire in a day than one takes. `batch` returns how many it took. */
+async function inBatches(batch: () => Promise<number>): Promise<number> {
+  let all = 0;
+  for (let taken = batchSize; taken === batchSize; all += taken) taken = await batch();
+  return all;
+}
+
 const removalsAtATime = 4;
 
 /** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
@@ -90,11 +99,7 @@ export async function pruneFiles(
   { fileDays, jobDays }: { readonly fileDays: number; readonly jobDays: number },
 ): Promise<{ files: number; jobs: number }> {
   const { db } = context;
-  let files = 0;
-  // Batch after batch: more may expire in a day than one batch takes.
-  for (let removed = filesPerBatch; removed === filesPerBatch; files += removed) {
-    removed = await pruneBatch(context, fileDays);
-  }
+  const files = await inBatches(() => pruneBatch(context, fileDays));
   const jobs = await deleteLoads(db, jobDays);
   await forgetOld(db);
   return { files, jobs };
@@ -104,7 +109,7 @@ async function pruneBatch(
   { db, files }: Pick<LoadContext, 'db' | 'files'>,
   fileDays: number,
 ): Promise<number> {
-  const expired = await findExpiredFiles(db, fileDays, filesPerBatch);
+  const expired = await findExpiredFiles(db, fileDays, batchSize);
   const atATime = pLimit(removalsAtATime);
   await Promise.all(
     expired.map(({ loadId, ref }) =>
@@ -117,23 +122,20 @@ async function pruneBatch(
   return expired.length;
 }
 
-const exportsPerBatch = 500;
-
 /** Removes what has outlived its retention: the files of exports first, their records later. */
 export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
   { exportDays, jobDays }: { readonly exportDays: number; readonly jobDays: number },
 ): Promise<{ exports: number; records: number }> {
-  let exports = 0;
-  for (let removed = exportsPerBatch; removed === exportsPerBatch; exports += removed) {
-    const expired = await findExpired(db, exportDays, exportsPerBatch);
+  const exports = await inBatches(async () => {
+    const expired = await findExpired(db, exportDays, batchSize);
     for (const { exportId, jobId } of expired) {
       // The whole folder: with it goes whatever an attempt that was lost may have left.
       await files.removeFolder(exportFolder(jobId));
       await markFilesExpired(db, exportId);
     }
-    removed = expired.length;
-  }
+    return expired.length;
+  });
   return { exports, records: await deleteExports(db, jobDays) };
 }
 

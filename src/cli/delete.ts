@@ -1,7 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { createInterface } from 'node:readline/promises';
-import { listOutcomes, renderDeletionDetail, renderOutcome } from '../deletion/inspect-deletions.ts';
-import { checkIds, requestDeletion } from '../deletion/request-deletion.ts';
+import {
+  checkIds,
+  listOutcomes,
+  renderDeletionDetail,
+  renderOutcome,
+  requestDeletion,
+} from '../deletion/deletions.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';

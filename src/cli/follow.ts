@@ -1,20 +1,19 @@
-/** Follows a job until it has ended, and shows how far it is. */
-
 import { setTimeout as delay } from 'node:timers/promises';
 import cliProgress from 'cli-progress';
 import type { Job } from '../background-jobs/jobs.ts';
 import type { System } from '../context.ts';
-import { requireDeletion } from '../deletion/inspect-deletions.ts';
+import { requireDeletion } from '../deletion/deletions.ts';
 import { formatBytes, formatCount, formatDuration, plural } from '../domain/wording.ts';
 import { requireExport } from '../export/inspect-exports.ts';
 import { rowsPerSecond } from '../load/render-load.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import type { Deletion } from '../postgres/stores/deletions.ts';
 import type { Export } from '../postgres/stores/exports.ts';
-import type { Load } from '../postgres/stores/read-loads.ts';
-import { requireLoad } from '../postgres/stores/read-loads.ts';
+import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
 import { CommandFailed } from './errors.ts';
 import type { Terminal } from './terminal.ts';
+
+/** Follows a job until it has ended, and shows how far it is. */
 
 /** Names a job and the signal that ends the following. */
 export interface Followed {

@@ -25,7 +25,7 @@ import {
   recordArchive,
   replaceArchive,
 } from '../postgres/stores/retention.ts';
-import { forgetFiles } from '../postgres/stores/stored-files.ts';
+import { forgetFiles } from '../postgres/stores/running-loads.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';
@@ -49,49 +49,46 @@ export interface Attempt {
 
 const filesAtATime = 20;
 
+/** Takes up what `find` returns, until that is nothing. */
+async function whileFound<T>(
+  find: () => Promise<readonly T[]>,
+  remove: (found: readonly T[]) => Promise<unknown>,
+): Promise<void> {
+  for (let found = await find(); found.length > 0; found = await find()) await remove(found);
+}
+
 /**
  * Removes the files kept of earlier loads, whoever's records they hold: to find out would be to read them all. They are
  * only kept for a retry, which after this deletion must not be.
  */
-export async function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
-  for (;;) {
-    const kept = await findKeptFiles(context.db, deletion.deletionId, filesAtATime);
-    if (kept.length === 0) return;
+export function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
+  const find = () => findKeptFiles(context.db, deletion.deletionId, filesAtATime);
+  return whileFound(find, async (kept) => {
     for (const { ref } of kept) await context.files.remove(ref);
-    await step(async (db) => {
-      await forgetFiles(
-        db,
-        kept.map(({ loadId }) => loadId),
-      );
-      return { files: kept.length };
-    });
-  }
+    const loads = kept.map(({ loadId }) => loadId);
+    await step((db) => forgetFiles(db, loads).then(() => ({ files: kept.length })));
+  });
 }
 
-export async function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
-  for (;;) {
-    const kept = await condemnEarlierUploads(context.db, deletion.deletionId, filesAtATime);
-    if (kept.length === 0) return;
+export function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
+  const find = () => condemnEarlierUploads(context.db, deletion.deletionId, filesAtATime);
+  return whileFound(find, async (kept) => {
     await removeParts(context, kept);
-    await step(async (db) => {
-      await forgetUploads(db, kept);
-      return { files: kept.length };
-    });
-  }
+    await step((db) => forgetUploads(db, kept).then(() => ({ files: kept.length })));
+  });
 }
 
 /** Removes the files of the environment's exports, and lets those under way begin anew. */
 export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
   const moment = await restartExports(context.db, deletion.environmentId);
-  for (;;) {
-    const kept = await findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
-    if (kept.length === 0) return;
+  const find = () => findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
+  await whileFound(find, async (kept) => {
     for (const { jobId } of kept) await context.files.removeFolder(exportFolder(jobId));
     await step(async (db) => {
       for (const { exportId } of kept) await markFilesExpired(db, exportId);
       return { exports: kept.length };
     });
-  }
+  });
 }
 
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
@@ -125,12 +122,14 @@ export async function eraseArchived(attempt: Attempt, after = 0): Promise<number
   const { context, deletion } = attempt;
   const archives = await findArchives(context.db, deletion.environmentId, { after });
   if (archives.length === 0) return after;
-  const ids = new Set<string | null>(await readIds(context.db, deletion.deletionId));
-  const idOf = ({ user_id, company_id }: ArchivedEvent): string | null =>
-    deletion.entity === 'users' ? user_id : company_id;
+  const ids = new Set(await readIds(context.db, deletion.deletionId));
+  const idIn = ({ user_id, company_id }: ArchivedEvent): string | null => {
+    const id = deletion.entity === 'users' ? user_id : company_id;
+    return id !== null && ids.has(id) ? id : null;
+  };
   for (const archive of archives) {
-    const found = await countMatches(attempt, archive, (event) => ids.has(idOf(event)), idOf);
-    if (found.size > 0) await erase(attempt, archive, found, (event) => ids.has(idOf(event)));
+    const found = await countMatches(attempt, archive, idIn);
+    if (found.size > 0) await erase(attempt, archive, found, idIn);
   }
   return Math.max(...archives.map(({ archiveId }) => archiveId));
 }
@@ -138,14 +137,13 @@ export async function eraseArchived(attempt: Attempt, after = 0): Promise<number
 async function countMatches(
   { context, goOn }: Attempt,
   archive: Archive,
-  isMeant: (event: ArchivedEvent) => boolean,
-  idOf: (event: ArchivedEvent) => string | null,
+  idIn: (event: ArchivedEvent) => string | null,
 ): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for await (const events of readArchive(context.files, archive)) {
     goOn();
     for (const event of events) {
-      const id = isMeant(event) ? idOf(event) : null;
+      const id = idIn(event);
       if (id !== null) found.set(id, (found.get(id) ?? 0) + 1);
     }
   }
@@ -156,7 +154,7 @@ async function erase(
   { context, deletion, step, goOn }: Attempt,
   archive: Archive,
   found: ReadonlyMap<string, number>,
-  isMeant: (event: ArchivedEvent) => boolean,
+  idIn: (event: ArchivedEvent) => string | null,
 ): Promise<void> {
   const { db, files } = context;
   const { deletionId, environmentId, entity } = deletion;
@@ -168,7 +166,7 @@ async function erase(
     () => files.create(folder),
     (event) => {
       goOn();
-      if (!isMeant(event)) return event;
+      if (idIn(event) === null) return event;
       return entity === 'users' ? null : { ...event, company_id: null };
     },
   );

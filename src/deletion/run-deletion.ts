@@ -10,7 +10,7 @@ import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { LoadContext } from '../load/context.ts';
 import { startLane } from '../load/end-load.ts';
-import { earlierWritersEnded, inTransaction, markNow } from '../postgres/database.ts';
+import { type Database, earlierWritersEnded, inTransaction, markNow } from '../postgres/database.ts';
 import {
   type DeletionBatch,
   deleteEvents,
@@ -23,6 +23,7 @@ import {
   addStep,
   beginDeletion,
   completeDeletion,
+  type DeletionStep,
   type DeletionWork,
   failDeletion as markFailed,
   readIds,
@@ -125,29 +126,31 @@ async function deleteProfiles(attempt: Attempt): Promise<void> {
   }
 }
 
-async function deleteUsers({ step }: Attempt, batch: DeletionBatch): Promise<void> {
-  for (let left = true; left; ) {
-    const done = await step(async (db) => {
-      const events = await deleteEvents(db, batch, DELETION_BATCH_ROWS);
-      if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-      return { events, left: false, ...(await removeProfiles(db, 'users', batch)) };
-    });
-    left = done.left;
-  }
+/** Takes a step after another until one leaves nothing. */
+async function untilDone(
+  { step }: Attempt,
+  work: (db: Database) => Promise<DeletionStep & { readonly left: boolean }>,
+): Promise<void> {
+  while ((await step(work)).left);
+}
+
+function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
+  return untilDone(attempt, async (db) => {
+    const events = await deleteEvents(db, batch, DELETION_BATCH_ROWS);
+    if (events >= DELETION_BATCH_ROWS) return { events, left: true };
+    return { events, left: false, ...(await removeProfiles(db, 'users', batch)) };
+  });
 }
 
 /** Its users first: whoever names a company that is gone would bring it back. */
-async function deleteCompanies({ step }: Attempt, batch: DeletionBatch): Promise<void> {
-  for (let left = true; left; ) {
-    const done = await step(async (db) => {
-      const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
-      if (users >= DELETION_BATCH_ROWS) return { events: 0, left: true };
-      const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
-      if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-      return { events, left: false, ...(await removeProfiles(db, 'companies', batch)) };
-    });
-    left = done.left;
-  }
+function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> {
+  return untilDone(attempt, async (db) => {
+    const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
+    if (users >= DELETION_BATCH_ROWS) return { events: 0, left: true };
+    const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
+    if (events >= DELETION_BATCH_ROWS) return { events, left: true };
+    return { events, left: false, ...(await removeProfiles(db, 'companies', batch)) };
+  });
 }
 
 const writersTimeoutMs = 10_000;
@@ -157,7 +160,8 @@ const pollMs = 20;
  * A record that was being written while its company went may name it still: it saw the company, and so did not make it.
  * Once all who wrote then have ended, whatever names a company without a profile is freed of it.
  */
-async function clearReferences({ context, deletion, step }: Attempt): Promise<void> {
+async function clearReferences(attempt: Attempt): Promise<void> {
+  const { context, deletion } = attempt;
   const { deletionId, environmentId } = deletion;
   const mark = await markNow(context.db);
   const deadline = performance.now() + writersTimeoutMs;
@@ -165,12 +169,9 @@ async function clearReferences({ context, deletion, step }: Attempt): Promise<vo
   const ids = await withoutProfile(context.db, environmentId, await readIds(context.db, deletionId));
   if (ids.length === 0) return;
   const batch = { deletionId, environmentId, ids };
-  for (let left = true; left; ) {
-    const done = await step(async (db) => {
-      const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
-      const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
-      return { events, left: users >= DELETION_BATCH_ROWS || events >= DELETION_BATCH_ROWS };
-    });
-    left = done.left;
-  }
+  await untilDone(attempt, async (db) => {
+    const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
+    const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
+    return { events, left: users >= DELETION_BATCH_ROWS || events >= DELETION_BATCH_ROWS };
+  });
 }

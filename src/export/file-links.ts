@@ -9,8 +9,7 @@ import { type FileRef, type FileStore, MissingFileError } from '../files/file-st
 import type { Database } from '../postgres/database.ts';
 import { digestKey, isLiveKey } from '../postgres/stores/api-keys.ts';
 import { readSigningKey } from '../postgres/stores/environments.ts';
-import { type Export, readExports } from '../postgres/stores/exports.ts';
-import { findExportFile } from '../postgres/stores/stored-files.ts';
+import { type Export, findExportFile, readExports } from '../postgres/stores/exports.ts';
 import type { ExportContext } from './context.ts';
 
 /** A file of an export and where to get it, for whoever has the link. */

@@ -1,9 +1,10 @@
-/* Topics and their views: what each says of the ledger, and single records as this process takes them. */
-
 import { hostname } from 'node:os';
+import type { LoadChunk } from '../api/load.ts';
 import { render } from '../api/render.ts';
 import { LIVE_RECENT_JOBS } from '../domain/limits.ts';
 import type { LiveAnswer, LiveChunk, LiveJob } from '../postgres/stores/live.ts';
+
+/* Topics and their views: what each says of the ledger, and single records as this process takes them. */
 
 export type Topic =
   | { readonly kind: 'jobs' | 'pulse' | 'records' }
@@ -180,9 +181,8 @@ function renderLiveJob({ environmentId: _, failureCode, failureMessage, ...job }
 }
 
 /** Like `GET /v1/background_jobs/{job_id}/chunks` has it. */
-export function renderLiveChunk({ jobId: _, startedAt, doneAt, ...others }: LiveChunk) {
-  const ms = startedAt === null || doneAt === null ? null : Date.parse(doneAt) - Date.parse(startedAt);
-  return { ...render(others), start_time: startedAt, end_time: doneAt, ms: ms && Math.max(0, ms) };
+export function renderLiveChunk({ jobId: _, ...chunk }: LiveChunk): LoadChunk {
+  return chunk;
 }
 
 /** Records that are shown of a quarter of a second, half of them refused ones. */

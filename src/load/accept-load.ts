@@ -28,7 +28,7 @@ import {
   recordReceived,
   takeReceived,
   touchReceived,
-} from '../postgres/stores/stored-files.ts';
+} from '../postgres/stores/uploads.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import type { ReceivedFile } from './receive/receive.ts';

@@ -15,7 +15,6 @@ import {
 } from '../domain/limits.ts';
 import type { FileRef } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { takeReceived } from '../postgres/stores/stored-files.ts';
 import {
   type AppendClaim,
   addPart,
@@ -23,6 +22,7 @@ import {
   countOpenUploads,
   insertUpload,
   recordHash,
+  takeReceived,
   type Upload,
 } from '../postgres/stores/uploads.ts';
 import { discardReceived, receivingStore } from './accept-load.ts';

@@ -1,7 +1,6 @@
 import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import type { LoadPlan } from '../domain/load.ts';
-import { readLoadId, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   firstPlannedPlace,
   type PlannedPage,
@@ -11,7 +10,8 @@ import {
   readPlannedValues,
   readPlanSample,
   type SampledRow,
-} from '../postgres/stores/read-plans.ts';
+} from '../postgres/stores/plans.ts';
+import { readLoadId, requireLoad } from '../postgres/stores/read-loads.ts';
 import type { LoadContext } from './context.ts';
 import { csvCell } from './rejects-text.ts';
 

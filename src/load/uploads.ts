@@ -10,7 +10,6 @@ import { inputError, TransientError } from '../domain/errors.ts';
 import { MAX_LISTED_UPLOADS, READ_BYTES, UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
-import { takeReceived } from '../postgres/stores/stored-files.ts';
 import {
   condemnExpiredUploads,
   condemnUpload,
@@ -22,6 +21,7 @@ import {
   listParts,
   listUploads,
   recordHash,
+  takeReceived,
   type Upload,
   type UploadPart,
 } from '../postgres/stores/uploads.ts';

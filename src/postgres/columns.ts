@@ -6,6 +6,7 @@ import {
   type AliasedRawBuilder,
   type ColumnType,
   type InsertType,
+  type RawBuilder,
   type SelectType,
   sql,
   type UpdateType,
@@ -161,4 +162,15 @@ export function toFailure(
   message: string | null,
 ): { readonly code: string; readonly message: string } | null {
   return code === null ? null : { code, message: message ?? code };
+}
+
+/** The moment `days` ago, by the database's clock. */
+export const daysAgo = (days: number): RawBuilder<Date> => sql<Date>`now() - ${days} * interval '1 day'`;
+
+/** The moment in `ms` milliseconds, by the database's clock. */
+export const inMs = (ms: number): RawBuilder<Date> => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
+
+/** A time as text with all its microseconds, which a Date does not keep; written like an `Instant`. */
+export function instantText<T = string>(time: RawBuilder<unknown>): RawBuilder<T> {
+  return sql<T>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }

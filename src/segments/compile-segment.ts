@@ -3,8 +3,16 @@ import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits
 import type { Database } from '../postgres/database.ts';
 import type { DB } from '../postgres/schema.ts';
 import { readMembers, type SegmentMembers } from '../postgres/stores/segments.ts';
-import { testInstantColumn, testMember, testTextColumn } from './compile-test.ts';
-import { bigint, daysBefore, instant, integer, text } from './compile-text.ts';
+import {
+  bigint,
+  daysBefore,
+  instant,
+  integer,
+  testInstantColumn,
+  testMember,
+  testTextColumn,
+  text,
+} from './compile-test.ts';
 import type {
   EventCondition,
   EventPropertyCondition,
@@ -68,44 +76,24 @@ function testProfile(
   profile: string,
   now: Date,
 ): RawBuilder<boolean> {
-  const own = profileColumn(kind, property);
-  if (own === null) return testMember(sql.ref(`${profile}.metadata`), property, test, now);
-  const ref = `${profile}.${own.column}`;
-  return own.type === 'id'
+  const own = kind === 'company_property' && property === 'user_id' ? undefined : ownColumns.get(property);
+  if (own === undefined) return testMember(sql.ref(`${profile}.metadata`), property, test, now);
+  const ref = `${profile}.${property}`;
+  return own === 'id'
     ? testTextColumn(sql.ref<string | null>(ref), test, now)
     : testInstantColumn(sql.ref<Date>(ref), test, now);
 }
-
-type ProfileColumn =
-  | { readonly type: 'id'; readonly column: 'user_id' | 'company_id' }
-  | { readonly type: 'instant'; readonly column: 'first_seen_at' | 'last_seen_at' };
-
-const userId = { type: 'id', column: 'user_id' } as const;
-const companyId = { type: 'id', column: 'company_id' } as const;
-const firstSeenAt = { type: 'instant', column: 'first_seen_at' } as const;
-const lastSeenAt = { type: 'instant', column: 'last_seen_at' } as const;
 
 /**
  * Names that mean a column of the profile, whatever its metadata holds under them. The lookups list them the same way:
  * there is one property `first_seen_at`, the automatic one.
  */
-const columns: Readonly<Record<'property' | 'company_property', ReadonlyMap<string, ProfileColumn>>> = {
-  property: new Map<string, ProfileColumn>([
-    ['user_id', userId],
-    ['company_id', companyId],
-    ['first_seen_at', firstSeenAt],
-    ['last_seen_at', lastSeenAt],
-  ]),
-  company_property: new Map<string, ProfileColumn>([
-    ['company_id', companyId],
-    ['first_seen_at', firstSeenAt],
-    ['last_seen_at', lastSeenAt],
-  ]),
-};
-
-function profileColumn(kind: 'property' | 'company_property', property: string): ProfileColumn | null {
-  return columns[kind].get(property) ?? null;
-}
+const ownColumns: ReadonlyMap<string, 'id' | 'instant'> = new Map([
+  ['user_id', 'id'],
+  ['company_id', 'id'],
+  ['first_seen_at', 'instant'],
+  ['last_seen_at', 'instant'],
+]);
 
 function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
   const { atLeast, atMost } = condition;

@@ -1,19 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../domain/errors.ts';
-import {
-  compareNumber,
-  compareTextAsDate,
-  compareTextAsNumber,
-  isNumeral,
-  jsonb,
-  jsonbs,
-  searchText,
-  testInstant,
-  text,
-  textIsNumberOf,
-  texts,
-} from './compile-text.ts';
-import type { PropertyTest, Scalar } from './segment.ts';
+import { MAX_COMPARED_CHARS } from '../domain/limits.ts';
+import type { Comparison, PropertyTest, Scalar } from './segment.ts';
 
 /* Every test is true or false, never null: what is missing must not slip through `not`. */
 
@@ -148,4 +136,186 @@ function spellings(values: readonly Scalar[]) {
     }
   }
   return { jsons, strings, numbers };
+}
+
+/*
+ * Whatever a definition says reaches Postgres as a parameter, always a string with its type beside it: so it means the
+ * same where parameters are bound and where (in `copy … to`) they have to become settings, which are text.
+ */
+
+export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
+
+export const integer = (value: number): RawBuilder<number> => sql`${String(value)}::integer`;
+
+export const bigint = (value: number): RawBuilder<number> => sql`${String(value)}::bigint`;
+
+const numeric = (value: number): RawBuilder<number> => sql`${String(value)}::numeric`;
+
+export const instant = (value: string): RawBuilder<Date> => sql`${value}::timestamptz`;
+
+export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
+
+/*
+ * Lists, for `in`. As rows of a subquery Postgres hashes them, so that a long list costs no more than a short one; the same it
+ * does with arrays, but only where they are constants, which settings are not.
+ */
+
+export const texts = (values: readonly string[]): RawBuilder<string> =>
+  rows(sql`${arrayText(values)}::text[]`);
+
+const numerics = (values: readonly number[]): RawBuilder<number> =>
+  rows(sql`${arrayText(values.map(String))}::numeric[]`);
+
+export const jsonbs = (jsons: readonly string[]): RawBuilder<unknown> =>
+  rows(sql`${arrayText(jsons)}::jsonb[]`);
+
+function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
+  return sql`(select unnest(${array}))`;
+}
+
+/** An array as Postgres reads it. One parameter, however long the list: a statement has room for 65 535. */
+function arrayText(items: readonly string[]): string {
+  return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
+}
+
+/*
+ * Reads numbers and dates from a stored text without ever raising an error: it is cast only where its shape has shown
+ * that the cast succeeds. `case` is what Postgres promises to evaluate in order; `and` is not.
+ */
+
+const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
+  greater_than: sql`>`,
+  greater_or_equal: sql`>=`,
+  less_than: sql`<`,
+  less_or_equal: sql`<=`,
+};
+
+type NumberTest = Extract<PropertyTest, { kind: 'compare_number' }>;
+type DateTest = Extract<PropertyTest, { kind: 'compare_date' | 'within_days' }>;
+type SearchTest = Extract<PropertyTest, { kind: 'contains' | 'starts_with' }>;
+
+export function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
+  return ifNumeral(stored, (number) => sql<boolean>`${number} in ${numerics(numbers)}`);
+}
+
+export function compareTextAsNumber(stored: RawBuilder<string | null>, test: NumberTest) {
+  return ifNumeral(stored, (number) => compareNumber(number, test));
+}
+
+export function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder<boolean> {
+  return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
+}
+
+/** Byte by byte: neither the database's collation nor wildcards have a say. */
+export function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
+  return test.kind === 'contains'
+    ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
+    : sql`starts_with(${stored} collate "C", ${text(test.text)})`;
+}
+
+export function compareTextAsDate(
+  stored: RawBuilder<string | null>,
+  test: DateTest,
+  now: Date,
+): RawBuilder<boolean> {
+  return sql`case when ${isDate(stored)} then ${testInstant(instantOf(stored), test, now)} else false end`;
+}
+
+export function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
+  if (test.kind === 'compare_date') return compareInstant(stored, test.comparison, test.date);
+  // A range, because `between` would read the stored text twice.
+  return sql`${stored} <@ tstzrange(${instant(daysBefore(now, test.days))}, ${instant(now.toISOString())}, '[]')`;
+}
+
+export function daysBefore(now: Date, days: number): string {
+  return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
+}
+
+/** A date without a time is the whole day, in UTC: after it is from its end on, up to it is before its end. */
+function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
+  const start = instant(instantText(date));
+  if (isDay(date)) {
+    // Hours, since a day may have more or fewer of them in the session's zone.
+    if (comparison === 'greater_than') return sql`${stored} >= ${start} + interval '24 hours'`;
+    if (comparison === 'less_or_equal') return sql`${stored} < ${start} + interval '24 hours'`;
+  }
+  return sql`${stored} ${operator[comparison]} ${start}`;
+}
+
+/** `isNumeral` in SQL. */
+function ifNumeral(
+  stored: RawBuilder<string | null>,
+  holds: (number: RawBuilder<number>) => RawBuilder<boolean>,
+): RawBuilder<boolean> {
+  return sql`case
+    when ${isShort(stored)}
+      and ${stored} collate "C" ~ '^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]{1,3})?$'
+    then ${holds(sql<number>`${stored}::numeric`)}
+    else false
+  end`;
+}
+
+/**
+ * Tests in SQL for what the schema of a definition calls a date. The calendar stands beside the regular expression: within it, it would take most of the time.
+ */
+function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
+  return sql`${isShort(stored)}
+    and ${stored} collate "C" ~ '(?x)
+      ^ [0-9]{4} - (0[1-9]|1[0-2]) - (0[1-9]|[12][0-9]|3[01])
+      (
+        T ([01][0-9]|2[0-3]) : [0-5][0-9]
+        ( : [0-5][0-9] ([.][0-9]+)? )?
+        ( Z | [-+](0[0-9]|1[0-5]):[0-5][0-9] )?
+      )? $'
+    and left(${stored}, 4) <> '0000'
+    and substr(${stored}, 6, 5) not in ('02-30', '02-31', '04-31', '06-31', '09-31', '11-31')
+    and (
+      substr(${stored}, 6, 5) <> '02-29'
+      or left(${stored}, 4) collate "C" ~ '(0[48]|[2468][048]|[13579][26])$|([02468][048]|[13579][26])00$'
+    )`;
+}
+
+/**
+ * The instant of a text that is a date. The zone is written out where it has none; of a fraction, microseconds are kept and
+ * the rest is cut off, where Postgres would round. No text of 26 bytes has more.
+ */
+function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
+  return sql`(
+    case
+      when octet_length(${date}) > 26 then regexp_replace(${date}, '([.][0-9]{6})[0-9]+', '\\1')
+      else ${date}
+    end
+    || case
+      when right(${date}, 1) = 'Z' or right(${date}, 6) like '+__:__' or right(${date}, 6) like '-__:__' then ''
+      else 'Z'
+    end
+  )::timestamptz`;
+}
+
+/** In bytes, which are at least as many as characters and, in a number or a date, as many. */
+function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
+  return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
+}
+
+const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
+const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
+
+function isDay(date: string): boolean {
+  return date.length === 'YYYY-MM-DD'.length;
+}
+
+/** The instant a date stands for, in a form whose meaning depends on no setting of the session. */
+function instantText(date: string): string {
+  const instant = date.replace(beyondMicroseconds, '$1');
+  return zone.test(instant) ? instant : `${instant}Z`;
+}
+
+const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
+
+/**
+ * Tells whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
+ * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
+ */
+export function isNumeral(text: string): boolean {
+  return text.length <= MAX_COMPARED_CHARS && shape.test(text);
 }

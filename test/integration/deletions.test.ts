@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deletionJob } from '../../jobs/deletion.ts';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
-import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
+import { requireDeletion } from '../../src/deletion/deletions.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { LoadContext } from '../../src/load/context.ts';

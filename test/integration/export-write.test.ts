@@ -117,20 +117,11 @@ describe('what is exported', () => {
     const { db } = t.system;
     const files = await exported(environmentId, {
       onSnapshot: async () => {
-        await db
-          .deleteFrom('users')
-          .where('environment_id', '=', environmentId)
-          .where('user_id', '=', 'b')
-          .execute();
-        await db
-          .updateTable('users')
-          .set({ metadata: '{"x": 2}' })
-          .where('environment_id', '=', environmentId)
-          .execute();
-        await db
-          .insertInto('companies')
-          .values({ environment_id: environmentId, company_id: 'new' })
-          .execute();
+        await sql`delete from users where environment_id = ${environmentId} and user_id = 'b'`.execute(db);
+        await sql`update users set metadata = '{"x": 2}' where environment_id = ${environmentId}`.execute(db);
+        await sql`insert into companies (environment_id, company_id) values (${environmentId}, 'new')`.execute(
+          db,
+        );
       },
     });
     expect(records(files['users.ndjson'])).toMatchObject([
@@ -246,24 +237,14 @@ describe('values', () => {
 
           const plainCsv = await exported(environmentId, { format: 'csv', escapeFormulas: false });
           const [header, ...rows] = parse(plainCsv['users.csv'] ?? '') as string[][];
-          expect(header).toEqual([
-            'user_id',
-            'company_id',
-            'nested',
-            'number',
-            'plain',
-            'first_seen_at',
-            'last_seen_at',
+          expect(header?.join()).toBe('user_id,company_id,nested,number,plain,first_seen_at,last_seen_at');
+          const found = rows.map(([id, company, nested, ...others]) => [
+            id,
+            company,
+            cellValue(nested),
+            ...others,
           ]);
-          expect(
-            rows.map(([id, company, nested, number, plain]) => [
-              id,
-              company,
-              cellValue(nested),
-              number,
-              plain,
-            ]),
-          ).toEqual(
+          expect(found.map((row) => row.slice(0, 5))).toEqual(
             sorted.map((user) => [user.id, user.company ?? '', cellOf(user.nested), user.number, user.plain]),
           );
 
@@ -351,24 +332,10 @@ describe('values', () => {
 
   test('a number is no formula, whatever its sign; all else that begins as one is', async () => {
     const environmentId = await newEnvironment(t.system);
-    const values = [
-      '-5',
-      '+1.5e3',
-      '-1+1',
-      '=1',
-      '@a',
-      '\tx',
-      '\rx',
-      '-',
-      '+',
-      "'=1",
-      'a=1',
-      '-5\n=1',
-      '＝1',
-      '',
-    ];
+    const plain = ['-5', '+1.5e3', 'a=1', ''];
+    const formulas = ['-1+1', '=1', '@a', '\tx', '\rx', '-', '+', "'=1", '-5\n=1', '＝1'];
     const metadata = Object.fromEntries(
-      values.map((value, index) => [`v${String(index).padStart(2, '0')}`, value]),
+      [...plain, ...formulas].map((value, index) => [`v${String(index).padStart(2, '0')}`, value]),
     );
     await load(environmentId, lines({ user_id: '=u', company_id: '@c', metadata, '=name': 'x' }));
     const [header, row] = parse(
@@ -376,37 +343,13 @@ describe('values', () => {
     ) as string[][];
     expect(header).toContain("'=name");
     expect(row?.slice(0, 2)).toEqual(["'=u", "'@c"]);
-    expect(row?.slice(3, -2)).toEqual([
-      ...[
-        '-5',
-        '+1.5e3',
-        "'-1+1",
-        "'=1",
-        "'@a",
-        "'\tx",
-        "'\rx",
-        "'-",
-        "'+",
-        "''=1",
-        'a=1',
-        "'-5\n=1",
-        "'＝1",
-        '',
-      ],
-    ]);
+    expect(row?.slice(3, -2)).toEqual([...plain, ...formulas.map((value) => `'${value}`)]);
   });
 
   test('properties are columns in order; one named as a fixed column is told apart from it', async () => {
     const environmentId = await newEnvironment(t.system);
-    const metadata = {
-      user_id: '1',
-      company_id: '2',
-      metadata: '3',
-      'metadata.x': '4',
-      sluice_row: '5',
-      z: '6',
-      Z: '7',
-    };
+    const names = ['user_id', 'company_id', 'metadata', 'metadata.x', 'sluice_row', 'z', 'Z'];
+    const metadata = Object.fromEntries(names.map((name, index) => [name, String(index)]));
     await load(environmentId, lines({ user_id: 'u', company_id: 'c', metadata }));
     await sql`update users set metadata = metadata || '{"first_seen_at": "8"}' where environment_id = ${environmentId}`.execute(
       t.system.db,
@@ -440,14 +383,8 @@ describe('values', () => {
     expect(v?.['metadata']).toEqual({ 'key 3': 'x' });
     const csv = (await exported(environmentId, { format: 'csv' }))['users.csv'] ?? '';
     const [first, second] = parse(csv, { columns: true }) as Record<string, string>[];
-    const {
-      metadata: others = '',
-      user_id,
-      company_id,
-      first_seen_at,
-      last_seen_at,
-      ...columns
-    } = first ?? {};
+    const { metadata: others = '', ...columns } = first ?? {};
+    for (const own of ['user_id', 'company_id', 'first_seen_at', 'last_seen_at']) delete columns[own];
     expect(Object.keys(columns)).toHaveLength(1500);
     expect({ ...columns, ...JSON.parse(others) }).toEqual(metadata);
     expect(second).toMatchObject({ user_id: 'v', metadata: expect.stringMatching(/^$|^\{"key 3": "x"\}$/) });
@@ -460,20 +397,12 @@ describe('values', () => {
       companies: [],
       events: [
         {
-          id: 'e2',
-          name: 'n',
-          user: 'u',
-          company: null,
-          insertedAt: '2026-03-01T01:02:03.000004Z',
-          metadata: {},
+          ...{ id: 'e2', name: 'n', user: 'u', company: null },
+          ...{ insertedAt: '2026-03-01T01:02:03.000004Z', metadata: {} },
         },
         {
-          id: 'e1',
-          name: '=n',
-          user: 'u',
-          company: 'c',
-          insertedAt: '2026-03-01T01:02:03.4Z',
-          metadata: { a: '"' },
+          ...{ id: 'e1', name: '=n', user: 'u', company: 'c' },
+          ...{ insertedAt: '2026-03-01T01:02:03.4Z', metadata: { a: '"' } },
         },
       ],
     });
@@ -595,40 +524,27 @@ describe('files', () => {
   });
 
   // proves: other-readers
-  test('Parquet holds the same rows, in as many files as it takes', async () => {
-    const written = await exportAll(t.system, environmentId, { format: 'parquet', splitBytes: 100_000 });
-    const stored = await storedBytes(t.system, written);
-    const found: unknown[] = [];
-    for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
-      const file = Uint8Array.from(stored[filename] ?? []).buffer;
-      const some = await parquetReadObjects({ file });
-      expect(some).toHaveLength(count);
-      found.push(...some);
-    }
-    const ndjson = records((await exported(environmentId))['users.ndjson']);
-    expect(found).toHaveLength(rows);
-    expect(stored).toHaveProperty(['users-0002.parquet']);
-    expect(found.map(readParquetUser)).toEqual(ndjson);
-    const companies = Uint8Array.from(stored['companies.parquet'] ?? []).buffer;
-    expect(await parquetReadObjects({ file: companies })).toEqual([]);
-  });
-
-  // proves: other-readers
-  test('Avro holds the same rows, in as many files as it takes, for a reader that is not ours', async () => {
-    const written = await exportAll(t.system, environmentId, { format: 'avro', splitBytes: 40_000 });
-    const stored = await storedBytes(t.system, written);
-    const found: Record<string, unknown>[] = [];
-    for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
-      const some = await recordsOfAvro(stored[filename] ?? Buffer.alloc(0));
-      expect(some).toHaveLength(count);
-      found.push(...some);
-    }
-    const ndjson = records((await exported(environmentId))['users.ndjson']);
-    expect(found).toHaveLength(rows);
-    expect(stored).toHaveProperty(['users-0002.avro']);
-    expect(found.map(readAvroUser)).toEqual(ndjson);
-    expect(await recordsOfAvro(stored['companies.avro'] ?? Buffer.alloc(0))).toEqual([]);
-  });
+  test.each([
+    ['parquet', 100_000, parquetRecords, readParquetUser],
+    ['avro', 40_000, recordsOfAvro, readAvroUser],
+  ] as const)(
+    '%s holds the same rows, in as many files as it takes, for a reader that is not ours',
+    async (format, splitBytes, read, readUser) => {
+      const written = await exportAll(t.system, environmentId, { format, splitBytes });
+      const stored = await storedBytes(t.system, written);
+      const bytesOf = (filename: string) => stored[filename] ?? Buffer.alloc(0);
+      const found: Record<string, unknown>[] = [];
+      for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
+        const some = await read(bytesOf(filename));
+        expect(some).toHaveLength(count);
+        found.push(...some);
+      }
+      expect(found).toHaveLength(rows);
+      expect(stored).toHaveProperty([`users-0002.${format}`]);
+      expect(found.map(readUser)).toEqual(records((await exported(environmentId))['users.ndjson']));
+      expect(await read(bytesOf(`companies.${format}`))).toEqual([]);
+    },
+  );
 
   // proves: loads-back
   test('the same rows have the same content hash in NDJSON, Parquet and Avro, and the same files each time', async () => {
@@ -647,15 +563,17 @@ describe('files', () => {
   });
 });
 
+const parquetRecords = (bytes: Uint8Array) => parquetReadObjects({ file: Uint8Array.from(bytes).buffer });
+
 function readAvroUser({
-  user_id,
   company_id,
   metadata,
   first_seen_at,
   last_seen_at,
+  ...user
 }: Record<string, unknown>) {
   return {
-    user_id,
+    ...user,
     ...(company_id === null ? {} : { company_id: (company_id as { string: string }).string ?? company_id }),
     metadata: JSON.parse(metadata as string),
     first_seen_at: instantOfMicros(first_seen_at as number),
@@ -663,10 +581,15 @@ function readAvroUser({
   };
 }
 
-function readParquetUser(row: unknown): object {
-  const { user_id, company_id, metadata, first_seen_at, last_seen_at } = row as Record<string, unknown>;
+function readParquetUser({
+  company_id,
+  metadata,
+  first_seen_at,
+  last_seen_at,
+  ...user
+}: Record<string, unknown>) {
   return {
-    user_id,
+    ...user,
     ...(company_id === undefined || company_id === null ? {} : { company_id }),
     metadata: JSON.parse(metadata as string),
     // Dates keep milliseconds.

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
 import { chunkJob } from '../../jobs/load.ts';
 import { openSendContext, type System } from '../../src/context.ts';
-import { requestDeletion } from '../../src/deletion/request-deletion.ts';
+import { requestDeletion } from '../../src/deletion/deletions.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
 import { type DueTask, kindsInTurn, queueName } from '../../src/domain/task.ts';
 import type { ExportWriter } from '../../src/export/context.ts';

@@ -27,7 +27,7 @@ import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
-import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox-files.ts';
+import { insertInboxFile, readOpenInboxFiles, rowKey } from '../../src/postgres/stores/inbox.ts';
 import { concludeFiles } from '../../src/sources/inbox/conclude.ts';
 import { lookInto } from '../../src/sources/inbox/folders.ts';
 import { Backoff, createInboxOpener, type Inbox } from '../../src/sources/inbox/inbox.ts';
@@ -261,12 +261,7 @@ describe('a file that is dropped', () => {
     await drop(join(folder, 'users', 'again.csv'), content);
     const [again] = await concluded(folder, 'users/again.csv');
     expect(again?.receipt).toMatchObject({ duplicate_of: job, counts: { unchanged: 2 }, reasons: [] });
-    const loads = await t.system.db
-      .selectFrom('loads')
-      .select('job_id')
-      .where('environment_id', '=', environment.environmentId)
-      .execute();
-    expect(loads).toHaveLength(2);
+    expect(await loadsOf(environment)).toHaveLength(2);
   });
 
   test('may have any name, and never overwrites another of that name', async () => {
@@ -321,16 +316,8 @@ describe('a file is not taken', () => {
     await mkdir(join(folder, 'folder.csv'));
     expect(spawnSync('mkfifo', [join(folder, 'pipe.csv')]).status).toBe(0);
     const server = createServer().listen(join(folder, 'socket.csv'));
-    const left = [
-      '.hidden.csv',
-      'a.csv.part',
-      'a.csv.tmp',
-      'a.csv.filepart',
-      'a.csv.crdownload',
-      'a.csv~',
-      '~$a.xlsx',
-      'notes.txt',
-    ];
+    const left =
+      '.hidden.csv a.csv.part a.csv.tmp a.csv.filepart a.csv.crdownload a.csv~ ~$a.xlsx notes.txt'.split(' ');
     for (const name of left) await writeFile(join(folder, name), users('left'));
     await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
     // Looked at after all of these.
@@ -339,17 +326,9 @@ describe('a file is not taken', () => {
     await drop(join(folder, 'last.csv'), users('last again'));
     await concluded(folder, 'last.csv', 2);
     server.close();
-    const refused = [
-      'link.csv',
-      'hard.csv',
-      'folder.csv',
-      'pipe.csv',
-      'socket.csv',
-      'notes.txt',
-      'users',
-      'companies',
-    ];
-    for (const name of refused)
+    for (const name of 'link.csv hard.csv folder.csv pipe.csv socket.csv notes.txt users companies'.split(
+      ' ',
+    ))
       expect(said(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
     expect(said(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);
     for (const name of left.slice(0, -1)) expect(said(join(folder, name)), name).toEqual([]);
@@ -446,25 +425,22 @@ async function only<T>(items: readonly T[] | Promise<readonly T[]>): Promise<T> 
   return first;
 }
 
-function countLoads({ system, environment }: ByHand): Promise<number> {
-  return system.db
+/** The loads of an environment, as they were accepted. */
+function loadsOf({ environmentId }: Environment) {
+  return t.system.db
     .selectFrom('loads')
-    .select('job_id')
-    .where('environment_id', '=', environment.environmentId)
-    .execute()
-    .then((rows) => rows.length);
+    .select(['job_id', 'filename', 'status'])
+    .where('environment_id', '=', environmentId)
+    .orderBy('lane_position')
+    .execute();
 }
 
-async function loadsEnded({ system, environment }: ByHand): Promise<void> {
-  await waitFor('the loads to end', async () => {
-    const open = await system.db
-      .selectFrom('loads')
-      .select('job_id')
-      .where('environment_id', '=', environment.environmentId)
-      .where('status', 'not in', endedStatuses)
-      .execute();
-    return open.length === 0;
-  });
+const countLoads = async ({ environment }: ByHand) => (await loadsOf(environment)).length;
+
+async function loadsEnded({ environment }: ByHand): Promise<void> {
+  await waitFor('the loads to end', async () =>
+    (await loadsOf(environment)).every(({ status }) => (endedStatuses as readonly string[]).includes(status)),
+  );
 }
 
 /** Files whose names do not say in which order they were written, as their times do. */
@@ -481,7 +457,7 @@ async function dropInOrder(folder: string, count: number): Promise<void> {
 
 async function expectInOrder(
   system: System,
-  { environmentId }: Environment,
+  environment: Environment,
   folder: string,
   count: number,
 ): Promise<void> {
@@ -491,15 +467,9 @@ async function expectInOrder(
   expect(receipts.every(({ outcome, counts }) => outcome === 'done' && counts?.['inserted'] !== 0)).toBe(
     true,
   );
-  const loads = await system.db
-    .selectFrom('loads')
-    .select('filename')
-    .where('environment_id', '=', environmentId)
-    .orderBy('lane_position')
-    .execute();
-  const order = loads.map(({ filename }) => Number(/-(\d+)\./.exec(filename)?.[1]));
+  const order = (await loadsOf(environment)).map(({ filename }) => Number(/-(\d+)\./.exec(filename)?.[1]));
   expect(order).toEqual(Array.from({ length: count }, (_, at) => at));
-  const { users: stored } = await readProfiles(system, environmentId);
+  const { users: stored } = await readProfiles(system, environment.environmentId);
   const last = count - 1;
   const own = Object.fromEntries(
     Array.from({ length: 10 }, (_, of) => [`own_${of}`, String(count - 10 + of)]),
@@ -828,12 +798,8 @@ describe('two processes, or one that died, do no harm', () => {
       await system.db.transaction().execute(async (held) => {
         await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(held);
         for (const file of await hand.see()) await hand.take(file, system);
-        const { job_id } = await system.db
-          .selectFrom('loads')
-          .select('job_id')
-          .where('environment_id', '=', environment.environmentId)
-          .executeTakeFirstOrThrow();
-        const cancelling = cancelLoad(system, environment.environmentId, job_id);
+        const [load] = await loadsOf(environment);
+        const cancelling = cancelLoad(system, environment.environmentId, load?.job_id ?? '');
         await waitFor('the load to be cancelled', async () => {
           await hand.conclude();
           return (await readConcluded(folder)).length === 2;

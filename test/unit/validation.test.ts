@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import { readDeletionRequest } from '../../src/deletion/request-deletion.ts';
+import { readDeletionRequest } from '../../src/deletion/deletions.ts';
 import { InputError, type Problem } from '../../src/domain/errors.ts';
 import { MAX_DELETION_IDS, MAX_REQUEST_PROBLEMS } from '../../src/domain/limits.ts';
 import { compileSchema, ruled, worded } from '../../src/validation.ts';

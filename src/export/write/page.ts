@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Dataset, FileDataset } from '../../domain/export.ts';
+import { instantText } from '../../postgres/columns.ts';
 import {
   exportsCompany,
   exportsEvent,
@@ -117,7 +118,7 @@ export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
 
 /** In UTC, always of one length (`profileTail`). */
 export function pageTime(column: string): RawBuilder<string> {
-  return sql`to_char(${sql.ref(`page.${column}`)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  return instantText(sql.ref(`page.${column}`));
 }
 
 /*

@@ -5,12 +5,14 @@ import { renderJob } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import {
+  deletionBodies,
   exportOutcomes,
   listOutcomes,
+  readDeletionRequest,
   renderOutcome,
+  requestDeletion,
   requireDeletion,
-} from '../../deletion/inspect-deletions.ts';
-import { deletionBodies, readDeletionRequest, requestDeletion } from '../../deletion/request-deletion.ts';
+} from '../../deletion/deletions.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
 import { MAX_INTEGER } from '../../domain/limits.ts';
 import { previewDeletion } from '../../postgres/stores/deleted-profiles.ts';

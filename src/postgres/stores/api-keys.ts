@@ -1,10 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../../domain/limits.ts';
 import { scopes as everyScope, type Holder, type Scope } from '../../domain/scope.ts';
 import { isShownText } from '../../domain/wording.ts';
-import { camel, snake } from '../columns.ts';
+import { camel, inMs, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
 
 export type ApiKey = Awaited<ReturnType<typeof listApiKeys>>[number];
@@ -141,7 +141,7 @@ export function keyIdOf(text: string): string | null {
   return shape.exec(text)?.[1] ?? null;
 }
 
-/** 200 random bits need no slow digest. */
+/** The secrets of keys, cookies and links are 200 random bits or more, which need no slow digest. */
 export function digestKey(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -154,12 +154,14 @@ function randomCharacters(count: number): string {
   return Array.from(randomBytes(count), (byte) => alphabet[byte & 31]).join('');
 }
 
-export const isLiveText = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
+/** The condition on `api_keys k`. */
+export const isLiveText =
+  'k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())';
 const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
 
 export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
   const row = await db
-    .selectFrom('api_keys')
+    .selectFrom('api_keys as k')
     .select(isLive.as('live'))
     .where('key_id', '=', keyId)
     .executeTakeFirst();
@@ -200,19 +202,12 @@ export interface NewSession {
   readonly client: string;
 }
 
-/** 256 random bits need no slow digest. */
-function digestOf(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
-}
-
-const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
-
 /** Adds a session, and deletes the oldest of its holder beyond MAX_SESSIONS_PER_KEY. */
 export async function insertSession(db: Database, { cookie, ...session }: NewSession) {
   return db.transaction().execute(async (transaction) => {
     const added = await transaction
       .insertInto('console_sessions')
-      .values({ ...snake(session), digest: digestOf(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })
+      .values({ ...snake(session), digest: digestKey(cookie), expires_at: inMs(CONSOLE_SESSION_MS) })
       .returning(sessionColumns)
       .executeTakeFirstOrThrow();
     await transaction
@@ -221,8 +216,8 @@ export async function insertSession(db: Database, { cookie, ...session }: NewSes
         of
           .selectFrom('console_sessions')
           .select('session_id')
-          .where((eb) => eb.and({ environment_id: session.environmentId, holder: session.holder }))
-          .where('key_id', 'is not distinct from', session.keyId)
+          .where('environment_id', '=', session.environmentId)
+          .where(isOf(session))
           .orderBy('created_at', 'desc')
           .orderBy('session_id')
           .offset(MAX_SESSIONS_PER_KEY),
@@ -242,11 +237,9 @@ export function findSession(db: Database, cookie: string) {
     .select(['e.environment_id', 'e.name', 'e.app_token', 'k.scopes', 'k.revoked_at'])
     .select([
       sql<boolean>`s.ended_at is null and s.expires_at > clock_timestamp()`.as('live'),
-      sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`.as(
-        'key_live',
-      ),
+      isLive.as('key_live'),
     ])
-    .where('s.digest', '=', digestOf(cookie))
+    .where('s.digest', '=', digestKey(cookie))
     .executeTakeFirst();
 }
 
@@ -259,21 +252,27 @@ export const openSessionsText = (ids: string): string => `
     and s.session_id = any (select substr(id, ${sessionPrefix.length + 1}) from unnest(${ids}) id)
     and s.ended_at is null
     and s.expires_at > clock_timestamp()
-    and (s.key_id is null or exists (select 1 from api_keys where key_id = s.key_id and ${isLiveText}))`;
+    and (s.key_id is null or exists (select 1 from api_keys k where k.key_id = s.key_id and ${isLiveText}))`;
 
 export type SessionOwner = Pick<NewSession, 'holder' | 'keyId'>;
 
 /** Lists the open sessions, newest first; only those of `owner`, if given. */
-export async function listSessions(db: Database, environmentId: number, owner?: SessionOwner) {
-  let live = db
+export function listSessions(db: Database, environmentId: number, owner?: SessionOwner) {
+  return db
     .selectFrom('console_sessions')
     .select(sessionColumns)
     .where('environment_id', '=', environmentId)
+    .where(isOf(owner))
     .where('ended_at', 'is', null)
-    .where('expires_at', '>', sql<Date>`now()`);
-  if (owner !== undefined)
-    live = live.where('holder', '=', owner.holder).where('key_id', 'is not distinct from', owner.keyId);
-  return live.orderBy('created_at', 'desc').orderBy('session_id').execute();
+    .where('expires_at', '>', sql<Date>`now()`)
+    .orderBy('created_at', 'desc')
+    .orderBy('session_id')
+    .execute();
+}
+
+function isOf(owner: SessionOwner | undefined): RawBuilder<boolean> {
+  if (owner === undefined) return sql<boolean>`true`;
+  return sql<boolean>`(holder = ${owner.holder} and key_id is not distinct from ${owner.keyId})`;
 }
 
 /** Ends a session; only one of `owner`, if given. Throws `InputError` `not_found`. */
@@ -283,14 +282,12 @@ export async function endSession(
   sessionId: string,
   owner?: SessionOwner,
 ): Promise<void> {
-  let ending = db
+  const { numUpdatedRows } = await db
     .updateTable('console_sessions')
     .set({ ended_at: sql`coalesce(ended_at, now())` })
-    .where('environment_id', '=', environmentId)
-    .where('session_id', '=', sessionId);
-  if (owner !== undefined)
-    ending = ending.where('holder', '=', owner.holder).where('key_id', 'is not distinct from', owner.keyId);
-  const { numUpdatedRows } = await ending.executeTakeFirstOrThrow();
+    .where((eb) => eb.and({ environment_id: environmentId, session_id: sessionId }))
+    .where(isOf(owner))
+    .executeTakeFirstOrThrow();
   if (numUpdatedRows > 0n) return;
   throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);
 }
@@ -308,7 +305,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
   await db.deleteFrom('console_links').where('expires_at', '<', sql<Date>`now()`).execute();
   await db
     .insertInto('console_links')
-    .values({ digest: digestOf(token), environment_id: environmentId, expires_at: inMs(CONSOLE_LINK_MS) })
+    .values({ digest: digestKey(token), environment_id: environmentId, expires_at: inMs(CONSOLE_LINK_MS) })
     .execute();
 }
 
@@ -316,7 +313,7 @@ export async function insertLink(db: Database, environmentId: number, token: str
 export async function takeLink(db: Database, token: string): Promise<number | null> {
   const row = await db
     .deleteFrom('console_links')
-    .where('digest', '=', digestOf(token))
+    .where('digest', '=', digestKey(token))
     .returning(['environment_id', sql<boolean>`expires_at > clock_timestamp()`.as('live')])
     .executeTakeFirst();
   return row?.live === true ? row.environment_id : null;

@@ -2,14 +2,15 @@ import { type RawBuilder, sql } from 'kysely';
 import type { ShownJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
 import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
-import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
+import { JOB_TRACE_DAYS, MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import { toGivenSource } from '../../domain/source-options.ts';
 import type { Origin } from '../../domain/task.ts';
 import { readTraceparent, type SpanIdentity, writeTraceparent } from '../../domain/trace.ts';
-import { camel } from '../columns.ts';
+import { camel, daysAgo } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { chunkColumns, type LiveChunk } from './live.ts';
+import { loadOf } from './loads.ts';
 
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
@@ -156,11 +157,13 @@ export async function readJobHistory(
   // Its time is the start of the transaction that ended the job; others may have committed at later times meanwhile.
   if (endedAt !== null) reached.push({ phase: status, at: endedAt });
   const parameters = named(row.parameters);
+  const shown = shorten(parameters) as JobHistory['parameters'];
   return {
     requestId,
     origin: origin === null ? null : { kind: origin, name: originName },
-    parameters: shorten(parameters) as JobHistory['parameters'],
-    isCut: isCut(parameters),
+    parameters: shown,
+    // A list is longer than what is shown of it, or the request of an export than can be shown.
+    isCut: row.parameters['request'] === null || JSON.stringify(shown) !== JSON.stringify(parameters),
     phases: reached,
   };
 }
@@ -222,13 +225,6 @@ function named({ options, request, ...rest }: HistoryRow['parameters']): object 
   return { ...rest, request: request === null ? null : toGivenRequest(request as ExportRequest) };
 }
 
-/** A list is longer than what is shown of it, or the request of an export than can be shown. */
-function isCut(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length > MAX_SHOWN_PARAMETERS || value.some(isCut);
-  if (typeof value !== 'object' || value === null) return false;
-  return ('request' in value && value.request === null) || Object.values(value).some(isCut);
-}
-
 function shorten(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_SHOWN_PARAMETERS).map(shorten);
   if (typeof value !== 'object' || value === null) return value;
@@ -242,11 +238,7 @@ export async function readChunks(
   jobId: string,
   page: { readonly limit: number; readonly after: number },
 ) {
-  const load = await db
-    .selectFrom('loads')
-    .select(['load_id', 'chunk_count'])
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
-    .executeTakeFirst();
+  const load = await loadOf(db, environmentId, jobId).select(['load_id', 'chunk_count']).executeTakeFirst();
   if (load === undefined) throw inputError('not_found', 'there is no such load', `job_id: ${jobId}`);
   const { rows } = await sql<LiveChunk>`
     select ${sql.raw(chunkColumns)}
@@ -285,4 +277,19 @@ export async function readTrace(db: Database, jobId: string): Promise<SpanIdenti
     .where('job_id', '=', jobId)
     .executeTakeFirst();
   return readTraceparent(row?.traceparent);
+}
+
+const keptDays = [
+  ['idempotency_keys', 'created_at', 1],
+  // No job takes as long.
+  ['job_traces', 'created_at', JOB_TRACE_DAYS],
+  // Workers that were killed stay in the table until then.
+  ['workers', 'seen_at', 1 / 24],
+] as const;
+
+/** Deletes idempotency keys, traces and signs of life that are old. */
+export async function forgetOld(db: Database): Promise<void> {
+  for (const [table, column, days] of keptDays) {
+    await sql`delete from ${sql.table(table)} where ${sql.ref(column)} < ${daysAgo(days)}`.execute(db);
+  }
 }

@@ -24,6 +24,15 @@ export function readChunkRange(db: Database, loadId: number, chunkNo: number): P
     .executeTakeFirstOrThrow();
 }
 
+const counts = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected'] as const;
+
+/** Writes SQL for each of the columns that count records by outcome. */
+function forCounts(
+  write: (column: RawBuilder<unknown>, name: (typeof counts)[number]) => RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql.join(counts.map((name) => write(sql.ref(`rows_${name}`), name)));
+}
+
 export interface ChunkTally extends Outcomes {
   /** `null` if the file holds one kind only. */
   readonly kinds: OutcomesByKind | null;
@@ -72,11 +81,7 @@ export async function finishChunk(
         losses = own.losses,
         started_at = own.claimed_at,
         worker = own.worker,
-        rows_inserted = ${tally.inserted},
-        rows_updated = ${tally.updated},
-        rows_unchanged = ${tally.unchanged},
-        rows_superseded = ${tally.superseded},
-        rows_rejected = ${tally.rejected}
+        ${forCounts((column, name) => sql`${column} = ${tally[name]}`)}
       from own
       where load_id = ${claim.subjectId} and chunk_no = ${claim.part}
       returning row_count
@@ -88,11 +93,7 @@ export async function finishChunk(
         ended_at = case when ${isCompleted} then now() end,
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
-        rows_inserted = rows_inserted + ${tally.inserted},
-        rows_updated = rows_updated + ${tally.updated},
-        rows_unchanged = rows_unchanged + ${tally.unchanged},
-        rows_superseded = rows_superseded + ${tally.superseded},
-        rows_rejected = rows_rejected + ${tally.rejected},
+        ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},
         has_event_types = has_event_types or ${tally.hasEventTypes}
       from done
       where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
@@ -188,17 +189,12 @@ function countedByKind(kinds: OutcomesByKind) {
     .map((kind) => ({ kind, ...kinds[kind] }));
   return sql`
     counted_by_kind as (
-      insert into load_kinds as k
-        (load_id, kind, rows_inserted, rows_updated, rows_unchanged, rows_superseded, rows_rejected)
+      insert into load_kinds as k (load_id, kind, ${forCounts((column) => column)})
       select load_id, met.*
       from counted, json_to_recordset(${JSON.stringify(met)}) as met (
-        kind text, inserted bigint, updated bigint, unchanged bigint, superseded bigint, rejected bigint
+        kind text, ${sql.raw(counts.map((name) => `${name} bigint`).join())}
       )
       on conflict (load_id, kind) do update set
-        rows_inserted = k.rows_inserted + excluded.rows_inserted,
-        rows_updated = k.rows_updated + excluded.rows_updated,
-        rows_unchanged = k.rows_unchanged + excluded.rows_unchanged,
-        rows_superseded = k.rows_superseded + excluded.rows_superseded,
-        rows_rejected = k.rows_rejected + excluded.rows_rejected
+        ${forCounts((column) => sql`${column} = k.${column} + excluded.${column}`)}
     ),`;
 }

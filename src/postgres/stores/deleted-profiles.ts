@@ -3,7 +3,7 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { eventTable } from './retention.ts';
-import { findRetiredTables, inEventTables, removeDoomed } from './retirements.ts';
+import { findRetiredTables, inEventTables, isSameEvent, removeDoomed } from './retirements.ts';
 
 export interface DeletionBatch {
   readonly deletionId: number;
@@ -42,17 +42,13 @@ export async function previewDeletion(
       ? sql`select company_id as id from users
           where environment_id = ${environmentId} and company_id = any(${given})`
       : sql`select null::text as id where false`;
+  const counted = (met: RawBuilder<unknown>) => sql`
+    select id, count(*) as rows
+    from (select * from (${met}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
+    group by id`;
   const { rows } = await sql<Omit<DeletionPreview, 'isComplete'>>`
-    with named as materialized (
-      select id, count(*) as events
-      from (select * from (${named}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
-      group by id
-    ),
-    members as materialized (
-      select id, count(*) as users
-      from (select * from (${members}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
-      group by id
-    ),
+    with named as materialized (${counted(named)}),
+    members as materialized (${counted(members)}),
     found as (
       select ${id} as id from ${sql.table(entity)}
       where environment_id = ${environmentId} and ${id} = any(${given})
@@ -66,8 +62,8 @@ export async function previewDeletion(
           and not exists (select 1 from named n where n.id = asked.id)
           and not exists (select 1 from members m where m.id = asked.id)
       ) as unknown,
-      (select coalesce(sum(events), 0)::bigint from named) as events,
-      (select coalesce(sum(users), 0)::bigint from members) as users`.execute(db);
+      (select coalesce(sum(rows), 0)::bigint from named) as events,
+      (select coalesce(sum(rows), 0)::bigint from members) as users`.execute(db);
   const { profiles = 0, unknown = 0, events = 0, users = 0 } = rows[0] ?? {};
   return {
     profiles,
@@ -78,38 +74,29 @@ export async function previewDeletion(
   };
 }
 
-interface IdsDone {
-  readonly deleted: number;
-  readonly notFound: number;
-}
-
 /**
  * Removes up to `limit` events of the users, with the ids that callers gave them, and counts them to their users;
  * returns how many. One scan of events_user_idx per partition for all users of the batch.
  */
-export function deleteEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
-  return inEventTables(db, limit, (table, rest) => deleteEventsOf(db, batch, rest, table));
-}
-
-async function deleteEventsOf(
+export function deleteEvents(
   db: Database,
-  batch: DeletionBatch,
+  { deletionId, environmentId, ids }: DeletionBatch,
   limit: number,
-  table: RawBuilder<unknown>,
 ): Promise<number> {
-  const { deletionId, environmentId, ids } = batch;
-  const { rows } = await sql<{ removed: number }>`
-    with doomed as materialized (
-      select user_id, inserted_at, event_id
-      from ${table}
-      where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
-      limit ${limit}
-    ),
-    ${removeDoomed(table, environmentId)},
-    ${noted(deletionId, 'removed', 'user_id', 'events')}
-    select count(*) as removed
-    from removed`.execute(db);
-  return rows[0]?.removed ?? 0;
+  return inEventTables(db, limit, async (table, rest) => {
+    const { rows } = await sql<{ removed: number }>`
+      with doomed as materialized (
+        select user_id, inserted_at, event_id
+        from ${table}
+        where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
+        limit ${rest}
+      ),
+      ${removeDoomed(table, environmentId)},
+      ${noted(deletionId, 'removed', 'user_id', 'events')}
+      select count(*) as removed
+      from removed`.execute(db);
+    return rows[0]?.removed ?? 0;
+  });
 }
 
 /** Counts rows of the query `from` to the ids of the deletion that stand in its column `id`. */
@@ -132,10 +119,10 @@ export async function removeProfiles(
   db: Database,
   entity: Entity,
   { deletionId, environmentId, ids }: DeletionBatch,
-): Promise<IdsDone> {
+): Promise<{ readonly deleted: number; readonly notFound: number }> {
   const profiles = sql.table(entity);
   const id = sql.ref(idColumn[entity]);
-  const { rows } = await sql<IdsDone>`
+  const { rows } = await sql<{ deleted: number; notFound: number }>`
     with doomed as materialized (
       select ${id} as id
       from ${profiles}
@@ -199,37 +186,31 @@ export async function releaseUsers(
   return rows[0]?.released ?? 0;
 }
 
-export function releaseEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
-  return inEventTables(db, limit, (table, rest) => releaseEventsOf(db, batch, rest, table));
-}
-
-async function releaseEventsOf(
+export function releaseEvents(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
   limit: number,
-  table: RawBuilder<unknown>,
 ): Promise<number> {
-  const { rows } = await sql<{ released: number }>`
-    with named as materialized (
-      select user_id, inserted_at, event_id, company_id
-      from ${table}
-      where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
-      limit ${limit}
-    ),
-    released as (
-      update ${table} e
-      set company_id = null
-      from named n
-      where e.environment_id = ${environmentId}
-        and e.user_id = n.user_id
-        and e.inserted_at = n.inserted_at
-        and e.event_id = n.event_id
-      returning n.company_id
-    ),
-    ${noted(deletionId, 'released', 'company_id', 'events')}
-    select count(*) as released
-    from released`.execute(db);
-  return rows[0]?.released ?? 0;
+  return inEventTables(db, limit, async (table, rest) => {
+    const { rows } = await sql<{ released: number }>`
+      with doomed as materialized (
+        select user_id, inserted_at, event_id, company_id
+        from ${table}
+        where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
+        limit ${rest}
+      ),
+      released as (
+        update ${table} e
+        set company_id = null
+        from doomed d
+        where e.environment_id = ${environmentId} and ${isSameEvent}
+        returning d.company_id
+      ),
+      ${noted(deletionId, 'released', 'company_id', 'events')}
+      select count(*) as released
+      from released`.execute(db);
+    return rows[0]?.released ?? 0;
+  });
 }
 
 /** Returns the companies without a profile: what still refers to one was written on the strength of the old profile. */

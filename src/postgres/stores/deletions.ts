@@ -10,7 +10,7 @@ import {
   type TaskFailure,
 } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
-import { camel, snake, toFailure } from '../columns.ts';
+import { camel, daysAgo, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
@@ -161,7 +161,7 @@ export async function failDeletion(
 export async function forgetDeletions(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('deletions')
-    .where('ended_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
+    .where('ended_at', '<', daysAgo(days))
     .executeTakeFirst();
   return Number(numDeletedRows);
 }

@@ -1,9 +1,8 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { sql } from 'kysely';
-import { inputError } from '../../domain/errors.ts';
+import { Fault, inputError } from '../../domain/errors.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { isUniqueViolation } from '../sqlstate.ts';
 import { createApiKey } from './api-keys.ts';
 import { addAutoProperties } from './properties.ts';
 
@@ -48,20 +47,22 @@ export async function createEnvironment(db: Database, name: string): Promise<Env
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
     throw inputError('invalid_field', `an environment is named by ${rule}`, 'name');
   }
-  try {
-    return await db.transaction().execute(async (transaction) => {
-      const environment = await transaction
-        .insertInto('environments')
-        .values({ name, app_token: generateAppToken() })
-        .returning(environmentColumns)
-        .executeTakeFirstOrThrow();
-      await addAutoProperties(transaction, environment.environmentId);
-      return environment;
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) throw inputError('invalid_field', `environment ${name} exists`, 'name');
-    throw error;
-  }
+  const environment = await db.transaction().execute((transaction) => insertEnvironment(transaction, name));
+  if (environment === null) throw inputError('invalid_field', `environment ${name} exists`, 'name');
+  return environment;
+}
+
+/** Returns `null` if the name is taken. */
+async function insertEnvironment(transaction: Database, name: string): Promise<Environment | null> {
+  const environment = await transaction
+    .insertInto('environments')
+    .values({ name, app_token: generateAppToken() })
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .returning(environmentColumns)
+    .executeTakeFirst();
+  if (environment === undefined) return null;
+  await addAutoProperties(transaction, environment.environmentId);
+  return environment;
 }
 
 export function listEnvironments(db: Database): Promise<Environment[]> {
@@ -87,22 +88,13 @@ export async function ensureDefaultEnvironment(
   const known = await findEnvironment(db, defaultEnvironmentName);
   if (known !== null) return { environment: known, key: null };
   return db.transaction().execute(async (transaction) => {
-    const environment = await transaction
-      .insertInto('environments')
-      .values({ name: defaultEnvironmentName, app_token: generateAppToken() })
-      .onConflict((conflict) => conflict.column('name').doNothing())
-      .returning(environmentColumns)
-      .executeTakeFirst();
-    if (environment !== undefined) {
-      await addAutoProperties(transaction, environment.environmentId);
+    const environment = await insertEnvironment(transaction, defaultEnvironmentName);
+    if (environment !== null) {
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
       return { environment, key };
     }
-    const theirs = await transaction
-      .selectFrom('environments')
-      .select(environmentColumns)
-      .where('name', '=', defaultEnvironmentName)
-      .executeTakeFirstOrThrow();
+    const theirs = await findEnvironment(transaction, defaultEnvironmentName);
+    if (theirs === null) throw new Fault('an environment was removed while it was made');
     return { environment: theirs, key: null };
   });
 }
@@ -118,23 +110,16 @@ const secretBytes = 32;
 
 /** Returns the secret for a purpose, which all processes share; makes it if there is none. */
 export async function readSigningKey(db: Database, purpose: string): Promise<Buffer> {
-  const known = await findSigningKey(db, purpose);
-  if (known !== undefined) return known;
+  const find = () =>
+    db.selectFrom('signing_keys').select('secret').where('purpose', '=', purpose).executeTakeFirst();
+  const known = await find();
+  if (known !== undefined) return known.secret;
   await db
     .insertInto('signing_keys')
     .values({ purpose, secret: randomBytes(secretBytes) })
     .onConflict((conflict) => conflict.column('purpose').doNothing())
     .execute();
-  const made = await findSigningKey(db, purpose);
-  if (made === undefined) throw new Error(`the signing key ${purpose} was removed while it was made`);
-  return made;
-}
-
-async function findSigningKey(db: Database, purpose: string): Promise<Buffer | undefined> {
-  const row = await db
-    .selectFrom('signing_keys')
-    .select('secret')
-    .where('purpose', '=', purpose)
-    .executeTakeFirst();
-  return row?.secret;
+  const made = await find();
+  if (made === undefined) throw new Fault(`the signing key ${purpose} was removed while it was made`);
+  return made.secret;
 }

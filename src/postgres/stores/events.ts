@@ -3,10 +3,10 @@ import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
+import { instantText } from '../columns.ts';
 import { type Database, queryRows, readQuery, runQuery } from '../database.ts';
 import type { Reader } from '../pool.ts';
 import { isUnknownName } from '../sqlstate.ts';
-import { instantText } from './profiles.ts';
 
 export interface EventRow {
   readonly environmentId: number;

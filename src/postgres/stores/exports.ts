@@ -9,10 +9,10 @@ import {
   type TaskClaim,
   type TaskFailure,
 } from '../../domain/task.ts';
-import { camel, snake, type Tables, toFailure } from '../columns.ts';
+import type { FileRef } from '../../files/file-store.ts';
+import { camel, daysAgo, hex, inMs, snake, type Tables, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { pageJobs } from './background-jobs.ts';
-import { readExportFiles } from './stored-files.ts';
 import { deleteTasks, insertTask } from './tasks.ts';
 
 /*
@@ -187,15 +187,19 @@ async function end(
  * until it fails to renew the lease.
  */
 export function findLeftovers(db: Database, limit: number): Promise<{ exportId: number; jobId: string }[]> {
+  return withFiles(db)
+    .where('status', 'in', ['failed', 'cancelled'])
+    .where('ended_at', '<', inMs(-LEASE_MS))
+    .limit(limit)
+    .execute();
+}
+
+function withFiles(db: Database) {
   return db
     .selectFrom('exports')
     .select(camel('export_id', 'job_id'))
-    .where('status', 'in', ['failed', 'cancelled'])
     .where('files_expired_at', 'is', null)
-    .where('ended_at', '<', sql<Date>`now() - ${LEASE_MS} * interval '1 millisecond'`)
-    .orderBy('ended_at')
-    .limit(limit)
-    .execute();
+    .orderBy('ended_at');
 }
 
 /** Finds exports whose files have expired: after `days`, unless the export says otherwise. */
@@ -204,12 +208,8 @@ export function findExpired(
   days: number,
   limit: number,
 ): Promise<{ exportId: number; jobId: string }[]> {
-  return db
-    .selectFrom('exports')
-    .select(camel('export_id', 'job_id'))
-    .where('files_expired_at', 'is', null)
+  return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
-    .orderBy('ended_at')
     .limit(limit)
     .execute();
 }
@@ -228,7 +228,7 @@ export async function deleteExports(db: Database, days: number): Promise<number>
   const { numDeletedRows } = await db
     .deleteFrom('exports')
     .where('files_expired_at', 'is not', null)
-    .where('ended_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
+    .where('ended_at', '<', daysAgo(days))
     .executeTakeFirst();
   return Number(numDeletedRows);
 }
@@ -299,4 +299,55 @@ export function readExportEnd(db: Database, environmentId: number, jobId: string
     .select(['status', 'emails'])
     .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirstOrThrow();
+}
+
+export async function readExportFiles(
+  db: Database,
+  exportIds: readonly number[],
+): Promise<ReadonlyMap<number, readonly ExportFile[]>> {
+  if (exportIds.length === 0) return new Map();
+  const rows = await selectFiles(db)
+    .select('export_id as exportId')
+    .where('export_id', 'in', exportIds)
+    .orderBy('export_id')
+    .orderBy((eb) => eb('dataset', '=', 'manifest'))
+    .orderBy('filename')
+    .execute();
+  const files = new Map<number, ExportFile[]>();
+  for (const { exportId, ...file } of rows) files.set(exportId, [...(files.get(exportId) ?? []), file]);
+  return files;
+}
+
+function selectFiles(db: Database) {
+  return db
+    .selectFrom('export_files')
+    .select(['filename', 'dataset', 'file_ref as ref', 'row_count as rows', 'byte_count as bytes'])
+    .select(hex('sha256', 'sha256'));
+}
+
+export interface FoundFile {
+  readonly environmentId: number;
+  readonly filesExpired: boolean;
+  readonly file: (ExportFile & { readonly ref: FileRef }) | null;
+}
+
+export async function findExportFile(
+  db: Database,
+  jobId: string,
+  filename: string,
+): Promise<FoundFile | null> {
+  const found = await db
+    .selectFrom('exports')
+    .select(['export_id', 'environment_id', 'files_expired_at'])
+    .where('job_id', '=', jobId)
+    .executeTakeFirst();
+  if (found === undefined) return null;
+  const file = await selectFiles(db)
+    .where((eb) => eb.and({ export_id: found.export_id, filename }))
+    .executeTakeFirst();
+  return {
+    environmentId: found.environment_id,
+    filesExpired: found.files_expired_at !== null,
+    file: file ?? null,
+  };
 }

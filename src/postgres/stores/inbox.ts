@@ -1,9 +1,232 @@
-/* The inbox as a whole: its lock, and its files as they are shown. */
+import { type InferResult, sql } from 'kysely';
 import pg from 'pg';
-import type { InboxFile } from '../../domain/inbox.ts';
+import { ConflictError } from '../../domain/errors.ts';
+import type { InboxFile, InboxOutcome, InboxReason, SeenFile } from '../../domain/inbox.ts';
+import { endedStatuses, type FileOptions } from '../../domain/load.ts';
+import { camel, daysAgo, hex } from '../columns.ts';
 import type { ConnectionMonitor } from '../connection-monitor.ts';
 import type { Database } from '../database.ts';
-import { selectInboxFiles, toInboxFile } from './inbox-files.ts';
+import { isUniqueViolation } from '../sqlstate.ts';
+
+/*
+ * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their order of arrival counts, and one process
+ * at a time looks after an inbox, under an advisory lock that ends with its session. A row is written when a file is taken, and refused
+ * if the file was taken since it was seen: that fences a process that has lost the lock.
+ */
+
+export interface NewInboxFile extends SeenFile {
+  readonly fileId: string;
+  readonly inboxId: string;
+  readonly environmentId: number;
+  readonly options: FileOptions;
+  /** The time of the look that saw it, by the database's clock. */
+  readonly seenAt: string;
+}
+
+type Taken =
+  | {
+      readonly state: 'loading';
+      readonly jobId: string;
+      readonly isDuplicate: boolean;
+      readonly sha256: string;
+    }
+  | { readonly state: 'refused'; readonly sha256: string | null; readonly reasons: readonly InboxReason[] };
+
+/**
+ * Writes the row of a file that is taken. Throws `ConflictError` if it was taken since `seenAt`. Each side of the `or` names the state,
+ * as its partial index does: otherwise every file would cost a look at all that are kept.
+ */
+export async function insertInboxFile(db: Database, file: NewInboxFile, taken: Taken): Promise<void> {
+  const { state, sha256, jobId, isDuplicate, reasons } = {
+    ...{ jobId: null, isDuplicate: false, reasons: [] },
+    ...taken,
+  };
+  const { rows } = await sql`
+    insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, options, state,
+      sha256, job_id, is_duplicate, reasons)
+    select ${file.fileId}::uuid, f.*, ${JSON.stringify(file.options)}::jsonb, ${state}, decode(${sha256}, 'hex'),
+      ${jobId}::uuid, ${isDuplicate}::boolean, ${JSON.stringify(reasons)}::jsonb
+    from (
+      values (${file.inboxId}::uuid, ${file.environmentId}::integer, ${file.folder}, ${file.name},
+        ${String(file.inode)}::numeric, ${String(file.size)}::bigint, ${String(file.modifiedNs)}::numeric)
+    ) as f (inbox_id, environment_id, folder, name, inode, size, modified_ns)
+    where not exists (
+      select 1 from inbox_files as known
+      where (known.inbox_id, known.environment_id, known.folder, known.name, known.inode, known.size, known.modified_ns)
+        = (f.inbox_id, f.environment_id, f.folder, f.name, f.inode, f.size, f.modified_ns)
+        and (
+          known.state <> 'concluded'
+          or known.state = 'concluded' and known.concluded_at > ${file.seenAt}::timestamptz
+        )
+    )
+    on conflict do nothing
+    returning file_id`.execute(db);
+  if (rows.length === 0) throw new ConflictError('another process has taken the file');
+}
+
+export function rowKey({ folder, name, inode, size, modifiedNs }: SeenFile): string {
+  return [folder, name, inode, size, modifiedNs].join('/');
+}
+
+/** Returns the keys of an environment's files that are taken and lie where they were dropped, and the time. */
+export async function readOpenInboxFiles(
+  db: Database,
+  inboxId: string,
+  environmentId: number,
+): Promise<{ readonly at: string; readonly keys: ReadonlySet<string> }> {
+  const { rows } = await sql<{ at: string; keys: string[] }>`
+    select clock_timestamp()::text as at, array(
+      select concat_ws('/', folder, name, inode, size, modified_ns) from inbox_files
+      where inbox_id = ${inboxId} and environment_id = ${environmentId} and state <> 'concluded'
+    ) as keys`.execute(db);
+  return { at: rows[0]?.at ?? '', keys: new Set(rows[0]?.keys) };
+}
+
+/** Fixes where a file goes, unless that is fixed already. Returns `null` if another file goes there. */
+export async function reservePlace(
+  db: Database,
+  fileId: string,
+  outcome: InboxOutcome,
+  placedAs: string,
+): Promise<{ readonly outcome: InboxOutcome; readonly placedAs: string } | null> {
+  try {
+    const row = await db
+      .updateTable('inbox_files')
+      .set({ outcome: sql`coalesce(outcome, ${outcome})`, placed_as: sql`coalesce(placed_as, ${placedAs})` })
+      .where('file_id', '=', fileId)
+      .returning(['outcome', 'placed_as as placedAs'])
+      .executeTakeFirst();
+    if (row?.outcome == null || row.placedAs === null) {
+      throw new ConflictError('the file is not in the ledger any more');
+    }
+    return { outcome: row.outcome, placedAs: row.placedAs };
+  } catch (error) {
+    if (isUniqueViolation(error)) return null;
+    throw error;
+  }
+}
+
+export async function markConcluded(
+  db: Database,
+  fileId: string,
+  reasons: readonly InboxReason[],
+): Promise<void> {
+  await db
+    .updateTable('inbox_files')
+    .set({ state: 'concluded', concluded_at: sql`now()`, reasons: JSON.stringify(reasons) })
+    .where('file_id', '=', fileId)
+    .where('state', 'in', ['loading', 'refused'])
+    .execute();
+}
+
+/**
+ * Reads the files that were refused or whose load has ended, without `except`: the first of each environment in
+ * order of arrival, then the second of each and so on, so that one environment does not hold up another.
+ */
+export async function filesToConclude(
+  db: Database,
+  inboxId: string,
+  except: readonly string[],
+  limit: number,
+): Promise<InboxFile[]> {
+  const rows = await selectInboxFiles(db)
+    .select(sql<number>`row_number() over (partition by f.environment_id order by f.arrival)`.as('turn'))
+    .leftJoin('loads as l', (join) =>
+      join.onRef('l.job_id', '=', 'f.job_id').onRef('l.environment_id', '=', 'f.environment_id'),
+    )
+    .where('f.inbox_id', '=', inboxId)
+    .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
+    .where((eb) =>
+      eb.or([
+        eb('f.state', '=', 'refused'),
+        eb.and([
+          eb('f.state', '=', 'loading'),
+          eb.or([
+            // The load was pruned; or a place was fixed, which stays.
+            eb('l.job_id', 'is', null),
+            eb('l.status', 'in', endedStatuses),
+            eb('f.placed_as', 'is not', null),
+          ]),
+        ]),
+      ]),
+    )
+    .orderBy('turn')
+    .orderBy('f.arrival')
+    .limit(limit)
+    .execute();
+  return rows.map(toInboxFile);
+}
+
+/** Returns the running load of the same bytes and options that was taken from the inbox before; `null` if there is none. */
+export async function findTwin(
+  db: Database,
+  environmentId: number,
+  sha256: string,
+  options: FileOptions,
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('inbox_files')
+    .select('job_id')
+    .where((eb) =>
+      eb.and({
+        environment_id: environmentId,
+        sha256: Buffer.from(sha256, 'hex'),
+        state: 'loading',
+        is_duplicate: false,
+      }),
+    )
+    .where(sql<boolean>`options = ${JSON.stringify(options)}::jsonb`)
+    // A file whose load has ended may still wait to be moved.
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('loads as l')
+          .select('l.job_id')
+          .whereRef('l.job_id', '=', 'inbox_files.job_id')
+          .where('l.status', 'not in', endedStatuses),
+      ),
+    )
+    .orderBy('arrival', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.job_id ?? null;
+}
+
+/** Deletes up to `limit` files that were concluded `days` ago and whose load has no stored file any more. Returns the number. */
+export async function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
+  const expired = db
+    .selectFrom('inbox_files as f')
+    .leftJoin('loads as l', 'l.job_id', 'f.job_id')
+    .select('f.file_id')
+    .where('f.state', '=', 'concluded')
+    .where('f.concluded_at', '<', daysAgo(days))
+    .where('l.file_ref', 'is', null)
+    .limit(limit);
+  const { numDeletedRows } = await db
+    .deleteFrom('inbox_files')
+    .where('file_id', 'in', expired)
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
+}
+
+export function selectInboxFiles(db: Database) {
+  return db
+    .selectFrom('inbox_files as f')
+    .innerJoin('environments as e', 'e.environment_id', 'f.environment_id')
+    .select(
+      camel('f.file_id', 'f.environment_id', 'f.folder', 'f.name', 'f.inode', 'f.size', 'f.modified_ns'),
+    )
+    .select(camel('f.options', 'f.state', 'f.taken_at', 'f.job_id', 'f.is_duplicate'))
+    .select(camel('f.reasons', 'f.outcome', 'f.placed_as'))
+    .select(['e.name as environment', hex('f.sha256', 'sha256')]);
+}
+
+type FileRow = InferResult<ReturnType<typeof selectInboxFiles>>[number];
+
+export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): InboxFile {
+  return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
+}
+
+/* The inbox as a whole: its lock, and its files as they are shown. */
 
 /** Spells INBX: the class half of a two-key advisory lock. */
 const inboxLock = 0x494e4258;

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { LoadChunk } from '../../api/load.ts';
 import type { ShownJob } from '../../api/render.ts';
 import {
   LIVE_RECENT_JOBS,
@@ -36,22 +37,8 @@ export interface LiveJob extends Omit<ShownJob, 'acceptedAt' | 'startedAt' | 'en
   readonly dryRun: boolean;
 }
 
-export const chunkStates = ['waiting', 'running', 'done'] as const;
-
-export interface LiveChunk {
-  readonly jobId: string;
-  readonly chunk: number;
-  readonly state: (typeof chunkStates)[number];
-  readonly attempt: number;
-  readonly losses: number;
-  readonly worker: string | null;
-  readonly startedAt: string | null;
-  readonly doneAt: string | null;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly rejected: number | null;
-  readonly lastError: string | null;
-}
+/** A chunk as the API shows it, and its job. */
+export type LiveChunk = LoadChunk & { readonly jobId: string };
 
 export interface LiveAnswer {
   readonly jobs: readonly LiveJob[];
@@ -107,16 +94,22 @@ const jobsPart = `
   from background_jobs j
   where job_id = any (array(${wanted}))`;
 
+const chunkStart =
+  'case when c.done_at is not null then c.started_at when t.lease_until is not null then t.claimed_at end';
+const inMs = (column: string) => `date_trunc('milliseconds', ${column})`;
+
 /** Columns of `loads l`, `load_chunks c` and their `tasks t`. */
 export const chunkColumns = `
     l.job_id as "jobId", c.chunk_no as chunk,
     case when c.done_at is not null then 'done' when t.lease_until is not null then 'running' else 'waiting' end as state,
     coalesce(nullif(c.attempts, 0), t.attempt, 0) as attempt, greatest(c.losses, coalesce(t.losses, 0)) as losses,
     case when c.done_at is not null then c.worker when t.lease_until is not null then t.worker end as worker,
-    ${time(`case when c.done_at is not null then c.started_at when t.lease_until is not null then t.claimed_at end`)} as "startedAt",
-    ${time('c.done_at')} as "doneAt",
+    ${time(chunkStart)} as start_time, ${time('c.done_at')} as end_time,
+    case when c.done_at is not null then
+      greatest(0, extract(epoch from ${inMs('c.done_at')} - ${inMs(chunkStart)}) * 1000)::bigint
+    end as ms,
     c.row_count as rows, c.byte_end - c.byte_start as bytes, c.rows_rejected as rejected,
-    case when c.done_at is null then t.last_error end as "lastError"`;
+    case when c.done_at is null then t.last_error end as last_error`;
 
 /**
  * A chunk that is done stays as it is. Its time is taken just before its transaction ends; those that were longer in
@@ -148,7 +141,7 @@ const statement = `
     (
       select coalesce(json_agg(k.key_id), '[]')
       from (
-        select key_id from api_keys where key_id = any ($5::text[]) and ${isLiveText}
+        select key_id from api_keys k where k.key_id = any ($5::text[]) and ${isLiveText}
         union all
         ${openSessionsText('$5::text[]')}
       ) k

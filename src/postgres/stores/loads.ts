@@ -66,6 +66,11 @@ export interface NewLoad extends JobIdentity {
   readonly chunks: readonly ChunkRange[];
 }
 
+/** The environment's load of a job. */
+export function loadOf(db: Database, environmentId: number, jobId: string) {
+  return db.selectFrom('loads').where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }));
+}
+
 /** Queues an accepted load behind all others. Call it inside a transaction. */
 export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
   const { origin, sha256, header, columnMap, source, readAs, guards, amends, chunks, ...columns } = load;
@@ -223,11 +228,7 @@ export async function cancelLoad(
   environmentId: number,
   jobId: string,
 ): Promise<EndedLoad | null> {
-  const load = await db
-    .selectFrom('loads')
-    .select('load_id')
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
-    .executeTakeFirst();
+  const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   return load === undefined ? null : end(db, load.load_id, ['queued', 'processing'], { status: 'cancelled' });
 }
 
@@ -255,6 +256,16 @@ async function end(
 
 const loadTasks = ['begin', 'chunk', 'finish'] as const;
 
+/** A load that ended goes behind all others. */
+export const queuedAgain = {
+  status: 'queued',
+  work_started_at: null,
+  ended_at: null,
+  failure_code: null,
+  failure_message: null,
+  lane_position: sql<number>`nextval('sluice.lane_positions')`,
+} as const;
+
 const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
@@ -265,12 +276,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
   const load = await db
     .updateTable('loads')
     .set((eb) => ({
-      status: 'queued',
-      work_started_at: null,
-      ended_at: null,
-      failure_code: null,
-      failure_message: null,
-      lane_position: sql`nextval('sluice.lane_positions')`,
+      ...queuedAgain,
       attempts: eb('attempts', '+', 1),
       // A retry accepts what a guard refused; otherwise the load would fail again at once.
       max_errors: sql`case failure_code

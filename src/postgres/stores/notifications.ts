@@ -1,7 +1,7 @@
 import { type Selection, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { EventType, JobKind, Outcome } from '../../domain/notification.ts';
-import { camel, snake, type Tables } from '../columns.ts';
+import { camel, daysAgo, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
 
@@ -191,7 +191,7 @@ export async function insertEvent(
 export async function deleteEvents(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('notification_events')
-    .where('created_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
+    .where('created_at', '<', daysAgo(days))
     .where(
       sql<boolean>`not exists (
         select 1 from notification_deliveries d where d.event_id = notification_events.event_id and state = 'pending'

@@ -2,6 +2,7 @@ import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
+import { instantText } from '../columns.ts';
 import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
 import type { Reader } from '../pool.ts';
 
@@ -189,10 +190,6 @@ const columns = {
   users: ['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
-
-export function instantText(column: RawBuilder<unknown>): RawBuilder<string> {
-  return sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-}
 
 /** Renders each row of `profiles`, a select of the columns, as JSON. Rendering comes last, so that stored values are sorted. */
 function rendered(entity: Entity, profiles: RawBuilder<unknown>): RawBuilder<unknown> {

@@ -1,5 +1,3 @@
-/** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
-
 import { sql } from 'kysely';
 import type { ShownJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -19,7 +17,10 @@ import type { ReadAs } from '../../domain/source.ts';
 import { camel, hex, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
-import { tally } from './running-loads.ts';
+import { loadOf } from './loads.ts';
+import { countsOf, tally } from './running-loads.ts';
+
+/** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
 
 interface Context {
   readonly db: Database;
@@ -65,20 +66,7 @@ const lastError = sql<string | null>`(
 type KindCounts = Readonly<Record<string, Outcomes & Pick<Tally, 'amended'>>>;
 
 const outcomesByKind = sql<KindCounts | null>`case when loads.has_event_types then (
-  select coalesce(
-    json_object_agg(
-      n.kind,
-      json_build_object(
-        'inserted', n.rows_inserted,
-        'updated', n.rows_updated,
-        'unchanged', n.rows_unchanged,
-        'superseded', n.rows_superseded,
-        'rejected', n.rows_rejected,
-        'amended', n.rows_amended
-      )
-    ),
-    '{}'
-  )
+  select coalesce(json_object_agg(n.kind, ${countsOf('n')}), '{}')
   from load_kinds n
   where n.load_id = loads.load_id
 ) end`.as('outcomesByKind');
@@ -221,18 +209,10 @@ export async function findDuplicate(
 
 /** Returns `null` also if the load is gone. */
 export async function readReadAs(db: Database, environmentId: number, jobId: string): Promise<ReadAs | null> {
-  const row = await db
-    .selectFrom('loads')
-    .select('read_as')
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
-    .executeTakeFirst();
+  const row = await loadOf(db, environmentId, jobId).select('read_as').executeTakeFirst();
   return row?.read_as ?? null;
 }
 
 export function readLoadEnd(db: Database, environmentId: number, jobId: string) {
-  return db
-    .selectFrom('loads')
-    .select(['status', 'rows_rejected'])
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
-    .executeTakeFirstOrThrow();
+  return loadOf(db, environmentId, jobId).select(['status', 'rows_rejected']).executeTakeFirstOrThrow();
 }

@@ -13,6 +13,7 @@ import {
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { yielding } from '../../yielding.ts';
 import type { Database, Transaction } from '../database.ts';
+import { loadOf } from './loads.ts';
 
 const rowsPerPiece = 1_000;
 
@@ -112,10 +113,8 @@ export async function readRejectsSource(
   environmentId: number,
   jobId: string,
 ): Promise<RejectsSource | null> {
-  const row = await db
-    .selectFrom('loads')
+  const row = await loadOf(db, environmentId, jobId)
     .select(['load_id as loadId', 'file_format as format', 'header'])
-    .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .executeTakeFirst();
   return row ?? null;
 }

@@ -285,7 +285,7 @@ function forgetIdsOf(query: string): RawBuilder<unknown> {
     )`;
 }
 
-const isSameEvent = sql`e.user_id = d.user_id and e.inserted_at = d.inserted_at and e.event_id = d.event_id`;
+export const isSameEvent = sql`e.user_id = d.user_id and e.inserted_at = d.inserted_at and e.event_id = d.event_id`;
 
 function pastEvents(table: string, environmentId: number, names: readonly string[]) {
   return sql`

@@ -1,10 +1,11 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type NotNull, type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, type Tally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
-import { camel } from '../columns.ts';
+import type { FileRef } from '../../files/file-store.ts';
+import { camel, daysAgo, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { insertChunkTasks, planBegins } from './loads.ts';
+import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
@@ -15,10 +16,6 @@ import { forgetRepeats } from './repeats.ts';
 
 /** The load as the tasks of its chunks need it. It changes between two passes, never while there are tasks of one. */
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
-
-/** Writes a time like an `Instant`. */
-const instant = (time: RawBuilder<unknown>) =>
-  sql<string>`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
  * The time as of which an amendment's records count: the end of its parent. Records of a later load count as of its acceptance; if the
@@ -47,9 +44,9 @@ export async function readLoadSource(db: Database, loadId: number) {
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
     .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
     .select([
-      instant(sql`coalesce(parent.accepted_at, loads.accepted_at)`).as('acceptedAt'),
-      instant(sql`loads.accepted_at`).as('ownAcceptedAt'),
-      instant(amendsAsOf).$castTo<string | null>().as('asOf'),
+      instantText(sql`coalesce(parent.accepted_at, loads.accepted_at)`).as('acceptedAt'),
+      instantText(sql`loads.accepted_at`).as('ownAcceptedAt'),
+      instantText<string | null>(amendsAsOf).as('asOf'),
       sql<boolean>`mendable_since is not null`.as('keepsTimes'),
     ])
     .where('loads.load_id', '=', loadId)
@@ -59,15 +56,17 @@ export async function readLoadSource(db: Database, loadId: number) {
   return { ...source, place: asOf === null ? null : { asOf, acceptedAt: ownAcceptedAt } };
 }
 
-export const tally = sql<Tally>`json_build_object(
-  'read', loads.rows_read,
-  'inserted', loads.rows_inserted,
-  'updated', loads.rows_updated,
-  'unchanged', loads.rows_unchanged,
-  'superseded', loads.rows_superseded,
-  'rejected', loads.rows_rejected,
-  'amended', loads.rows_amended
-)`.as('tally');
+const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
+
+/** A JSON object of the counts of a table that counts records by outcome. */
+export function countsOf(table: string, ...names: string[]): RawBuilder<unknown> {
+  const pairs = [...names, ...outcomes].map(
+    (name) => sql`${sql.lit(name)}, ${sql.ref(`${table}.rows_${name}`)}`,
+  );
+  return sql`json_build_object(${sql.join(pairs)})`;
+}
+
+export const tally = sql<Tally>`${countsOf('loads', 'read')}`.as('tally');
 
 /** The state that is checked before a load is completed. */
 export type FinishState = Awaited<ReturnType<typeof readFinishState>>;
@@ -80,9 +79,10 @@ const openChunks = sql<number>`(
 
 const kindsAddUp = sql<boolean>`coalesce(
   (
-    select
-      (sum(n.rows_inserted), sum(n.rows_updated), sum(n.rows_unchanged), sum(n.rows_superseded), sum(n.rows_rejected), sum(n.rows_amended))
-      = (loads.rows_inserted, loads.rows_updated, loads.rows_unchanged, loads.rows_superseded, loads.rows_rejected, loads.rows_amended)
+    select ${sql.join(
+      outcomes.map((name) => sql`sum(n.${sql.ref(`rows_${name}`)}) = loads.${sql.ref(`rows_${name}`)}`),
+      sql` and `,
+    )}
     from load_kinds n
     where n.load_id = loads.load_id
   ),
@@ -113,16 +113,11 @@ export async function queueApply(
   const load = await db
     .updateTable('loads')
     .set({
-      status: 'queued',
+      ...queuedAgain,
       pass: 'apply',
       begins_anew: true,
       on_drift: onDrift,
       applied_at: sql`now()`,
-      work_started_at: null,
-      ended_at: null,
-      failure_code: null,
-      failure_message: null,
-      lane_position: sql`nextval('sluice.lane_positions')`,
     })
     .where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }))
     .where('plan', 'is not', null)
@@ -165,11 +160,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       work_rows_before: 0,
       chunks_done: 0,
       rows_read: 0,
-      rows_inserted: 0,
-      rows_updated: 0,
-      rows_unchanged: 0,
-      rows_superseded: 0,
-      rows_rejected: 0,
+      ...rowCounts(0),
       repeats_resolved_at: null,
       has_event_types: false,
       ...(keepsPlan(pass) && {
@@ -188,11 +179,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     .updateTable('load_chunks')
     .set({
       done_at: null,
-      rows_inserted: null,
-      rows_updated: null,
-      rows_unchanged: null,
-      rows_superseded: null,
-      rows_rejected: null,
+      ...rowCounts(null),
       attempts: 0,
       losses: 0,
     })
@@ -206,4 +193,46 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     await forgetPlannedRows(db, [loadId]);
   }
   return insertChunkTasks(db, loadId, load);
+}
+
+export function findExpiredFiles(
+  db: Database,
+  fileDays: number,
+  limit: number,
+): Promise<{ readonly loadId: number; readonly ref: FileRef }[]> {
+  return db
+    .selectFrom('loads')
+    .select(['load_id as loadId', 'file_ref as ref'])
+    .where('file_ref', 'is not', null)
+    .where('ended_at', '<', daysAgo(fileDays))
+    .limit(limit)
+    .$narrowType<{ ref: NotNull }>()
+    .execute();
+}
+
+/** Forgets the files of loads, which are gone, with what a retry would need and the rows of their plans. */
+export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
+  await forgetPlannedRows(db, loadIds);
+  await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
+  await forgetRepeats(db, loadIds);
+}
+
+/** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects; how many that were. */
+export async function deleteLoads(db: Database, jobDays: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('loads')
+    .where('file_ref', 'is', null)
+    .where('ended_at', '<', daysAgo(jobDays))
+    // A load that is being mended is still to be counted in.
+    .where(
+      sql<boolean>`not exists (
+        select 1 from loads child where child.amends = loads.load_id and child.status in ('queued', 'processing')
+      )`,
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+function rowCounts<T extends 0 | null>(n: T) {
+  return { rows_inserted: n, rows_updated: n, rows_unchanged: n, rows_superseded: n, rows_rejected: n };
 }

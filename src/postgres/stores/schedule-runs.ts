@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus, TaskClaim } from '../../domain/task.ts';
-import { camel, toFailure } from '../columns.ts';
+import { camel, daysAgo, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isOwn } from './tasks.ts';
 
@@ -113,7 +113,7 @@ export async function requeueRun(
 export async function deleteRuns(db: Database, days: number): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from schedule_runs r
-    where ended_at < now() - ${days} * interval '1 day'
+    where ended_at < ${daysAgo(days)}
       and exists (
         select 1
         from schedule_runs later

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { TaskClaim } from '../../domain/task.ts';
+import { instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isOwn } from './tasks.ts';
 
@@ -133,16 +134,13 @@ interface ScheduleName {
   readonly name: string;
 }
 
-const asText = (time: string) =>
-  sql<string | null>`to_char(${sql.ref(time)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
 export async function readExportedUntil(
   db: Database,
   { environmentId, name }: ScheduleName,
 ): Promise<string | null> {
   const row = await db
     .selectFrom('schedules')
-    .select(asText('exported_until').as('at'))
+    .select(instantText<string | null>(sql.ref('exported_until')).as('at'))
     .where((eb) => eb.and({ environment_id: environmentId, schedule_name: name }))
     .executeTakeFirst();
   return row?.at ?? null;
@@ -237,7 +235,7 @@ export async function findUnfinishedLoad(
   const { rows } = await sql<UnfinishedLoad>`
     select
       job_id as "jobId",
-      ${asText('accepted_at')} as "acceptedAt",
+      ${instantText(sql`accepted_at`)} as "acceptedAt",
       accepted_at < clock_timestamp() - ${holdMs} * interval '1 millisecond' as "isOld"
     from loads
     where environment_id = ${environmentId}

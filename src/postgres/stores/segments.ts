@@ -18,20 +18,36 @@ export interface SegmentPage {
   readonly hasAfter: boolean;
 }
 
+const listed = [
+  'segment_id as id',
+  'title',
+  'usage',
+  'category',
+  'is_hidden',
+  'is_protected',
+  'status',
+] as const;
+
 export async function listSegments(
   db: Database,
   environmentId: number,
-  query: SegmentPageQuery,
+  { limit, after, before }: SegmentPageQuery,
 ): Promise<SegmentPage> {
-  const segments = await readPage(db, environmentId, query);
-  const { total, lowest, highest } = await db
-    .selectFrom('segments')
+  const all = db.selectFrom('segments').where('environment_id', '=', environmentId);
+  const segments = await all
+    .select(listed)
+    .$if(after !== null, (found) => found.where('segment_id', '>', after))
+    .$if(before !== null, (found) => found.where('segment_id', '<', before))
+    .orderBy('segment_id', before === null ? 'asc' : 'desc')
+    .limit(limit)
+    .execute();
+  if (before !== null) segments.reverse();
+  const { total, lowest, highest } = await all
     .select(({ fn }) => [
       fn.countAll<number>().as('total'),
       fn.min('segment_id').as('lowest'),
       fn.max('segment_id').as('highest'),
     ])
-    .where('environment_id', '=', environmentId)
     .executeTakeFirstOrThrow();
   const [first, last] = [segments[0], segments.at(-1)];
   return {
@@ -40,23 +56,6 @@ export async function listSegments(
     hasBefore: first !== undefined && lowest !== null && lowest < first.id,
     hasAfter: last !== undefined && highest !== null && highest > last.id,
   };
-}
-
-async function readPage(
-  db: Database,
-  environmentId: number,
-  { limit, after, before }: SegmentPageQuery,
-): Promise<ListedSegment[]> {
-  const rows = await db
-    .selectFrom('segments')
-    .select(['segment_id as id', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status'])
-    .where('environment_id', '=', environmentId)
-    .$if(after !== null, (found) => found.where('segment_id', '>', after))
-    .$if(before !== null, (found) => found.where('segment_id', '<', before))
-    .orderBy('segment_id', before === null ? 'asc' : 'desc')
-    .limit(limit)
-    .execute();
-  return before === null ? rows : rows.reverse();
 }
 
 export interface DefinedSegment {
@@ -84,8 +83,7 @@ export async function findSegmentItem(
   if (id < 1 || id > maxSegmentId) return null;
   const row = await db
     .selectFrom('segments')
-    .select(['segment_id as id', 'key', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status'])
-    .select('definition')
+    .select([...listed, 'key', 'definition'])
     .where((eb) => eb.and({ environment_id: environmentId, segment_id: id }))
     .executeTakeFirst();
   return row === undefined ? null : { ...row, definition: row.definition as object };

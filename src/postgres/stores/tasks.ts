@@ -89,23 +89,8 @@ export async function findNextTasks(
   served: readonly number[],
   limit: number,
 ): Promise<NextTask[]> {
-  // The first that is due of one kind and environment after another: an entry of the index each, not all that wait.
-  const first = (after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
-    select t.kind, t.environment_id, t.task_id
-    from tasks t
-    where ${after} and ${isDue} and t.losses < ${SUSPECT_LOSSES}
-    order by t.environment_id, t.task_id
-    limit 1`;
   const { rows } = await sql<NextTask>`
-    with recursive waiting as (
-      select found.*
-      from unnest(${[...kinds]}::text[]) as wanted (kind)
-      cross join lateral (${first(sql`t.kind = wanted.kind`)}) found
-      union all
-      select found.*
-      from waiting w
-      cross join lateral (${first(sql`t.kind = w.kind and t.environment_id > w.environment_id`)}) found
-    ),
+    with recursive waiting as (${firstOfEach('waiting', kinds, sql`${isDue} and t.losses < ${SUSPECT_LOSSES}`)}),
     running as (
       select environment_id, count(*) as under_way
       from tasks
@@ -121,6 +106,31 @@ export async function findNextTasks(
       task_id
     limit ${limit}`.execute(db);
   return rows;
+}
+
+/**
+ * The recursive query `name`, which finds the first task of each kind and environment that meets the condition. It steps from one to the
+ * next and reads an entry of the index each, not all that wait.
+ */
+function firstOfEach(
+  name: string,
+  kinds: readonly TaskKindName[],
+  condition: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const first = (after: RawBuilder<unknown>) => sql`
+    select t.kind, t.environment_id, t.task_id
+    from tasks t
+    where ${after} and ${condition}
+    order by t.environment_id, t.task_id
+    limit 1`;
+  return sql`
+    select found.*
+    from unnest(${[...kinds]}::text[]) as wanted (kind)
+    cross join lateral (${first(sql`t.kind = wanted.kind`)}) found
+    union all
+    select found.*
+    from ${sql.ref(name)} w
+    cross join lateral (${first(sql`t.kind = w.kind and t.environment_id > w.environment_id`)}) found`;
 }
 
 const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
@@ -272,27 +282,7 @@ export async function takeUnnotifiedTasks(
   olderThanMs: number,
 ): Promise<UnnotifiedTask[]> {
   const { rows } = await sql<UnnotifiedTask>`
-    with recursive groups as (
-      select found.*
-      from unnest(${[...kinds]}::text[]) as wanted (kind)
-      cross join lateral (
-        select t.kind, t.environment_id
-        from tasks t
-        where t.kind = wanted.kind and t.lease_until is null
-        order by t.environment_id
-        limit 1
-      ) found
-      union all
-      select found.*
-      from groups g
-      cross join lateral (
-        select t.kind, t.environment_id
-        from tasks t
-        where t.kind = g.kind and t.environment_id > g.environment_id and t.lease_until is null
-        order by t.environment_id
-        limit 1
-      ) found
-    ),
+    with recursive groups as (${firstOfEach('groups', kinds, sql`t.lease_until is null`)}),
     unnotified as (
       select head.task_id, stands_still and is_notified as again
       from groups g

@@ -7,9 +7,8 @@ import { toGivenSource } from '../../domain/source-options.ts';
 import { syncFolder } from '../../files/disk.ts';
 import { exportRejects } from '../../load/rejects.ts';
 import { renderReadAs } from '../../load/render-load.ts';
-import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
-import type { Load } from '../../postgres/stores/read-loads.ts';
-import { countRejects, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
+import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox.ts';
+import { countRejects, type Load, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
 import { ensureFolder, identify, moveWithoutOverwriting, placeOf, statOf, writeWhole } from './folders.ts';
 import {
   type Backoff,

@@ -4,11 +4,11 @@ import type { Database } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
 import {
   countOpenInboxFiles,
+  forgetExpiredInboxFiles,
   openInboxFilesOf,
   type RecentInboxFile,
   recentInboxFiles,
 } from '../../postgres/stores/inbox.ts';
-import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
 import { isFolder, lookInto, placeOf, statOf } from './folders.ts';
 import { findInbox, mappingErrorName } from './inbox.ts';
 

@@ -11,8 +11,12 @@ import { discardReceived } from '../../load/accept-load.ts';
 import { localLimits } from '../../load/receive/receive.ts';
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
-import { findFailedInboxFile } from '../../postgres/stores/inbox.ts';
-import { findTwin, insertInboxFile, type NewInboxFile } from '../../postgres/stores/inbox-files.ts';
+import {
+  findFailedInboxFile,
+  findTwin,
+  insertInboxFile,
+  type NewInboxFile,
+} from '../../postgres/stores/inbox.ts';
 import { acceptSource, type ReceivedSource, receiveSource, type SourceFile } from '../take-file.ts';
 import { isFolder, isUnchanged, moveWithoutOverwriting, openSeen, placeOf } from './folders.ts';
 import { findInbox, type Inbox, type InboxContext } from './inbox.ts';

@@ -1,9 +1,3 @@
-/*
- * The inbox: a directory with a folder for each environment; files that are dropped there are loaded. One worker at a time looks into
- * the folders, takes in every file that is complete (`take-in.ts`) and, once its load has ended, moves it to done or failed with a
- * receipt (`conclude.ts`). A file stays where it was dropped until then; its row in `inbox_files` says that it was taken. Promise: one
- * load for each file, whatever dies meanwhile. See docs/inbox.md.
- */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
@@ -12,14 +6,20 @@ import { type InboxFolder, inboxFolders } from '../../domain/inbox.ts';
 import { codeOf } from '../../files/disk.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
-import { InboxLock } from '../../postgres/stores/inbox.ts';
-import { readOpenInboxFiles, rowKey } from '../../postgres/stores/inbox-files.ts';
+import { InboxLock, readOpenInboxFiles, rowKey } from '../../postgres/stores/inbox.ts';
 import { type Poller, startPoller } from '../../timers.ts';
 import { concludeFiles } from './conclude.ts';
 import { ensureFolder, isFolder, lookInto, offerFolder, placeOf, StableFiles, statOf } from './folders.ts';
 import { Backoff, createInboxOpener, type Inbox, type InboxContext, Warnings } from './inbox.ts';
 import { FolderMapping } from './mapping.ts';
 import { giveUp, type ReadyFile, takeIn } from './take-in.ts';
+
+/*
+ * The inbox: a directory with a folder for each environment; files that are dropped there are loaded. One worker at a time looks into
+ * the folders, takes in every file that is complete (`take-in.ts`) and, once its load has ended, moves it to done or failed with a
+ * receipt (`conclude.ts`). A file stays where it was dropped until then; its row in `inbox_files` says that it was taken. Promise: one
+ * load for each file, whatever dies meanwhile. See docs/inbox.md.
+ */
 
 /** Pause between two looks for loads that have ended; the folders may be looked into less often. */
 const concludeMs = 500;
