@@ -303,29 +303,23 @@ function readExclusions(text: string, problems: Problem[]): Exclusion[] {
 
 /** An id may hold colons: the first one divides. */
 function readTerm(term: string, problems: Problem[]): Exclusion | null {
-  const [name = '', pattern = ''] = splitAt(term, term.indexOf(':'));
+  const [, name = term, given = ''] = /^([^:]*):(.*)$/s.exec(term) ?? [];
   const kind = exclusionKinds.find((each) => each === name.trim());
-  const details = `exclusions: ${shorten(term)}`;
-  if (kind === undefined) {
-    const kinds = exclusionKinds.map((each) => `${each}:…`).join(', ');
-    problems.push(wrong(`A term of exclusions is one of ${kinds}`, details));
-    return null;
-  }
-  // A pattern is as long as what it is to match, with room for a star at both ends.
-  const reason = textProblem(pattern.trim(), MAX_ID_BYTES + 2);
-  if (reason !== null) {
-    problems.push(wrong(`What follows ${kind}: ${reason}`, details));
-    return null;
-  }
-  if (kind === 'segment' && !/^[\d*]+$/.test(pattern.trim())) {
-    problems.push(wrong('A segment is named by its id, from the lookup of segments', details));
-    return null;
-  }
-  return { kind, pattern: pattern.trim().replace(/\*+/g, '*') };
+  const pattern = given.trim();
+  const problem = termProblem(kind, pattern);
+  if (problem !== null) problems.push(wrong(problem, `exclusions: ${shorten(term)}`));
+  return kind === undefined || problem !== null ? null : { kind, pattern: pattern.replace(/\*+/g, '*') };
 }
 
-function splitAt(term: string, at: number): string[] {
-  return at < 0 ? [term] : [term.slice(0, at), term.slice(at + 1)];
+function termProblem(kind: Exclusion['kind'] | undefined, pattern: string): string | null {
+  if (kind === undefined) {
+    return `A term of exclusions is one of ${exclusionKinds.map((each) => `${each}:…`).join(', ')}`;
+  }
+  // A pattern is as long as what it is to match, with room for a star at both ends.
+  const reason = textProblem(pattern, MAX_ID_BYTES + 2);
+  if (reason !== null) return `What follows ${kind}: ${reason}`;
+  const isNoId = kind === 'segment' && !/^[\d*]+$/.test(pattern);
+  return isNoId ? 'A segment is named by its id, from the lookup of segments' : null;
 }
 
 function shorten(text: string): string {

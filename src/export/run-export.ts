@@ -44,16 +44,12 @@ export async function runExport(
 ): Promise<void> {
   const work = await beginExport(context.db, claim);
   if (work === null) throw new ConflictError(notOurs);
-  const late = new AbortController();
-  const deadline = setTimeout(
-    () => late.abort(tookTooLong(context.exportTimeoutMs)),
-    context.exportTimeoutMs,
-  );
+  const late = AbortSignal.timeout(context.exportTimeoutMs);
   let isCommitting = false;
   try {
     await removeEarlierAttempts(context, work.jobId, claim.attempt);
-    const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late.signal]));
-    late.signal.throwIfAborted();
+    const written = await writeFiles(context, claim, work, AbortSignal.any([signal, late]));
+    late.throwIfAborted();
     signal.throwIfAborted();
     isCommitting = true;
     await complete(context, claim, work, written);
@@ -61,9 +57,7 @@ export async function runExport(
     // A commit whose answer was lost may have succeeded: then the files are wanted. If not, the next attempt removes them.
     if (!isCommitting || error instanceof ConflictError)
       await removeAttempt(context, work.jobId, claim.attempt);
-    throw late.signal.aborted ? late.signal.reason : error;
-  } finally {
-    clearTimeout(deadline);
+    throw late.aborted ? tookTooLong(context.exportTimeoutMs) : error;
   }
 }
 

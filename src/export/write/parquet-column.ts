@@ -81,17 +81,12 @@ export class ParquetColumn {
     return metadata;
   }
 
-  /** Levels are not packed. Gives back what the page comes to when unpacked. */
   #writeData(writer: ByteWriter, { plain, dictionary }: Values): number {
     const levels = new ByteWriter();
     if (this.#column.isOptional) writeRleBitPackedHybrid(levels, this.#levels, 1);
     const bytes = dictionary === null ? plain : packIndexes(dictionary.indexes, dictionary.entries);
-    const packed = snappyCompress(bytes);
-    const start = writer.offset;
-    writePageHeader(writer, {
+    return writePage(writer, levels.getBytes(), bytes, {
       type: 'DATA_PAGE_V2',
-      uncompressed_page_size: levels.offset + bytes.length,
-      compressed_page_size: levels.offset + packed.length,
       data_page_header_v2: {
         num_values: this.#levels.length,
         num_nulls: this.#nulls,
@@ -102,25 +97,36 @@ export class ParquetColumn {
         is_compressed: true,
       },
     });
-    const headerBytes = writer.offset - start;
-    writer.appendBytes(levels.getBytes());
-    writer.appendBytes(packed);
-    return headerBytes + levels.offset + bytes.length;
   }
 }
 
 function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number): number {
+  return writePage(writer, new Uint8Array(), plain, {
+    type: 'DICTIONARY_PAGE',
+    dictionary_page_header: { num_values: entries, encoding: 'PLAIN' },
+  });
+}
+
+type PageHeader = Parameters<typeof writePageHeader>[1];
+
+/** Levels are not packed. Gives back what the page comes to when unpacked. */
+function writePage(
+  writer: ByteWriter,
+  levels: Uint8Array,
+  plain: Uint8Array,
+  about: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>,
+): number {
   const packed = snappyCompress(plain);
   const start = writer.offset;
   writePageHeader(writer, {
-    type: 'DICTIONARY_PAGE',
-    uncompressed_page_size: plain.length,
-    compressed_page_size: packed.length,
-    dictionary_page_header: { num_values: entries, encoding: 'PLAIN' },
+    ...about,
+    uncompressed_page_size: levels.length + plain.length,
+    compressed_page_size: levels.length + packed.length,
   });
   const headerBytes = writer.offset - start;
+  writer.appendBytes(levels);
   writer.appendBytes(packed);
-  return headerBytes + plain.length;
+  return headerBytes + levels.length + plain.length;
 }
 
 function bitsOf(entries: number): number {

@@ -13,7 +13,7 @@ import type { Variables } from './source.ts';
 
 /**
  * Schedules: loads and exports that run by the clock. Every worker makes a row in `schedule_runs` of each due time, once
- * (`start-schedules.ts`); one claims it and reads the source (`run.ts`; `http.ts`, `local-files.ts`, `postgres.ts` and
+ * (`start-schedules.ts`); one claims it and reads the source (`run.ts`; `source.ts`, `http.ts`, `postgres.ts` and
  * `s3.ts` are the sources) or requests the export (`run-export.ts`); when its jobs have ended, the run ends
  * (`end-run.ts`). Nothing is loaded twice: what was taken is remembered in the transaction that accepts the load. See
  * docs/schedules.md.

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, realpath, rename } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { ExportFile } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
@@ -18,9 +19,8 @@ import {
 } from '../../postgres/stores/schedules.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { type ExportRange, resolveRange } from './due-times.ts';
-import { isBelow } from './local-files.ts';
 import { type ExportDefinition, requestOf } from './schedules-schema.ts';
-import { SourceFailure } from './source.ts';
+import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
@@ -179,16 +179,13 @@ async function copyFile(
   const [unfinished, finished] = [join(folder, `.${filename}.unfinished`), join(folder, filename)];
   const target = await open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o640);
   const hash = createHash('sha256');
-  try {
-    for await (const bytes of files.open(ref as FileRef) as AsyncIterable<Buffer>) {
-      signal.throwIfAborted();
+  const hashed = async function* (pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const bytes of pieces) {
       hash.update(bytes);
-      await target.writeFile(bytes);
+      yield bytes;
     }
-    await target.sync();
-  } finally {
-    await target.close();
-  }
+  };
+  await pipeline(files.open(ref as FileRef), hashed, target.createWriteStream({ flush: true }), { signal });
   if (hash.digest('hex') !== sha256) throw new Error(`${filename} is not what its export wrote`);
   await rename(unfinished, finished);
 }

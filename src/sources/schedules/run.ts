@@ -27,7 +27,6 @@ import {
 } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
 import { openHttp } from './http.ts';
-import { openLocalFiles } from './local-files.ts';
 import { openPostgres } from './postgres.ts';
 import { runExportRun } from './run-export.ts';
 import { openS3 } from './s3.ts';
@@ -38,7 +37,14 @@ import {
   type SourceKind,
   sourceKinds,
 } from './schedules-schema.ts';
-import { type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
+import {
+  type IsDone,
+  type OpenItem,
+  openLocalFiles,
+  type Source,
+  SourceFailure,
+  type SourceItem,
+} from './source.ts';
 
 /** After an error that may pass: half an hour in all. `failures`: from 1. */
 export function runPauseMs(failures: number): number {
