@@ -12,6 +12,7 @@ import {
   exportFormats,
   type FileDataset,
   isExportFormat,
+  toGivenRequest,
 } from '../domain/export.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import { readPackage } from '../package-root.ts';
@@ -89,38 +90,14 @@ export function createManifest(
     environment: { name: facts.environmentName, app_token: facts.appToken },
     job_id: facts.jobId,
     snapshot_at: facts.snapshotAt.toISOString(),
-    request: describeRequest(request),
+    // A body that asks for the same again.
+    request: toGivenRequest(request),
     datasets: facts.datasets.map(({ dataset, rows, contentSha256 }) => ({
       dataset,
       rows,
       content_sha256: contentSha256,
     })),
-    files: files.map(({ filename, dataset, rows, bytes, sha256 }) => ({
-      filename,
-      dataset,
-      rows,
-      bytes,
-      sha256,
-    })),
-  };
-}
-
-/** In the words of the API. */
-function describeRequest(request: ExportRequest): object {
-  return {
-    from: request.from,
-    to: request.to,
-    layout: request.layout,
-    datasets: request.datasets,
-    event_kinds: request.eventKinds,
-    event_names: request.eventNames,
-    user_id: request.userIds,
-    company_id: request.companyIds,
-    segment_id: request.segmentId,
-    exclusions: request.exclusions.map(({ kind, pattern }) => `${kind}:${pattern}`),
-    format: request.format,
-    compression: request.compression,
-    escape_formulas: request.escapeFormulas,
+    files: files.map(({ ref: _, ...listed }) => listed),
   };
 }
 

@@ -95,12 +95,14 @@ function arrayBufferOf({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer 
   return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
 }
 
-/** A file that is being read. */
+/** A file that is being read, and its next event. */
 interface Cursor {
-  readonly groups: AsyncGenerator<ArchivedEvent[]>;
-  group: readonly ArchivedEvent[];
-  at: number;
+  readonly events: AsyncGenerator<ArchivedEvent>;
   head: ArchivedEvent;
+}
+
+async function* eventsOf(files: FileStore, archive: Archive): AsyncGenerator<ArchivedEvent> {
+  for await (const group of readArchive(files, archive)) yield* group;
 }
 
 /**
@@ -112,51 +114,33 @@ export async function* mergeArchives(
   files: FileStore,
   archives: readonly Archive[],
 ): AsyncGenerator<ArchivedEvent> {
-  const waiting = archives[Symbol.iterator]();
-  let next = waiting.next();
+  const waiting = [...archives];
   let open: Cursor[] = [];
   let last: ArchivedEvent | null = null;
   try {
     for (;;) {
       let first = leastOf(open);
-      while (next.done !== true && (first === undefined || next.value.firstMicros <= first.head.micros)) {
-        const cursor = await openCursor(files, next.value);
-        if (cursor !== null) open.push(cursor);
-        next = waiting.next();
+      while (
+        waiting[0] !== undefined &&
+        (first === undefined || waiting[0].firstMicros <= first.head.micros)
+      ) {
+        const events = eventsOf(files, waiting[0]);
+        waiting.shift();
+        const { value, done } = await events.next();
+        if (done !== true) open.push({ events, head: value });
         first = leastOf(open);
       }
       if (first === undefined) return;
-      const event = first.head;
-      if (last === null || compareEvents(last, event) !== 0) yield event;
-      last = event;
-      const { done } = first.at < first.group.length ? advance(first) : await nextGroup(first);
-      if (done) open = open.filter((each) => each !== first);
+      const { events, head } = first;
+      if (last === null || compareEvents(last, head) !== 0) yield head;
+      last = head;
+      const { value, done } = await events.next();
+      if (done === true) open = open.filter((each) => each.events !== events);
+      else first.head = value;
     }
   } finally {
-    for (const { groups } of open) await groups.return(undefined);
+    for (const { events } of open) await events.return(undefined);
   }
-}
-
-async function openCursor(files: FileStore, archive: Archive): Promise<Cursor | null> {
-  const groups = readArchive(files, archive);
-  const { value: group = [], done } = await groups.next();
-  const [head] = group;
-  return done === true || head === undefined ? null : { groups, group, at: 1, head };
-}
-
-function advance(cursor: Cursor): { done: boolean } {
-  const head = cursor.group[cursor.at++];
-  if (head === undefined) return { done: true };
-  cursor.head = head;
-  return { done: false };
-}
-
-async function nextGroup(cursor: Cursor): Promise<{ done: boolean }> {
-  const { value, done } = await cursor.groups.next();
-  if (done === true) return { done };
-  cursor.group = value;
-  cursor.at = 0;
-  return advance(cursor);
 }
 
 function leastOf(open: readonly Cursor[]): Cursor | undefined {

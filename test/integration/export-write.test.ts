@@ -513,7 +513,7 @@ describe('files', () => {
       environment: { name: 'its environment', app_token: 'NX-00000000' },
       job_id: 'the job',
       snapshot_at: written.snapshotAt.toISOString(),
-      request: { user_id: ['u1', 'u2'], exclusions: ['user:u2*'], from: null },
+      request: { user_id: ['u1', 'u2'], exclusions: 'user:u2*' },
       datasets: [
         { dataset: 'users', rows: 1, content_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
         { dataset: 'companies', rows: 0 },

@@ -40,7 +40,9 @@ export async function takeIn(
   const handle = await openSeen(join(inbox.path, environment, file.folder, file.name), file);
   if (handle === null) return;
   const row = { ...file, fileId: uuidv7(), inboxId: inbox.id, environmentId };
-  if (handle === 'unreadable') return refuse(context, row, null, [unreadable]);
+  const refuse = (sha256: string | null, reasons: readonly InboxReason[]): Promise<void> =>
+    insertInboxFile(context.db, row, { state: 'refused', sha256, reasons });
+  if (handle === 'unreadable') return refuse(null, [unreadable]);
   const { config } = context;
   const source: SourceFile = {
     ...{ environmentId, filename: file.name, options: file.options, hints: {}, signal },
@@ -53,7 +55,7 @@ export async function takeIn(
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     const sha256 = await hash(handle, signal);
-    if (await isUnchanged(handle, file)) await refuse(context, row, sha256, reasonsOf(error));
+    if (await isUnchanged(handle, file)) await refuse(sha256, reasonsOf(error));
   } finally {
     await handle.close();
   }
@@ -80,15 +82,6 @@ async function accept(
   );
 }
 
-async function refuse(
-  context: InboxContext,
-  row: NewInboxFile,
-  sha256: string | null,
-  reasons: readonly InboxReason[],
-): Promise<void> {
-  await insertInboxFile(context.db, row, { state: 'refused', sha256, reasons });
-}
-
 export async function giveUp(
   context: InboxContext,
   inbox: Inbox,
@@ -100,7 +93,8 @@ export async function giveUp(
   const message = error instanceof Error ? error.message : String(error);
   const details = `given up after ${failures} attempts`;
   const row = { ...file, fileId: uuidv7(), inboxId: inbox.id, environmentId };
-  await refuse(context, row, null, [{ error_code: 'internal_error', message, details }]);
+  const reasons = [{ error_code: 'internal_error', message, details }];
+  await insertInboxFile(context.db, row, { state: 'refused', sha256: null, reasons });
 }
 
 async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
