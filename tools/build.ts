@@ -19,7 +19,6 @@ await bundleProgram();
 await bundleConsole();
 await writeFile(join(dist, 'openapi.json'), `${JSON.stringify(await describeApi(), null, 2)}\n`);
 
-/** Bundles the program with what it serves. */
 async function bundleProgram(): Promise<void> {
   const outdir = join(dist, 'bundle');
   await rm(outdir, { recursive: true, force: true });

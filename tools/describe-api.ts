@@ -13,7 +13,6 @@ export function createIdleApp(): FastifyInstance {
   return createApp({ config: readConfig({}), log: pino({ level: 'silent' }) } as System);
 }
 
-/** Returns the OpenAPI document that the routes make. */
 export async function describeApi(): Promise<ApiDocument> {
   const app = createIdleApp();
   try {

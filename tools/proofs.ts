@@ -18,7 +18,6 @@ export interface Proof {
   readonly title: string;
 }
 
-/** Lists the promises of the page in its order. */
 export function promisesOf(page: string): Promised[] {
   let section = '';
   return page.split('\n').flatMap((line) => {
@@ -33,7 +32,6 @@ export function readPromises(): Promised[] {
   return promisesOf(readFileSync(join(packageRoot, 'docs/guarantees.md'), 'utf8'));
 }
 
-/** Lists the proofs that the comments of a test file claim. */
 export function proofsOf(file: string, source: string): Proof[] {
   const [, ...marked] = source.split(/^ *\/\/ proves: /m);
   return marked.flatMap((text) => {

@@ -24,7 +24,7 @@ import {
   text,
 } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
-import { printList } from './terminal.ts';
+import { printDone, printList } from './terminal.ts';
 
 const createEnv = defineCommand({
   name: 'create',
@@ -116,10 +116,10 @@ const revokeKey = defineCommand({
   argument: required('<key-id>', 'as `sluice keys list` shows it'),
   json: true,
   examples: ['sluice keys revoke 0tzwkpc87gq5'],
-  inEnvironment: async ({ system, environmentId, argument: keyId, terminal, json }) => {
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument: keyId } = call;
     await revokeApiKey(system.db, environmentId, keyId);
-    if (json) terminal.json({ key_id: keyId, status: 'revoked' });
-    else terminal.print(`Key ${keyId} is revoked.`);
+    printDone(call, { key_id: keyId, status: 'revoked' }, `Key ${keyId} is revoked.`);
   },
 });
 
@@ -150,12 +150,8 @@ const rotateKey = defineCommand({
 
 /** Prints the key itself alone on standard output, so that `$(…)` can take it. */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
-  if (json) {
-    terminal.json({ ...renderKey(issued), key: issued.key });
-    return;
-  }
-  terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
-  terminal.print(issued.key);
+  if (!json) terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
+  printDone({ terminal, json }, { ...renderKey(issued), key: issued.key }, issued.key);
 }
 
 export const keys = defineCommand({
@@ -181,8 +177,7 @@ const link = defineCommand({
         `Nothing runs on ${settings.config.dataDir}. Run \`sluice start\` there first.`,
       );
     const url = `${baseUrl}${consolePath}#link=${await createSignInLink(system.db, environmentId)}`;
-    if (json) terminal.json({ url });
-    else terminal.print(url);
+    printDone({ terminal, json }, { url }, url);
     const answers = await fetch(`${baseUrl}/health/live`, { signal: AbortSignal.timeout(answerMs) }).then(
       ({ ok }) => ok,
       () => false,
@@ -212,10 +207,10 @@ const end = defineCommand({
   argument: required('<session>', 'as `sluice console sessions` shows it'),
   json: true,
   examples: ['sluice console end q3Zt0bV1kXyA'],
-  inEnvironment: async ({ system, environmentId, argument: sessionId, terminal, json }) => {
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument: sessionId } = call;
     await endSession(system.db, environmentId, sessionId);
-    if (json) terminal.json({ session_id: sessionId, status: 'ended' });
-    else terminal.print(`Session ${sessionId} has ended.`);
+    printDone(call, { session_id: sessionId, status: 'ended' }, `Session ${sessionId} has ended.`);
   },
 });
 

@@ -10,24 +10,20 @@ import type { Cli } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
 type Options = Readonly<Record<string, OptionOf<unknown>>>;
-type Flags<O extends Options> = { readonly [K in keyof O]: ReturnType<O[K]['read']> };
+export type Flags<O extends Options> = { readonly [K in keyof O]: ReturnType<O[K]['read']> };
 
-/** A call of a command. */
 export interface Invocation<F = unknown, A = unknown> {
   readonly cli: Cli;
   readonly command: Command;
   readonly terminal: Terminal;
   readonly flags: F;
   readonly argument: A;
-  /** The value of --env. */
   readonly env: string;
-  /** True if the result is for a script. */
   readonly json: boolean;
 }
 
 interface CommandSpec<O extends Options, A> {
   readonly name: string;
-  /** Stands in the list of commands. */
   readonly summary: string;
   /** By default the summary, as a sentence. */
   readonly description?: string;
@@ -49,7 +45,6 @@ interface CommandSpec<O extends Options, A> {
   readonly inEnvironment?: (call: Invocation<Flags<O>, A> & EnvironmentSession) => Promise<void>;
 }
 
-/** Puts a command under another. */
 export type AddCommand = (parent: Command, cli: Cli) => void;
 
 export function defineCommand<const O extends Options = Record<never, never>, A = undefined>(
@@ -115,7 +110,6 @@ function helpAfter({
   return `${before}\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`;
 }
 
-/** An option and the type of what it gives. */
 export interface OptionOf<T> {
   readonly option: Option;
   readonly read: (given: unknown) => T;
@@ -136,9 +130,11 @@ export function hidden<T>({ option, read }: OptionOf<T>): OptionOf<T> {
   return { option: option.hideHelp(), read };
 }
 
-export function text(flags: string, description: string): OptionOf<string | undefined>;
-export function text(flags: string, description: string, fallback: string): OptionOf<string>;
-export function text(flags: string, description: string, fallback?: string): OptionOf<string | undefined> {
+export function text<F extends string | undefined = undefined>(
+  flags: string,
+  description: string,
+  fallback?: F,
+): OptionOf<string | F> {
   return optionOf(new Option(flags, description).default(fallback));
 }
 
@@ -151,24 +147,15 @@ export function parsed<T>(flags: string, description: string, parse: Parse<T>, f
   return optionOf(new Option(flags, description).argParser(parse).default(fallback));
 }
 
-type Choices<T> = readonly T[];
-
-export function choice<const T extends string>(
+export function choice<const T extends string, F extends T | undefined = undefined>(
   flags: string,
   description: string,
-  choices: Choices<T>,
-): OptionOf<T | undefined>;
-export function choice<const T extends string>(
-  flags: string,
-  description: string,
-  choices: Choices<T>,
-  fallback: T,
-): OptionOf<T>;
-export function choice(flags: string, description: string, choices: Choices<string>, fallback?: string) {
-  return optionOf<string | undefined>(new Option(flags, description).choices(choices).default(fallback));
+  choices: readonly T[],
+  fallback?: F,
+): OptionOf<T | F> {
+  return optionOf(new Option(flags, description).choices(choices).default(fallback));
 }
 
-/** An option that may be given any number of times. */
 export function repeated(flags: string, description: string): OptionOf<readonly string[]> {
   return parsed<readonly string[]>(flags, description, (one, earlier) => [...earlier, one], []);
 }
@@ -180,23 +167,18 @@ export interface ArgumentOf<A> {
   readonly read: (given: unknown) => A;
 }
 
-/** `<name>` */
-export function required(name: string, description?: string): ArgumentOf<string>;
-export function required<A>(name: string, description: string, parse: (text: string) => A): ArgumentOf<A>;
-export function required<A>(name: string, description = '', parse?: (text: string) => A) {
-  return {
-    name,
-    description,
-    read: (given: unknown) => (parse === undefined ? given : parse(String(given))),
-  };
+export function required<A = string>(
+  name: string,
+  description = '',
+  parse = (text: string) => text as A,
+): ArgumentOf<A> {
+  return { name, description, read: (given) => parse(String(given)) };
 }
 
-/** `[name]` */
 export function optional(name: string, description: string): ArgumentOf<string | undefined> {
   return { name, description, read: (given) => given as string | undefined };
 }
 
-/** `<names...>` or `[names...]` */
 export function several(name: string, description: string): ArgumentOf<readonly string[]> {
   return { name, description, read: (given) => given as readonly string[] };
 }
@@ -219,7 +201,6 @@ export function parseCount(text: string): number {
   throw new InvalidArgumentError('write a whole number above 0.');
 }
 
-/** Returns a parser of whole numbers from 0 to `most`. */
 export function parseUpTo(most: number): (text: string) => number {
   return (text) => {
     if (/^\d{1,9}$/.test(text) && Number(text) <= most) return Number(text);
@@ -230,7 +211,6 @@ export function parseUpTo(most: number): (text: string) => number {
 export const limitOption = (fallback: number, description = 'how many') =>
   parsed('--limit <n>', description, parseCount, fallback);
 
-/** The options of commands that listen. */
 export const listenOptions = {
   port: text('--port <number>', 'port to listen on; 0 takes any free one (PORT)'),
   host: text('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)'),

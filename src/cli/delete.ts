@@ -12,7 +12,7 @@ import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import type { Deletion } from '../postgres/stores/deletions.ts';
 import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
-import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { CommandFailed, exitCodeOf, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
 import { readBytes } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
@@ -65,8 +65,7 @@ that run, now or later, complete it.`,
         await withWorkers(session, { entry: invocation.cli.entry, stop, tasks: 1 }, async () => {
           const seen = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
           await print(invocation, session, seen);
-          if (seen.status === 'completed') process.exitCode = exitCodes.ok;
-          else process.exitCode = seen.status === 'failed' ? exitCodes.failed : exitCodes.interrupted;
+          process.exitCode = exitCodeOf(seen);
         });
       });
     },
@@ -99,7 +98,6 @@ async function readIdFile(path: string): Promise<string[]> {
 
 const shownToConfirm = 5;
 
-/** Asks the person at the terminal. @throws UsageError where nobody is there. */
 async function confirm(
   { terminal, env }: Invocation,
   entity: Entity,
@@ -122,7 +120,6 @@ async function confirm(
   }
 }
 
-/** Longer lists are for `--json`. */
 const shownOutcomes = 50;
 
 async function print(

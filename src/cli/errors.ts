@@ -14,6 +14,12 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
+/** Returns the exit code of a job as it was seen last: one that has not ended goes on without the command. */
+export function exitCodeOf(job: { readonly status: string; readonly endedAt: Date | null }): number {
+  if (job.status === 'completed') return exitCodes.ok;
+  return job.endedAt === null ? exitCodes.interrupted : exitCodes.failed;
+}
+
 /** The command line is at fault; the message says what to write instead. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
@@ -25,7 +31,6 @@ export class CommandFailed extends Error {
 }
 
 export interface Explanation {
-  /** The event and the remedy. */
   readonly message: string;
   readonly exitCode: number;
   /** An unexpected error: LOG_LEVEL=debug shows its stack. */
@@ -57,7 +62,6 @@ const knownCodes: Readonly<Record<string, string>> = {
   '53100': 'The disk of the database is full. Make room there and try again.',
 };
 
-/** Explains any error in a sentence or two, with the exit code. */
 export function explainError(error: unknown): Explanation {
   if (error instanceof ConfigError) return usage(`The configuration is wrong.\n${error.message}`);
   if (error instanceof UsageError) return usage(error.message);

@@ -116,7 +116,6 @@ function inOrder({ files }: Manifest): readonly DataFile[] {
 
 interface LoadedFile {
   readonly imported: Imported;
-  /** The file; null if it was not loaded. */
   readonly found: FileBack | null;
 }
 
@@ -269,9 +268,7 @@ async function readSubscriptions(db: Database, environmentId: number): Promise<o
 export interface SetupLoaded {
   /** `left`: the environment has others, and nothing was changed. */
   definitions: 'applied' | 'unchanged' | 'left' | 'absent';
-  /** Counts the saved mappings that were not there. */
   mappings: number;
-  /** Counts those listed in the file; none is made. */
   subscriptions: number;
 }
 

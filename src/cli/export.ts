@@ -3,21 +3,25 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
-import {
-  compressions,
-  type ExportFormat,
-  exportFormatFacts,
-  exportFormats,
-  exportLayouts,
-} from '../domain/export.ts';
+import { compressions, exportFormatFacts, exportFormats, exportLayouts } from '../domain/export.ts';
 import { formatBytes, plural } from '../domain/wording.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
-import { verifyExport } from '../export/manifest.ts';
+import { manifestName, verifyExport } from '../export/manifest.ts';
 import { requestExport } from '../export/request-export.ts';
 import { cancelExport } from '../export/run-export.ts';
-import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import { type FileRef, MissingFileError } from '../files/file-store.ts';
+
 import type { Export } from '../postgres/stores/exports.ts';
-import { choice, defineCommand, flag, type Invocation, repeated, required, text } from './define-command.ts';
+import {
+  choice,
+  defineCommand,
+  type Flags,
+  flag,
+  type Invocation,
+  repeated,
+  required,
+  text,
+} from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { writeSetup } from './export-folder.ts';
 import { createProgress, followExport } from './follow.ts';
@@ -52,46 +56,48 @@ const verify = defineCommand({
   },
 });
 
+const options = {
+  out: text('--out <folder>', 'a folder for the files, new or empty'),
+  from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
+  to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: now'),
+  eventType: repeated(
+    '--event-type <type>',
+    'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
+  ),
+  user: repeated('--user <id>', 'only this user; repeatable'),
+  company: repeated('--company <id>', 'only this company; repeatable'),
+  segment: text('--segment <id>', 'only the users of this segment, and what belongs to them'),
+  exclude: repeated(
+    '--exclude <term>',
+    'leave out user:ID, company:ID, event:KEY, segment:ID or property:KEY, with * for any text; repeatable',
+  ),
+  layout: choice(
+    '--layout <layout>',
+    'a file of each kind, or one of rows of all kinds in order of time',
+    exportLayouts,
+    'datasets',
+  ),
+  format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
+  compression: choice(
+    '--compression <compression>',
+    'default: gzip, none for parquet and avro',
+    compressions,
+  ),
+  escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
+  everything: flag(
+    '--everything',
+    'all data, and definitions, saved mappings and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
+  ),
+  quiet: flag('-q, --quiet', 'no progress'),
+};
+
 export const exportData = defineCommand({
   name: 'export',
   summary: 'write users, companies and events to files',
   description:
     'Writes users, companies and events, as they are at one moment, to files in a folder: all of them, verified, or none.\n' +
     'A server need not run; if one does, its workers do the work.',
-  options: {
-    out: text('--out <folder>', 'a folder for the files, new or empty'),
-    from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
-    to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: now'),
-    eventType: repeated(
-      '--event-type <type>',
-      'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
-    ),
-    user: repeated('--user <id>', 'only this user; repeatable'),
-    company: repeated('--company <id>', 'only this company; repeatable'),
-    segment: text('--segment <id>', 'only the users of this segment, and what belongs to them'),
-    exclude: repeated(
-      '--exclude <term>',
-      'leave out user:ID, company:ID, event:KEY, segment:ID or property:KEY, with * for any text; repeatable',
-    ),
-    layout: choice(
-      '--layout <layout>',
-      'a file of each kind, or one of rows of all kinds in order of time',
-      exportLayouts,
-      'datasets',
-    ),
-    format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
-    compression: choice(
-      '--compression <compression>',
-      'default: gzip, none for parquet and avro',
-      compressions,
-    ),
-    escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
-    everything: flag(
-      '--everything',
-      'all data, and definitions, saved mappings and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
-    ),
-    quiet: flag('-q, --quiet', 'no progress'),
-  },
+  options,
   environment: 'environment to export',
   json: 'print the result as JSON',
   details: `Exit code: 0 written and verified; 1 failed; 2 wrong options; 130 stopped by
@@ -148,19 +154,7 @@ async function requireEmpty(folder: string): Promise<void> {
   if (found.length > 0) throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
 }
 
-interface Wish {
-  readonly from: string | undefined;
-  readonly to: string | undefined;
-  readonly eventType: readonly string[];
-  readonly user: readonly string[];
-  readonly company: readonly string[];
-  readonly segment: string | undefined;
-  readonly exclude: readonly string[];
-  readonly layout: string;
-  readonly format: ExportFormat;
-  readonly compression: string | undefined;
-  readonly escapeFormulas: boolean;
-}
+type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
 /** @throws UsageError if something is left out, or would not come back as it is. */
 function requireAll({ layout, format, compression, escapeFormulas, ...filters }: Wish): void {
@@ -195,26 +189,6 @@ async function giveUp({ system, environmentId }: EnvironmentSession, jobId: stri
   });
 }
 
-/** False if it was stopped. */
-async function save(
-  session: EnvironmentSession,
-  done: Export,
-  folder: string,
-  everything: boolean,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { system, environmentId } = session;
-  const addSetup = (partial: string): Promise<void> => writeSetup(system.db, environmentId, partial);
-  try {
-    await saveFiles(system.files, done, folder, everything ? addSetup : null, signal);
-    return true;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    return false;
-  }
-}
-
-/** `folder`: where the files are; null if there are none. */
 function print(
   { terminal, json }: Invocation,
   { baseUrl }: EnvironmentSession,
@@ -222,18 +196,14 @@ function print(
   folder: string | null,
 ): void {
   const files = folder === null ? [] : done.files;
-  const manifest = files.find(({ dataset }) => dataset === 'manifest');
   if (json) {
+    const shown = files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 }));
+    const { rows: _, ...manifest } = shown.find(({ filename }) => filename === manifestName) ?? {};
     terminal.json({
       job: renderExportDetail(done, baseUrl),
       folder,
-      files: files
-        .filter((file) => file !== manifest)
-        .map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 })),
-      manifest:
-        manifest === undefined
-          ? null
-          : { filename: manifest.filename, bytes: manifest.bytes, sha256: manifest.sha256 },
+      files: shown.filter(({ filename }) => filename !== manifestName),
+      manifest: folder === null ? null : manifest,
     });
     return;
   }
@@ -246,14 +216,14 @@ function print(
   printRecords(terminal, files, ['filename', 'rows', 'bytes']);
 }
 
-/** Afterwards the folder holds all files of the export, verified, or does not exist. */
-async function saveFiles(
-  files: FileStore,
+/** Afterwards the folder holds all files of the export, verified, or does not exist; then it returns false if it was stopped. */
+async function save(
+  { system, environmentId }: EnvironmentSession,
   done: Export,
   folder: string,
-  add: ((folder: string) => Promise<void>) | null,
+  everything: boolean,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const target = resolve(folder);
   const partial = `${target}.partial-${done.jobId}`;
   try {
@@ -261,25 +231,22 @@ async function saveFiles(
     await mkdir(partial);
     for (const { ref, filename } of done.files) {
       const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
-      await pipeline(files.open(ref as FileRef), copy, { signal });
+      await pipeline(system.files.open(ref as FileRef), copy, { signal });
     }
-    await add?.(partial);
-    await requireIntact(partial);
+    if (everything) await writeSetup(system.db, environmentId, partial);
+    const [first] = (await verifyExport(partial)).differences;
+    if (first !== undefined)
+      throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
     // On some systems rename fails on an empty folder.
     await rmdir(target).catch(() => undefined);
     await rename(partial, target);
+    return true;
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
+    if (signal.aborted) return false;
     if (!(error instanceof MissingFileError)) throw error;
     throw new CommandFailed(
       `The files of export ${done.jobId} are not here: the workers that run keep theirs elsewhere (DATA_DIR, STORAGE_URL).`,
     );
   }
-}
-
-async function requireIntact(folder: string): Promise<void> {
-  const { differences } = await verifyExport(folder);
-  const [first] = differences;
-  if (first === undefined) return;
-  throw new CommandFailed(`The files came out damaged: ${first.filename} ${first.problem}.`);
 }

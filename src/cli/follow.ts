@@ -1,3 +1,5 @@
+/** Follows a job until it has ended, and shows how far it is. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import cliProgress from 'cli-progress';
 import type { Job } from '../background-jobs/jobs.ts';
@@ -13,9 +15,6 @@ import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
 import { CommandFailed } from './errors.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Follows a job until it has ended, and shows how far it is. */
-
-/** Names a job and the signal that ends the following. */
 export interface Followed {
   readonly environmentId: number;
   readonly jobId: string;
@@ -75,15 +74,17 @@ interface Looks<T> {
   readonly look: () => Promise<T>;
   readonly show: (seen: T) => void;
   /** Says what becomes of the job when the database is gone. */
-  readonly whenGone: string;
+  readonly whenGone?: string;
+  /** The pause between two looks; by default it grows. */
+  readonly everyMs?: number;
 }
 
-/** Looks until the job has ended or the signal aborts; returns how it was seen last. */
-async function follow<T extends { readonly endedAt: Date | null }>(
-  { signal }: Followed,
-  { look, show, whenGone }: Looks<T>,
+/** Looks until what is followed has ended or the signal aborts; returns how it was seen last. A database that restarts is waited for. */
+export async function follow<T extends { readonly endedAt: Date | null }>(
+  { signal }: Pick<Followed, 'signal'>,
+  { look, show, whenGone = '', everyMs }: Looks<T>,
 ): Promise<T> {
-  const gone = (): CommandFailed => new CommandFailed(`The database went away. ${whenGone}`);
+  const gone = (): CommandFailed => new CommandFailed(`The database went away. ${whenGone}`.trimEnd());
   let seen: T | null = null;
   let seenAt = performance.now();
   for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * pollGrowth, longestPollMs)) {
@@ -97,11 +98,10 @@ async function follow<T extends { readonly endedAt: Date | null }>(
     }
     if (seen !== null && (seen.endedAt !== null || signal.aborted)) return seen;
     if (signal.aborted) throw gone();
-    await delay(pollMs, undefined, { signal }).catch(() => undefined);
+    await delay(everyMs ?? pollMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-/** Progress shows how far a job is. */
 export interface Progress {
   /** `share` is from 0 to 1, null where the whole is not known. */
   show(share: number | null, text: () => string): void;
@@ -119,7 +119,6 @@ export function createProgress(terminal: Terminal, name: string, quiet: boolean)
   return terminal.live ? movingBar(name) : lines(terminal, name);
 }
 
-/** Draws one line on standard error; it goes when all is done, and the summary takes its place. */
 function movingBar(name: string): Progress {
   const bar = new cliProgress.SingleBar({
     format: '{name} {bar} {percent} {text}',
@@ -148,7 +147,6 @@ function movingBar(name: string): Progress {
   };
 }
 
-/** Prints nothing for what is done sooner than the first line is due. */
 function lines(terminal: Terminal, name: string): Progress {
   let shownAt = performance.now();
   return {

@@ -21,7 +21,7 @@ import { renderLoadDetail, rowsPerSecond } from '../load/render-load.ts';
 import { useMapping } from '../load/saved-mappings.ts';
 import type { Load } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { exitCodes, explainError } from './errors.ts';
+import { exitCodeOf, exitCodes, explainError } from './errors.ts';
 import { createProgress, followLoad } from './follow.ts';
 import type { Input } from './input-files.ts';
 import { printPlan } from './jobs.ts';
@@ -67,20 +67,16 @@ export interface ImportOptions
   readonly wait: boolean;
   readonly quiet: boolean;
   readonly json: boolean;
-  /** The workers; null if nobody waits for them. */
   readonly workers: Workers | null;
   readonly signal: AbortSignal;
 }
 
-/** The outcome of one file. */
 export interface Imported {
   readonly name: string;
   readonly exitCode: number;
-  /** The load; null if nothing was accepted. */
   readonly load: Load | null;
   readonly rejects: RejectsReport | null;
   readonly plan: ShownPlan | null;
-  /** Says why nothing was accepted, or how to go on. */
   readonly remark: string | null;
   /** Set if nothing was accepted, and that is the fault of the file. */
   readonly error: InputError | null;
@@ -121,7 +117,15 @@ export async function importFile(
     const rejects = load.endedAt === null ? null : await reportRejects(session, load, options.rejectsDir);
     const remark = await remarkOn(load, created, session, options.workers);
     const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
-    return { name, exitCode: exitCodeOf(load, wait), load, plan, rejects, remark, error: null };
+    return {
+      name,
+      exitCode: wait || load.endedAt !== null ? exitCodeOf(load) : exitCodes.ok,
+      load,
+      plan,
+      rejects,
+      remark,
+      error: null,
+    };
   } catch (error) {
     progress.end();
     const refused = { name, load: null, plan: null, rejects: null };
@@ -147,12 +151,6 @@ function loadOptions(options: ImportOptions): LoadOptions {
   };
 }
 
-function exitCodeOf(load: Load, wait: boolean): number {
-  if (load.status === 'completed') return exitCodes.ok;
-  if (load.endedAt !== null) return exitCodes.failed;
-  return wait ? exitCodes.interrupted : exitCodes.ok;
-}
-
 async function remarkOn(
   load: Load,
   created: boolean,
@@ -174,7 +172,6 @@ async function remarkOn(
   );
 }
 
-/** Prints what a person reads at the end of one file. */
 export function printImported(
   terminal: Terminal,
   { name, load, plan, rejects, remark, exitCode }: Imported,

@@ -147,7 +147,6 @@ async function importAll(
   return results;
 }
 
-/** Reads `100` or `5%`. */
 function parseGuard(text: string): GuardLimit {
   const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(text.trim());
   const number = Number(match?.[1]);

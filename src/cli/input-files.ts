@@ -10,11 +10,9 @@ import { exitCodes, UsageError } from './errors.ts';
 import type { Terminal } from './terminal.ts';
 import { printable } from './terminal.ts';
 
-/** An input is a file, or standard input. */
 export interface Input {
   /** The path; null for standard input. */
   readonly path: string | null;
-  /** The name that the job gets. */
   readonly name: string;
   /** The length; null if it is not known before the end. */
   readonly bytes: number | null;

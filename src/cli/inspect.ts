@@ -82,7 +82,6 @@ function looker(input: Input, config: Config) {
   return (asked: Asked, mapSays: string) => lookAt(input, config, asked, mapSays);
 }
 
-/** Looks at the beginning of a file. */
 export function lookAt(
   input: Input,
   config: Config,

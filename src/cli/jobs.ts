@@ -14,23 +14,23 @@ import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { planJson } from '../load/render-load.ts';
 import { applyPlan, retryLoad } from '../load/retry-load.ts';
 import { pageJobs } from '../postgres/stores/background-jobs.ts';
-import type { Load } from '../postgres/stores/read-loads.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import {
-  choice,
-  defineCommand,
-  flag,
-  type Invocation,
-  jobIdArgument,
-  limitOption,
-} from './define-command.ts';
-import { exitCodes } from './errors.ts';
+import { choice, defineCommand, flag, jobIdArgument, limitOption } from './define-command.ts';
+import { exitCodeOf } from './errors.ts';
 import { createProgress, followJob, followLoad } from './follow.ts';
 import { mend, rejects } from './rejects.ts';
 import { listenForStop } from './service/processes.ts';
-import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { printable, printList, printRecord, printRecords, printTable, type Terminal } from './terminal.ts';
+import { withEnvironment } from './session.ts';
+import {
+  printable,
+  printDone,
+  printList,
+  printRecord,
+  printRecords,
+  printTable,
+  type Terminal,
+} from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 const list = defineCommand({
@@ -90,11 +90,7 @@ const show = defineCommand({
       const followed = { environmentId, jobId, signal };
       const job = flags.watch ? await followJob(system, found, followed, { terminal, quiet: json }) : found;
       printRecord(invocation, await renderJobDetail(system, environmentId, job, baseUrl));
-      if (!flags.watch) return;
-      const { status } = job;
-      const isFailed = status === 'failed' || status === 'cancelled';
-      if (status === 'completed') process.exitCode = exitCodes.ok;
-      else process.exitCode = isFailed ? exitCodes.failed : exitCodes.interrupted;
+      if (flags.watch) process.exitCode = exitCodeOf(job);
     });
   },
 });
@@ -108,15 +104,18 @@ const cancel = defineCommand({
   argument: jobIdArgument,
   json: 'print the job record as JSON',
   examples: ['sluice jobs cancel 0195…'],
-  inEnvironment: async ({ system, environmentId, baseUrl, argument, json, terminal }) => {
-    const found = await requireJob(system, environmentId, argument);
-    const job = await cancelFoundJob(system, environmentId, found);
-    if (json) return terminal.json(renderJobListItem(job, baseUrl));
-    if (job.kind !== 'load') return terminal.print('Cancelled; nothing of it stays.');
-    const { tally, totalRows } = job;
-    terminal.print(
-      `Cancelled; ${formatCount(tally.read)} of ${plural(totalRows, 'row')} had been done and stay.`,
+  inEnvironment: async (call) => {
+    const { system, environmentId, baseUrl, argument } = call;
+    const job = await cancelFoundJob(
+      system,
+      environmentId,
+      await requireJob(system, environmentId, argument),
     );
+    const stays =
+      job.kind === 'load'
+        ? `${formatCount(job.tally.read)} of ${plural(job.totalRows, 'row')} had been done and stay.`
+        : 'nothing of it stays.';
+    printDone(call, renderJobListItem(job, baseUrl), `Cancelled; ${stays}`);
   },
 });
 
@@ -133,7 +132,7 @@ const retry = defineCommand({
     const { argument: jobId, flags, terminal, json } = invocation;
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
-      const { system, environmentId } = session;
+      const { system, environmentId, baseUrl } = session;
       await requireRetryable(system, environmentId, jobId);
       await retryLoad(system, environmentId, jobId);
       if (!flags.wait) {
@@ -142,27 +141,17 @@ const retry = defineCommand({
           (await countLiveWorkers(system.db)) > 0
             ? 'the running workers continue it.'
             : 'it continues as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
-        return printLoadRecord(invocation, session, load, `Queued again; ${continues}`);
+        return printDone(invocation, renderJobListItem(load, baseUrl), `Queued again; ${continues}`);
       }
       const progress = createProgress(terminal, jobId, json);
       await withWorkers(session, { entry: invocation.cli.entry, stop }, async () => {
         const load = await followLoad(system, { environmentId, jobId, signal: stop.signal }, progress);
-        printLoadRecord(invocation, session, load, `The job is ${load.status}.`);
-        process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;
+        printDone(invocation, renderJobListItem(load, baseUrl), `The job is ${load.status}.`);
+        process.exitCode = exitCodeOf(load);
       });
     });
   },
 });
-
-function printLoadRecord(
-  { terminal, json }: Invocation,
-  { baseUrl }: EnvironmentSession,
-  load: Load,
-  sentence: string,
-): void {
-  if (json) terminal.json(renderJobListItem(load, baseUrl));
-  else terminal.print(sentence);
-}
 
 const plan = defineCommand({
   name: 'plan',
@@ -193,14 +182,17 @@ const apply = defineCommand({
     const { system, environmentId, argument, flags } = call;
     await applyPlan(system, environmentId, argument, onDriftChoices[flags.proceed ? 1 : 0]);
     const load = await requireLoad(system, environmentId, argument);
-    printLoadRecord(call, call, load, `Queued. To follow it: sluice jobs show ${argument} --watch`);
+    printDone(
+      call,
+      renderJobListItem(load, call.baseUrl),
+      `Queued. To follow it: sluice jobs show ${argument} --watch`,
+    );
   },
 });
 
 const shownProperties = 20;
 const shownRows = 10;
 
-/** Prints the summary of a plan as tables. */
 export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: ShownPlan): void {
   const { profiles, values, properties, morePropertyNames } = summary;
   printRecords(

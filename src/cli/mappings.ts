@@ -15,7 +15,7 @@ import { findInputs } from './input-files.ts';
 import { lookAt } from './inspect.ts';
 import { readSettings } from './settings.ts';
 import { fileFlags, readSourceFlags, requireSavedMapping } from './source-flags.ts';
-import { printList, printRecord } from './terminal.ts';
+import { printDone, printList, printRecord } from './terminal.ts';
 
 const nameArgument = required('<name>', 'as `sluice mappings list` shows it');
 
@@ -34,7 +34,6 @@ const list = defineCommand({
 
 const mappingsPerPage = 500;
 
-/** Reads the saved mappings of an environment, sorted by name. */
 export async function listAllMappings(db: Database, environmentId: number): Promise<ListedMapping[]> {
   const found: ListedMapping[] = [];
   for (let after: string | null = null; ; after = found.at(-1)?.name ?? null) {
@@ -75,7 +74,8 @@ const save = defineCommand({
     'sluice mappings save kunden --map "Kunde=user_id" --header-of kunden.csv',
     'sluice mappings save legacy --encoding windows-1252 --delimiter semicolon',
   ],
-  inEnvironment: async ({ cli, command, system, environmentId, argument: name, flags, terminal, json }) => {
+  inEnvironment: async (call) => {
+    const { cli, command, system, environmentId, argument: name, flags } = call;
     if (!isMappingName(name)) throw new UsageError(`The name ${mappingNameRule}.`);
     const { entity = 'auto' as const, map, format = null, headerOf } = flags;
     readSourceFlags(flags);
@@ -94,8 +94,7 @@ const save = defineCommand({
     if (absent !== null) throw new UsageError(`${headerOf} has no column ${JSON.stringify(absent)}.`);
     const rules = { entity, map, source, format, columnNames };
     const saved = await keepMapping(system.db, environmentId, name, rules);
-    if (json) terminal.json(renderMapping(saved));
-    else terminal.print(`Saved: sluice import FILE --mapping ${name}`);
+    printDone(call, renderMapping(saved), `Saved: sluice import FILE --mapping ${name}`);
   },
 });
 
@@ -106,11 +105,11 @@ const remove = defineCommand({
   argument: nameArgument,
   json: true,
   examples: ['sluice mappings remove kunden'],
-  inEnvironment: async ({ system, environmentId, argument: name, terminal, json }) => {
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument: name } = call;
     await requireSavedMapping(system.db, environmentId, name);
     await dropMapping(system.db, environmentId, name);
-    if (json) terminal.json({ name, removed: true });
-    else terminal.print(`The mapping ${name} is removed.`);
+    printDone(call, { name, removed: true }, `The mapping ${name} is removed.`);
   },
 });
 

@@ -37,7 +37,7 @@ import {
 } from './define-command.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { withEnvironment } from './session.ts';
-import { printList } from './terminal.ts';
+import { printDone, printList } from './terminal.ts';
 
 const subscription = required(
   '<id>',
@@ -116,9 +116,10 @@ const test = defineCommand({
     const { publicId, outcome, status, error, tookMs } = sent;
     const delivered = outcome === 'delivered';
     if (!delivered) process.exitCode = exitCodes.failed;
-    if (json) return terminal.json({ delivery_id: publicId, delivered, status, error, took_ms: tookMs });
     const answer = status === null ? '' : `, HTTP ${status}`;
-    terminal.print(delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`);
+    const sentence = delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`;
+    const record = { delivery_id: publicId, delivered, status, error, took_ms: tookMs };
+    printDone({ terminal, json }, record, sentence);
   },
 });
 
@@ -144,10 +145,9 @@ const rotate = defineCommand({
   inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json }) => {
     const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
     const until = previousUntil.toISOString();
-    if (json) return terminal.json({ id, secret, previous_secret_until: until });
-    terminal.inform(`The new secret of subscription ${id}, shown only this once:`);
-    terminal.print(secret);
-    terminal.inform(`The old one is valid until ${until}.`);
+    if (!json) terminal.inform(`The new secret of subscription ${id}, shown only this once:`);
+    printDone({ terminal, json }, { id, secret, previous_secret_until: until }, secret);
+    if (!json) terminal.inform(`The old one is valid until ${until}.`);
   },
 });
 
@@ -158,10 +158,10 @@ const remove = defineCommand({
   argument: subscription,
   json: true,
   examples: ['sluice notifications remove 019f3c7a-51b0-7e64-b2d8-4c9a7f1e6b03'],
-  inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument: id } = call;
     await removeSubscription(system.db, environmentId, id);
-    if (json) terminal.json({ id, removed: true });
-    else terminal.print(`Subscription ${id} is removed.`);
+    printDone(call, { id, removed: true }, `Subscription ${id} is removed.`);
   },
 });
 
@@ -216,13 +216,13 @@ const replay = defineCommand({
     'sluice notifications replay --failed --since 24h',
   ],
   run: async (invocation) => {
-    const { argument, flags, terminal, json } = invocation;
+    const { argument, flags } = invocation;
     const wanted = readWanted(argument, flags.failed, flags.since);
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       const { publicIds, tasks } = await replayDeliveries(system.db, environmentId, wanted);
       await notifyQueue(system, tasks);
-      if (json) terminal.json(publicIds.map((publicId) => ({ delivery_id: publicId })));
-      else terminal.print(`Due again: ${formatCount(publicIds.length)}.`);
+      const ids = publicIds.map((publicId) => ({ delivery_id: publicId }));
+      printDone(invocation, ids, `Due again: ${formatCount(ids.length)}.`);
     });
   },
 });

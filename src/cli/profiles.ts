@@ -1,10 +1,8 @@
 /** `sluice users`, `sluice companies` and `sluice events`: profiles and events as they are stored. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { StoredEvent, UserProfile } from '../api/profile.ts';
 import type { Entity } from '../domain/entity.ts';
 import { COMMIT_LAG_MS, MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
 import {
   type LatestEventsQuery,
   type ReadEvent,
@@ -30,6 +28,7 @@ import {
 } from './define-command.ts';
 import { readDefinition, requireSegment } from './definitions.ts';
 import { CommandFailed, UsageError } from './errors.ts';
+import { follow } from './follow.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { formatTime, printable, printFields, printRecord, printRecords, type Terminal } from './terminal.ts';
@@ -158,7 +157,6 @@ function parseProperty(text: string): PropertyFilter {
   return readPropertyFilter(text);
 }
 
-/** Prints page after page up to the limit. */
 async function printProfiles(
   { terminal, json, system, environmentId }: Invocation & EnvironmentSession,
   entity: Entity,
@@ -204,8 +202,6 @@ export const companies = defineCommand({
 });
 
 const everyMs = 1_000;
-/** A database that restarts is back within this time. */
-const outageMs = 60_000;
 
 const tail = defineCommand({
   name: 'tail',
@@ -236,53 +232,46 @@ ahead is shown when its time has come.`,
   run: async (invocation) => {
     const { terminal, json, flags } = invocation;
     const { signal } = listenForStop();
-    const render = ({ json: event }: ReadEvent): string => (json ? event : eventLine(event));
-    const which = { userId: flags.user ?? null, eventName: flags.event ?? null };
-    await withEnvironment(invocation, (session) =>
-      follow(session, terminal, render, { ...which, last: flags.last, signal }),
-    );
+    const print = ({ json: event }: ReadEvent): void => terminal.print(json ? event : eventLine(event));
+    const which = { userId: flags.user ?? null, eventName: flags.event ?? null, last: flags.last };
+    await withEnvironment(invocation, (session) => followEvents(session, terminal, print, which, signal));
   },
 });
 
-interface Followed extends Pick<LatestEventsQuery, 'userId' | 'eventName'> {
-  readonly last: number;
-  readonly signal: AbortSignal;
-}
+type Which = Pick<LatestEventsQuery, 'userId' | 'eventName'> & { readonly last: number };
 
-async function follow(
+async function followEvents(
   { system, environmentId }: EnvironmentSession,
   terminal: Terminal,
-  render: (event: ReadEvent) => string,
-  { last, signal, ...which }: Followed,
+  print: (event: ReadEvent) => void,
+  { last, ...which }: Which,
+  signal: AbortSignal,
 ): Promise<void> {
-  const look = (withinMs: number | null): Promise<ReadEvent[]> =>
+  const read = (withinMs: number | null): Promise<ReadEvent[]> =>
     readLatestEvents(system.db, environmentId, { ...which, withinMs, limit: MAX_TAIL_EVENTS });
   const nameOf = ({ at, id }: ReadEvent): string => `${at} ${id}`;
-  const first = await look(null);
+  const first = await read(null);
   let seen = new Set(first.map(nameOf));
-  for (const event of last === 0 ? [] : first.slice(-last)) terminal.print(render(event));
-  for (let seenAt = performance.now(); !signal.aborted && !terminal.closed; ) {
-    await delay(everyMs, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    try {
-      const latest = await look(COMMIT_LAG_MS);
-      const unseen = latest.filter((event) => !seen.has(nameOf(event)));
-      if (unseen.length === MAX_TAIL_EVENTS) {
-        terminal.inform(
-          `More than ${plural(MAX_TAIL_EVENTS, 'event')} at once; the older ones are left out.`,
-        );
-      }
-      for (const event of unseen) terminal.print(render(event));
-      seen = new Set(latest.map(nameOf));
-      seenAt = performance.now();
-    } catch (error) {
-      if (!isTransient(error)) throw error;
-      if (performance.now() - seenAt > outageMs) throw new CommandFailed('The database went away.');
-    }
-  }
+  for (const event of last === 0 ? [] : first.slice(-last)) print(event);
+  await follow(
+    { signal },
+    {
+      everyMs,
+      look: async () => ({ latest: await read(COMMIT_LAG_MS), endedAt: terminal.closed ? new Date() : null }),
+      show: ({ latest }) => {
+        const unseen = latest.filter((event) => !seen.has(nameOf(event)));
+        if (unseen.length === MAX_TAIL_EVENTS) {
+          terminal.inform(
+            `More than ${plural(MAX_TAIL_EVENTS, 'event')} at once; the older ones are left out.`,
+          );
+        }
+        for (const event of unseen) print(event);
+        seen = new Set(latest.map(nameOf));
+      },
+    },
+  );
 }
 
-/** Returns a line for an event as the API answers it. */
 function eventLine(json: string): string {
   const { inserted_at, event_name, user_id, company_id, metadata } = JSON.parse(json) as StoredEvent;
   const company = company_id === null ? '' : ` @${printable(company_id, 40)}`;

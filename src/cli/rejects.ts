@@ -20,11 +20,11 @@ import type { Load } from '../postgres/stores/read-loads.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRejectsSource } from '../postgres/stores/rejects.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
-import { exitCodes, UsageError } from './errors.ts';
+import { exitCodeOf, UsageError } from './errors.ts';
 import { createProgress, followLoad } from './follow.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
+import { type Columns, printable, printDone, printTable, type Terminal } from './terminal.ts';
 import { withWorkers } from './workers.ts';
 
 type Context = Pick<EnvironmentSession, 'system' | 'environmentId'>;
@@ -72,13 +72,11 @@ function parseCause(text: string): number {
   return cause;
 }
 
-/** Returns the format of the file that the rejects came from. */
 async function formatOfRejects({ system, environmentId }: Context, jobId: string): Promise<RejectsFormat> {
   const source = await readRejectsSource(system.db, environmentId, jobId);
   return source !== null && source.header === null ? 'ndjson' : 'csv';
 }
 
-/** Yields one array, a page of it at a time. */
 async function* rejectsAsJson(
   { system, environmentId }: Context,
   jobId: string,
@@ -96,7 +94,6 @@ async function* rejectsAsJson(
   yield before === '[' ? '[]\n' : '\n]\n';
 }
 
-/** Prints why records of a load were refused, counted by cause, and what would mend them. */
 async function printCauses(
   { system, environmentId }: Context,
   jobId: string,
@@ -147,14 +144,12 @@ const causeColumns: Columns<CauseRow> = {
   },
 };
 
-/** The refused records of a load, and where they were written to. */
 export interface RejectsReport {
   readonly count: number;
   readonly byCode: Readonly<Record<string, number>>;
   readonly first: readonly Reject[];
   /** The file that they were written to, to be mended; null if that did not work. */
   readonly path: string | null;
-  /** Says why it did not work. */
   readonly problem: string | null;
 }
 
@@ -192,7 +187,6 @@ export async function reportRejects(
   }
 }
 
-/** Writes the rejects into a file, and closes it. */
 async function writeRejects(
   { system, environmentId }: Context,
   jobId: string,
@@ -249,15 +243,13 @@ export const mend = defineCommand({
       const progress = createProgress(terminal, amendment, json);
       await withWorkers(session, { entry: cli.entry, stop }, async () => {
         const load = await followLoad(system, { environmentId, jobId: amendment, signal }, progress);
-        process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;
+        process.exitCode = exitCodeOf(load);
         const { tally } = await requireLoad(system, environmentId, jobId);
-        if (json) return terminal.json(renderJobListItem(load, baseUrl));
         const verb = (count: number): string => (count === 1 ? 'is' : 'are');
         const left =
           tally.rejected === 0 ? 'nothing is' : `${formatCount(tally.rejected)} ${verb(tally.rejected)}`;
-        terminal.print(
-          `${plural(tally.amended, 'refused record')} ${verb(tally.amended)} mended, ${left} left.`,
-        );
+        const mended = `${plural(tally.amended, 'refused record')} ${verb(tally.amended)} mended`;
+        printDone(invocation, renderJobListItem(load, baseUrl), `${mended}, ${left} left.`);
       });
     });
   },
@@ -267,7 +259,6 @@ function openInput(file: string | undefined): AsyncIterable<Uint8Array> {
   return file === '-' || file === undefined ? process.stdin : createReadStream(file);
 }
 
-/** Accepts a mended file, and returns its job. */
 async function accept(
   { system, environmentId }: Context,
   parent: Parent,

@@ -1,5 +1,4 @@
 /** `sluice schedules`: loads and exports that run by the clock. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
@@ -22,11 +21,12 @@ import {
   text,
 } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { follow } from './follow.ts';
 import { readOperatorFile, readValidFile } from './input-files.ts';
 import { listenForStop } from './service/processes.ts';
 import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';
-import { formatTime, printList, printRecord, printRecords, type Terminal } from './terminal.ts';
+import { formatTime, printDone, printList, printRecord, printRecords, type Terminal } from './terminal.ts';
 
 const check = defineCommand({
   name: 'check',
@@ -119,7 +119,6 @@ const list = defineCommand({
   },
 });
 
-/** Returns a schedule of the file with what the ledger knows of it. */
 async function lookUp(db: Database, schedule: Schedule) {
   const environment = await findEnvironment(db, schedule.environment);
   const filter = environment && { environmentId: environment.environmentId, name: schedule.name };
@@ -144,7 +143,6 @@ const pollMs = 500;
 /** A worker that has just been started shows itself within seconds. */
 const workerlessMs = 15_000;
 
-/** A run that is asked for: of which schedule, and the time that it stands for. */
 interface Wanted {
   readonly environmentId: number;
   readonly name: string;
@@ -182,7 +180,7 @@ wrong; 130 stopped while waiting: the run goes on.`,
       const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
       if (outcome === 'known') terminal.inform('There is a run of that time already.');
       const wanted = { environmentId, name, dueAt };
-      const found = flags.wait ? await follow(db, wanted, terminal, signal) : await findRun(db, wanted);
+      const found = flags.wait ? await followRun(db, wanted, terminal, signal) : await findRun(db, wanted);
       const items = await readRunItems(db, found.runId);
       printRecord(call, renderRun(found, items));
       if (!flags.wait && (await countLiveWorkers(db)) === 0) {
@@ -194,7 +192,6 @@ wrong; 130 stopped while waiting: the run goes on.`,
   },
 });
 
-/** Defines `pause` and `resume`, which differ in a word. */
 function pausing(name: 'pause' | 'resume', summary: string, description: string, done: string) {
   return defineCommand({
     name,
@@ -211,8 +208,7 @@ function pausing(name: 'pause' | 'resume', summary: string, description: string,
       await withSession(call, async (session) => {
         const { environmentId } = await requireEnvironment(session, schedule.environment);
         await pauseSchedule(session.system.db, environmentId, schedule.name, paused, new Date());
-        if (call.json) call.terminal.json({ schedule: schedule.name, paused });
-        else call.terminal.print(`${schedule.name} ${done}`);
+        printDone(call, { schedule: schedule.name, paused }, `${schedule.name} ${done}`);
       });
     },
   });
@@ -233,7 +229,7 @@ const resume = pausing(
 );
 
 /** Looks at the run until it has ended or the signal aborts; prints once why it is tried again. @throws CommandFailed without a worker */
-async function follow(
+async function followRun(
   db: Database,
   wanted: Wanted,
   terminal: Terminal,
@@ -242,25 +238,30 @@ async function follow(
   let reported: string | null = null;
   let workerSeenAt = performance.now();
   let isMissed = false;
-  for (;;) {
-    const [found, workers] = await Promise.all([findRun(db, wanted), countLiveWorkers(db)]);
-    if (found.endedAt !== null || signal.aborted) return found;
-    if (workers > 0) {
-      workerSeenAt = performance.now();
-    } else if (performance.now() - workerSeenAt > workerlessMs) {
-      throw new CommandFailed(
-        'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
-      );
-    } else if (!isMissed) {
-      isMissed = true;
-      terminal.inform(`No worker runs; it waits ${workerlessMs / 1_000} s for one.`);
-    }
-    if (found.status === 'queued' && found.lastError !== null && found.lastError !== reported) {
-      reported = found.lastError;
-      terminal.inform(`It will be tried again: ${reported}`);
-    }
-    await delay(pollMs, undefined, { signal }).catch(() => undefined);
-  }
+  return follow(
+    { signal },
+    {
+      everyMs: pollMs,
+      look: async () => ({ ...(await findRun(db, wanted)), workers: await countLiveWorkers(db) }),
+      show: ({ endedAt, workers, status, lastError }) => {
+        if (endedAt !== null || signal.aborted) return;
+        if (workers > 0) {
+          workerSeenAt = performance.now();
+        } else if (performance.now() - workerSeenAt > workerlessMs) {
+          throw new CommandFailed(
+            'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
+          );
+        } else if (!isMissed) {
+          isMissed = true;
+          terminal.inform(`No worker runs; it waits ${workerlessMs / 1_000} s for one.`);
+        }
+        if (status === 'queued' && lastError !== null && lastError !== reported) {
+          reported = lastError;
+          terminal.inform(`It will be tried again: ${reported}`);
+        }
+      },
+    },
+  );
 }
 
 /** The database keeps microseconds and a Date does not: a time with more digits would not be found again. */

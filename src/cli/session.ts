@@ -23,7 +23,6 @@ import { CommandFailed, UsageError } from './errors.ts';
 import { type Cli, readSettings, type Settings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The environment of a running command. */
 export interface Session {
   readonly settings: Settings;
   readonly database: ProvidedDatabase;
@@ -37,16 +36,13 @@ export interface EnvironmentSession extends Session {
   readonly environmentId: number;
 }
 
-/** Who opens a session. */
 interface Caller {
   readonly cli: Cli;
   readonly command: Command;
 }
 
 interface SessionOptions {
-  /** Also on a data directory that there is nothing in yet. */
   readonly mayCreate?: boolean;
-  /** Adds to the system for this command. */
   readonly extend?: (system: System) => System;
 }
 
@@ -81,7 +77,6 @@ export async function withSession<T>(
   }
 }
 
-/** The same, on the environment that --env names. */
 export function withEnvironment<T>(
   caller: Caller & { readonly env: string },
   work: (session: EnvironmentSession) => Promise<T>,

@@ -8,7 +8,6 @@ import { createLogger } from '../telemetry/logger.ts';
 import { openActiveSpans, type Tracing } from '../telemetry/tracing.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Environment variables, as a process has them. */
 export type ProcessEnv = Readonly<Record<string, string | undefined>>;
 
 /** Every command works with this; `program.ts` makes it once. */
@@ -21,7 +20,6 @@ export interface Cli {
   readonly entry: string;
 }
 
-/** The configuration of one run, with the flags taken in. */
 export interface Settings {
   readonly config: Config;
   /** The environment for other processes with the same configuration: the flags stand in it as variables. */
@@ -44,7 +42,6 @@ const flags = {
   port: 'PORT',
 } as const;
 
-/** Adds the flags that every command takes. */
 export function addGlobalOptions(program: Command): void {
   program
     .option('--data-dir <folder>', 'folder of the embedded database and the files (DATA_DIR)')
@@ -64,7 +61,6 @@ export function readFlags(command: Command): Readonly<Record<string, string>> {
   return found;
 }
 
-/** Returns `data-dir` for DATA_DIR. */
 export function flagName(setting: string): string {
   return setting.toLowerCase().replaceAll('_', '-');
 }

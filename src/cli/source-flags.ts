@@ -46,7 +46,6 @@ export const fileFlags = {
   ...sourceFlags,
 };
 
-/** Stands in place of --map and --preset. */
 export const mappingFlag = parsed(
   '--mapping <name>',
   'what a saved mapping says, in place of --map (sluice mappings)',
@@ -106,7 +105,6 @@ function check<T>(name: SourceOptionName, value: T): T {
   return value;
 }
 
-/** @throws UsageError where they contradict each other. */
 export function readSourceFlags(given: GivenSource): SourceOptions {
   const source = toSourceOptions(given);
   const problems = findContradictions(source).map(({ name, what }) => `${flagOf(name)} ${what}.`);
@@ -114,7 +112,6 @@ export function readSourceFlags(given: GivenSource): SourceOptions {
   return source;
 }
 
-/** Reads a pair, or an object of them. */
 function collectMap(text: string, earlier: ColumnMap): ColumnMap {
   const map = readColumnPairs([text]);
   if (typeof map === 'string') {

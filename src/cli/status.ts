@@ -163,7 +163,6 @@ const looks = { ok: 'green', warning: 'yellow', failed: 'red' } as const satisfi
   string
 >;
 
-/** A line for each, what to do below it, and how many of each kind at the end. */
 export function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   for (const { check, status, found, advice } of findings) {
     const head = terminal.style(looks[status], status.padEnd(8));
@@ -218,7 +217,6 @@ const heading = `# Every setting of sluice, with its default. A copy called .env
 # Written by \`sluice config --example\`; a test holds it to src/config.ts.
 `;
 
-/** The text of .env.example. */
 function renderExample(): string {
   const entries = Object.values(settings).map(
     ({ name, fallback, meaning }) => `# ${meaning}\n${name}=${fallback}\n`,

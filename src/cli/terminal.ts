@@ -6,7 +6,6 @@ type Style = Parameters<typeof styleText>[0];
 
 /** A terminal takes results on standard output and everything else on standard error. */
 export interface Terminal {
-  /** Prints a line of the result. */
   print(text: string): void;
   /** Writes part of the result as it is, without a line end. Resolves when the reader can take more. */
   write(bytes: string | Uint8Array): Promise<void>;
@@ -89,7 +88,6 @@ function show(cell: Cell): string {
   return typeof cell === 'string' ? printable(cell, longestCell) : formatTime(cell);
 }
 
-/** Returns the lines of a table, as wide as its cells need. */
 export function renderTable<T>(columns: Columns<T>, items: readonly T[]): string[] {
   const titles = Object.keys(columns).map((title) => title.replace(/^>/, ''));
   const rows = items.map((item) => Object.values(columns).map((cell) => show(cell(item))));
@@ -127,6 +125,12 @@ export function printList(
 interface Output {
   readonly terminal: Terminal;
   readonly json: boolean;
+}
+
+/** Prints what was done: a record for scripts, a sentence for a person. */
+export function printDone({ terminal, json }: Output, record: unknown, sentence: string): void {
+  if (json) terminal.json(record);
+  else terminal.print(sentence);
 }
 
 /** Prints a record of the API: as it is for scripts, and for a person its fields in lines and its lists of records as tables. */
@@ -207,7 +211,6 @@ function formatValue(name: string, value: unknown): string {
 
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
 
-/** Prints a line for each title that has a text. */
 export function printFields(
   terminal: Pick<Terminal, 'print'>,
   fields: Readonly<Record<string, string | null | undefined | false>>,

@@ -16,7 +16,6 @@ const connectMs = 5_000;
 const statementMs = 5_000;
 const lookMs = 8_000;
 
-/** All that is to be known of a server that should answer at `url`. Throws if it does not. */
 export async function checkPostgres(url: string, config: Config): Promise<Finding[]> {
   const client = new pg.Client({
     connectionString: url,
@@ -137,7 +136,6 @@ const rules: Readonly<Record<string, readonly [isWrong: (value: string) => boole
   autovacuum: [isOff, 'Tables that loads update would only ever grow: set autovacuum = on.'],
 };
 
-/** Returns a finding for each setting that harms, or one that says that none does. */
 function judgeSettings(settings: ServerFacts['settings']): Finding[] {
   const wrong = Object.entries(rules).flatMap(([name, [isWrong, advice]]) => {
     const row = settings.find((each) => each.name === name);
@@ -240,7 +238,6 @@ const nearlyFull = 0.9;
 
 type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
 
-/** Checks the Redis that the queue lives in, if it does. */
 export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Finding[]> {
   if (redisUrl === null) return [ok('redis', 'not used: the queue lives in PostgreSQL')];
   return askRedis({ redisUrl, redisCa }, async (redis) => {

@@ -18,7 +18,6 @@ export function failed(check: string, found: string, advice: string): Finding {
   return { check, status: 'failed', found, advice };
 }
 
-/** Advice about a disk that is full. */
 export const roomAdvice = 'Make room on that disk; what waits for it goes on by itself.';
 
 /** Something to look at. It may throw and it may hang: neither stops the others. */

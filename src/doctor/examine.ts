@@ -91,7 +91,6 @@ function adviseOnStorage({ storage }: Config): string {
   return `May this user write into ${storage.directory}, and is its disk mounted?`;
 }
 
-/** Examines the storage without creating its folder. */
 async function checkFiles({ storage }: Config, files: FileStore): Promise<Finding[]> {
   if (storage.kind === 'folder' && !existsSync(storage.directory))
     return [await judgeFolder('storage', storage.directory, 'DATA_DIR or STORAGE_URL')];
@@ -108,7 +107,6 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config);
 }
 
-/** Checks the embedded PostgreSQL while it does not run. Starts nothing. */
 export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
   const found = `no server runs on ${dataDir}: its version, settings and migrations were not looked at`;
   const stopped = warning(

@@ -67,7 +67,6 @@ const nothing = async (): Promise<void> => undefined;
 export type Answer<T> = { readonly value: T } | { readonly error: unknown };
 
 export interface ProbeOptions {
-  /** Who asks waits no longer than this. */
   readonly deadlineMs: number;
   /** Returns how long an answer, or a failure, serves those who come later; by default not at all. */
   readonly keepMs?: (tookMs: number, failed: boolean) => number;

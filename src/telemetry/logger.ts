@@ -55,7 +55,6 @@ const saidOtherwise = ['embedded Postgres is ready', 'database migrated', 'liste
   (message) => `"msg":${JSON.stringify(message)}}`,
 );
 
-/** Writes one line an event, without stacks. */
 function forPeople(): DestinationStream {
   const lines = pretty({
     destination: 2,
@@ -84,7 +83,6 @@ const notShown: ReadonlySet<string> = new Set([
   'span_id',
 ]);
 
-/** The message, why, and what else is short. */
 export function describeLine(line: Readonly<Record<string, unknown>>): string {
   const error = line['err'];
   const why = isRecord(error) ? `: ${String(error['message'] ?? '').split('\n', 1)[0]}` : '';
@@ -157,7 +155,6 @@ function describeError(error: Error): object {
 const maxWaitingBytes = 1024 * 1024;
 /** After a line could not be written, until the next try. */
 const retryMs = 1_000;
-/** After a pipe was full. */
 const busyMs = 100;
 const newline = 0x0a;
 
@@ -166,7 +163,6 @@ const newline = 0x0a;
  * costs lines and nothing else. How many is counted, and said once lines can be written again.
  */
 export class LogSink {
-  /** Lines that were never written. */
   dropped = 0;
   readonly #descriptor: number;
   readonly #describe: (dropped: number) => string;
@@ -245,7 +241,6 @@ export class LogSink {
     });
   }
 
-  /** All from `at` on. */
   #lose({ bytes, prefaceBytes }: Batch, at: number): void {
     if (at >= prefaceBytes) this.#unnotified = 0;
     if (at > 0) this.#isTorn = bytes[at - 1] !== newline;

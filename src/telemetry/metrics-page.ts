@@ -13,7 +13,6 @@ import { type EventRetention, readEventRetention } from '../postgres/stores/rete
 import { createProbe, type Health } from './health.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 
-/** Sources that are read by each scrape. */
 export interface MetricsSources {
   readonly watch: pg.Pool;
   readonly health: Health;
@@ -44,7 +43,6 @@ export function createMetricsPage(
   };
 }
 
-/** Shows what /health/ready says. */
 function createPartMetrics(registry: Registry, health: Health): { refresh(): Promise<void> } {
   const up = new Gauge({
     name: 'sluice_part_up',
@@ -62,7 +60,6 @@ function createPartMetrics(registry: Registry, health: Health): { refresh(): Pro
 
 type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
-/** Registers a metric whose values are read when the page is. */
 function show(
   registry: Registry,
   kind: 'gauge' | 'counter',
@@ -177,7 +174,6 @@ function samples(name: string, labels: Readonly<Record<string, string>>, distrib
   ];
 }
 
-/** A scrape waits no longer than this for the database. */
 const deadlineMs = 1_500;
 const freshMs = 5_000;
 /** Reading all loads, and many runs of schedules, may take a hundredth of a connection's time. */

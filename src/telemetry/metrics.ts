@@ -64,7 +64,6 @@ class EntityMetrics {
   waiting = 0;
 }
 
-/** The page that a scrape reads. */
 export interface MetricsPage {
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
@@ -100,7 +99,6 @@ export class Metrics {
     windowSeconds.add(seconds);
   }
 
-  /** Counts records that begin, or cease, to wait for a statement. */
   windowWaiting(entity: RecordEntity, difference: number): void {
     this.byEntity[entity].waiting += difference;
   }

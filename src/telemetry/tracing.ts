@@ -14,7 +14,6 @@ export interface Span extends SpanIdentity {
   set(attributes: Attributes): void;
   /** Records the kind of an error, and nothing else: messages may hold data. */
   fail(error: unknown): void;
-  /** Ends the span; later calls do nothing. */
   end(): void;
 }
 
@@ -24,17 +23,14 @@ export interface SpanOptions {
   readonly kind: 'server' | 'consumer' | 'client' | 'internal';
   /** By default the active span; `null` begins a trace. */
   readonly parent?: SpanIdentity | null;
-  /** Other spans whose work it does. */
   readonly links?: readonly SpanIdentity[];
   readonly attributes?: Attributes;
 }
 
-/** The traces of one process. */
 export interface Tracing {
   /** The span of the running code, or `null` if there is none or it has ended. */
   readonly active: Span | null;
   begin(name: string, options: SpanOptions): Span;
-  /** Runs `work` as part of the span, without ending it. */
   within<T>(span: Span, work: () => T): T;
   /** Runs `work` in a span of its own, which ends with it. */
   span<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T>;
@@ -47,7 +43,6 @@ export interface Tracing {
 /** The active span of each asynchronous context. */
 export type ActiveSpans = AsyncLocalStorage<Span>;
 
-/** Returns the fields of a log line that name the active span. */
 export function traceFields(spans: ActiveSpans): object {
   const span = spans.getStore();
   return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
@@ -55,7 +50,6 @@ export function traceFields(spans: ActiveSpans): object {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Tells whether the environment asks for traces. */
 export function wantsTraces(environment: Environment): boolean {
   const value = reader(environment);
   if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return false;

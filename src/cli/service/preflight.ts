@@ -64,7 +64,6 @@ export async function warnOfStorage({ storage }: Config, files: FileStore, log: 
   }
 }
 
-/** The time for which a process waits for its database. */
 const timeoutMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;

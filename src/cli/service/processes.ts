@@ -13,11 +13,8 @@ const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 type StopSignal = (typeof stopSignals)[number];
 
 export interface StopRequest {
-  /** Aborted by the first signal. */
   readonly signal: AbortSignal;
-  /** Resolves with the first signal. */
   readonly requested: Promise<StopSignal>;
-  /** Asks for the stop from within. */
   request(): void;
   /** Called by the second signal, just before the process ends. */
   onSecond: (() => void) | null;
@@ -25,11 +22,9 @@ export interface StopRequest {
 
 /** npm passes a Ctrl-C on that has reached us already, since the terminal sends it to the whole group. */
 const echoMs = 500;
-const runnerPollMs = 500;
 
 /**
- * The first signal asks for a graceful stop, the second ends the process at once. Signals in `ignored` do nothing. The end
- * of the npm that runs us is a signal too: its shell passes none on.
+ * The first signal asks for a graceful stop, the second ends the process at once. Signals in `ignored` do nothing.
  */
 export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest {
   const controller = new AbortController();
@@ -61,7 +56,6 @@ export function listenForStop(ignored: readonly StopSignal[] = []): StopRequest 
       stop(name);
     });
   }
-  if (isRunByNpm()) watchRunner(() => stop('SIGTERM'), controller.signal);
   return request;
 }
 
@@ -70,23 +64,10 @@ function isRunByNpm(): boolean {
   return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
 }
 
-/** Our parent is npm or its shell. Either may be ended by a signal that it does not pass on (SIGHUP, SIGKILL). */
-function watchRunner(onGone: () => void, stopped: AbortSignal): void {
-  const runner = process.ppid;
-  const poll = setInterval(() => {
-    if (process.ppid === runner && !stopped.aborted) return;
-    clearInterval(poll);
-    if (!stopped.aborted) onGone();
-  }, runnerPollMs);
-  poll.unref();
-}
-
 /** The supervisor of `sluice start`, and of commands that need workers: it keeps worker processes running. */
 
 export interface SupervisorOptions {
-  /** The number of worker processes. */
   readonly size: number;
-  /** The script to run, with `work`. */
   readonly entry: string;
   /** Their environment variables, the only way to pass secrets, since everybody can read a command line. */
   readonly processEnv: ProcessEnv;
@@ -98,7 +79,6 @@ export interface Supervisor {
   readonly pids: readonly number[];
   /** They finish the chunks under way. Resolves when all are gone. */
   stop(): Promise<void>;
-  /** For when they do not. */
   kill(): void;
 }
 
@@ -131,10 +111,8 @@ export function workerEnvironment(processEnv: ProcessEnv, config: Config, databa
   });
 }
 
-/** The place of a worker process and its successors. */
 interface Place {
   readonly pid: number | undefined;
-  /** SIGTERM; resolves when it is gone. */
   stop(): Promise<void>;
   kill(): void;
 }
@@ -144,10 +122,7 @@ const longestPauseMs = 15_000;
 /** A worker that lived this long was well: what ended it is no reason to wait before the next. */
 const healthyMs = 30_000;
 
-/**
- * Keeps a worker process running: one that ends is started again, after a pause that doubles while they end early.
- * The IPC channel is how a worker notices that we are gone, however we went.
- */
+/** Keeps a worker process running: one that ends is started again, after a pause that doubles while they end early. */
 function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions): Place {
   let child: ChildProcess | undefined;
   let ended: Promise<void> = Promise.resolve();
@@ -159,10 +134,7 @@ function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions
     const startedAt = performance.now();
     let worker: ChildProcess;
     try {
-      worker = fork(entry, ['work'], {
-        env: { ...processEnv },
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      });
+      worker = forkOurselves(entry, ['work'], processEnv);
     } catch (error) {
       // A lack of memory is thrown here; most other errors are events.
       again(error instanceof Error ? error.message : String(error), 0);
@@ -170,18 +142,10 @@ function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions
     }
     child = worker;
     log.debug({ worker: name, worker_pid: worker.pid }, 'worker started');
-    ended = new Promise((resolve) => {
-      const onEnd = (ending: string): void => {
-        resolve();
-        if (child !== worker) return;
-        child = undefined;
-        if (!stopping) again(ending, performance.now() - startedAt);
-      };
-      worker.on('exit', (code, signal) => onEnd(signal ?? `exit code ${code}`));
-      worker.on('error', (error) => {
-        // Also reported when a signal could not be sent: only a process that never was has ended by it.
-        if (worker.pid === undefined) onEnd(error.message);
-      });
+    ended = endOf(worker).then((ending) => {
+      if (child !== worker) return;
+      child = undefined;
+      if (!stopping) again(ending, performance.now() - startedAt);
     });
   };
 
@@ -242,25 +206,30 @@ export function followParent(stop: StopRequest, log: Logger): void {
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
   return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');
-    const child = fork(entry, ['work', '--only', `${suspect.kind}:${suspect.taskId}`], {
-      env: { ...processEnv },
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
+    const child = forkOurselves(entry, ['work', '--only', `${suspect.kind}:${suspect.taskId}`], processEnv);
     const stop = (): void => void child.kill('SIGTERM');
     const kill = (): void => void child.kill('SIGKILL');
     stopping.addEventListener('abort', stop);
     deadline.addEventListener('abort', kill);
-    const ending = await ended(child);
+    const ending = await endOf(child);
     stopping.removeEventListener('abort', stop);
     deadline.removeEventListener('abort', kill);
-    if (ending !== null) log.warn({ task: suspect, ending }, 'the process of the task ended before it did');
+    if (ending !== wellEnded)
+      log.warn({ task: suspect, ending }, 'the process of the task ended before it did');
   };
 }
 
-/** Returns null if the child ended by itself, and well. */
-function ended(child: ChildProcess): Promise<string | null> {
+/** Starts a process of ours. Its IPC channel is how it notices that we are gone, however we went. */
+function forkOurselves(entry: string, words: readonly string[], processEnv: ProcessEnv): ChildProcess {
+  return fork(entry, words, { env: { ...processEnv }, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+}
+
+const wellEnded = 'exit code 0';
+
+/** Resolves with what ended the process: an exit code, a signal, or why it never was. */
+function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
-    child.on('exit', (code, signal) => resolve(code === 0 ? null : (signal ?? `exit code ${code}`)));
+    child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.on('error', (error) => {
       // Also reported when a signal could not be sent: only a process that never was has ended by it.
       if (child.pid === undefined) resolve(error.message);

@@ -24,7 +24,6 @@ import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } f
 
 const drainSlackMs = 1_000;
 
-/** The HTTP server and the system it serves. */
 export interface HttpService {
   readonly system: System;
   /** The address, such as http://127.0.0.1:8080. */
@@ -60,7 +59,6 @@ function sharePool(connections: number): { readonly poolSize: number; readonly r
   return { poolSize: Math.max(2, connections - readPoolSize), readPoolSize };
 }
 
-/** Starts to listen; closes the system if it cannot. */
 export async function openHttpService(system: System): Promise<HttpService> {
   let server: HttpServer;
   try {
@@ -133,7 +131,6 @@ export interface ServiceOptions {
   readonly processEnv: ProcessEnv;
   readonly entry: string;
   readonly log: Logger;
-  /** By default none. */
   readonly tracing?: Tracing | null;
   readonly signal: AbortSignal;
   /** Called with the first API key, once, when it is made. */
@@ -141,9 +138,7 @@ export interface ServiceOptions {
   readonly onWait: (sentence: string) => void;
 }
 
-/** Everything in one: database, HTTP server, worker processes. */
 export interface Service {
-  /** The address of the HTTP server. */
   readonly url: string;
   readonly system: System;
   readonly workerPids: readonly number[];

@@ -115,7 +115,6 @@ export interface ScheduleFigures {
   readonly name: string;
   /** The seconds since the last run that did not fail, or at least since the first run that was searched. */
   readonly secondsSinceSuccess: number;
-  /** The last run that ended, and was not skipped, failed. */
   readonly failing: boolean;
 }
 
@@ -279,7 +278,6 @@ export async function readNeeds(pool: pg.Pool, environmentId: number | null): Pr
   }));
 }
 
-/** The facts that `sluice doctor` judges a server by. */
 export interface ServerFacts {
   readonly version: string;
   readonly number: number;

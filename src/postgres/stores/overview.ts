@@ -77,7 +77,6 @@ const listStatements = {
 } as const;
 type ListName = keyof typeof listStatements;
 
-/** Reads rows that are only shown. */
 export function readList(watch: pg.Pool, name: ListName): Promise<object[]> {
   return readFigures(watch, listStatements[name]);
 }
