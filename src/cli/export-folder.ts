@@ -54,18 +54,13 @@ interface FileBack extends LoadedBack {
   readonly dataset: Dataset;
 }
 
-export interface FolderImported {
-  readonly exitCode: number;
-  readonly json: object;
-}
-
 /** Loads an export. Files that were loaded before are not loaded again, so that a call that was ended goes on. */
 export async function importFolder(
   terminal: Terminal,
   session: ImportSession,
   folder: string,
   options: ImportOptions,
-): Promise<FolderImported> {
+): Promise<{ readonly exitCode: number; readonly json: object }> {
   const listed = await requireWhole(folder);
   const loads: Imported[] = [];
   const back: FileBack[] = [];
@@ -114,56 +109,38 @@ function inOrder({ files }: Manifest): readonly DataFile[] {
   );
 }
 
-interface LoadedFile {
-  readonly imported: Imported;
-  readonly found: FileBack | null;
-}
-
-/** Loads a file; one that was loaded before is loaded again if rows of it have been deleted since. */
+/** Loads a file; one that was loaded before is loaded again if rows of it have been deleted since. `found` is null if it was not loaded. */
 async function loadBack(
   terminal: Terminal,
   session: ImportSession,
   folder: string,
   file: DataFile,
   options: ImportOptions,
-): Promise<LoadedFile> {
+): Promise<{ readonly imported: Imported; readonly found: FileBack | null }> {
   const startedAt = new Date();
+  const path = join(folder, file.filename);
+  const input = { path, name: basename(path), bytes: (await stat(path)).size };
+  const entity = file.dataset === 'events' ? 'auto' : file.dataset;
   for (const ifDuplicate of ['skip', 'load'] as const) {
-    const imported = await importOne(terminal, session, join(folder, file.filename), file, {
-      ...options,
-      ifDuplicate,
-    });
+    const imported = await importFile(terminal, session, input, { ...options, entity, ifDuplicate });
     if (imported.exitCode !== exitCodes.ok || imported.load === null) return { imported, found: null };
-    const found = await bringBack(session, folder, file, imported.load.jobId);
+    const found = await bringBack(session, path, file, imported.load.jobId);
     const wasThere = imported.load.acceptedAt < startedAt;
     if (isWhole(found) || !wasThere || ifDuplicate === 'load') return { imported, found };
   }
   throw new Fault('the second time is the last');
 }
 
-async function importOne(
-  terminal: Terminal,
-  session: ImportSession,
-  path: string,
-  { dataset }: DataFile,
-  options: ImportOptions,
-): Promise<Imported> {
-  const { size } = await stat(path);
-  const entity = dataset === 'events' ? 'auto' : dataset;
-  const input = { path, name: basename(path), bytes: size };
-  return importFile(terminal, session, input, { ...options, entity });
-}
-
 /** Restores the times of profiles, and counts the rows of the file that are stored as it says. */
 async function bringBack(
   { system, environmentId }: ImportSession,
-  folder: string,
+  path: string,
   file: DataFile,
   jobId: string,
 ): Promise<FileBack> {
   const { dataset } = file;
   const sum = { rows: 0, same: 0, dated: 0 };
-  for await (const rows of listsOf(join(folder, file.filename), file)) {
+  for await (const rows of listsOf(path, file)) {
     const part =
       dataset === 'events'
         ? await countStoredEvents(system.db, environmentId, rows)

@@ -9,7 +9,6 @@ import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { formatBytes, formatCount } from '../domain/wording.ts';
-import type { FileStore } from '../files/file-store.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
 import { type Inspection, inspectFile, look, renderInspection } from '../load/inspect/inspect-file.ts';
 import { localLimits } from '../load/receive/receive.ts';
@@ -82,24 +81,26 @@ function looker(input: Input, config: Config) {
   return (asked: Asked, mapSays: string) => lookAt(input, config, asked, mapSays);
 }
 
-export function lookAt(
+export async function lookAt(
   input: Input,
   config: Config,
   { format, source, map, ...asked }: Asked,
   mapSays?: string,
 ): Promise<Inspection> {
-  return inWorkFolder(async (files) => {
-    const hints = { format: format ?? undefined, map, filename: input.path ?? undefined, source };
-    const bytes =
-      input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
-    const { signal } = new AbortController();
-    const options = { ...asked, map, ...(mapSays !== undefined && { mapSays }) };
-    try {
-      return await inspectFile(files, bytes, hints, options, localLimits(config), signal, look);
-    } finally {
-      bytes.destroy();
-    }
-  });
+  // A temporary store, so that neither a database nor a data directory is needed.
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
+  const hints = { format: format ?? undefined, map, filename: input.path ?? undefined, source };
+  const bytes =
+    input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
+  const { signal } = new AbortController();
+  const options = { ...asked, map, ...(mapSays !== undefined && { mapSays }) };
+  try {
+    const files = createFileSystemStore(folder);
+    return await inspectFile(files, bytes, hints, options, localLimits(config), signal, look);
+  } finally {
+    bytes.destroy();
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /**
@@ -132,16 +133,6 @@ async function offer(
     return await inspectAndOffer(looker(input, config), asked, null, find);
   } finally {
     await pool.end();
-  }
-}
-
-/** Runs `work` with a temporary store, so that neither a database nor a data directory is needed. */
-async function inWorkFolder<T>(work: (files: FileStore) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-inspect-'));
-  try {
-    return await work(createFileSystemStore(folder));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
   }
 }
 

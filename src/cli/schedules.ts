@@ -3,11 +3,10 @@ import { readInstant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../postgres/stores/schedule-runs.ts';
-import { readPauses } from '../postgres/stores/schedules.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { nextDueTimes } from '../sources/schedules/due-times.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
-import { kindOf } from '../sources/schedules/inspect-schedules.ts';
+import { kindOf, renderSchedules } from '../sources/schedules/inspect-schedules.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import type { Schedule } from '../sources/schedules/schedules-schema.ts';
 import { askForRun, pauseSchedule } from '../sources/schedules/start-schedules.ts';
@@ -48,19 +47,15 @@ const check = defineCommand({
     const schedules = await readOperatorFile(file, readSchedulesFile, { terminal, json }, consequence);
     if (schedules === null) return;
     const shown = schedules.map((schedule) => {
-      const { name, environment } = schedule;
-      const next_due = nextDue(schedule)?.toISOString() ?? null;
+      const { name, environment, enabled, cron, timezone } = schedule;
+      const [next] = enabled ? nextDueTimes(cron, timezone, Date.now(), 1) : [];
+      const next_due = next === undefined ? null : new Date(next).toISOString();
       return { name, environment, kind: kindOf(schedule), next_due };
     });
     if (json) terminal.json({ problems: [], problem_count: 0, schedules: shown });
     else printRecords(terminal, shown);
   },
 });
-
-function nextDue({ enabled, cron, timezone }: Schedule, isPaused = false): Date | null {
-  const [next] = enabled && !isPaused ? nextDueTimes(cron, timezone, Date.now(), 1) : [];
-  return next === undefined ? null : new Date(next);
-}
 
 const fileOption = { file: text('--file <file>', 'another file than SCHEDULES_FILE') };
 
@@ -120,25 +115,15 @@ const list = defineCommand({
 });
 
 async function lookUp(db: Database, schedule: Schedule) {
-  const environment = await findEnvironment(db, schedule.environment);
-  const filter = environment && { environmentId: environment.environmentId, name: schedule.name };
-  const [last] = filter === null ? [] : await readRuns(db, filter, 1);
-  const pauses = filter === null ? null : await readPauses(db, filter.environmentId);
-  const pausedAt = pauses?.get(schedule.name) ?? null;
-  return {
-    schedule: schedule.name,
-    environment: schedule.environment,
-    environment_exists: environment !== null,
-    kind: kindOf(schedule),
-    cron: schedule.cron,
-    time_zone: schedule.timezone,
-    enabled: schedule.enabled,
-    paused_at: pausedAt?.toISOString() ?? null,
-    next_due: nextDue(schedule, pausedAt !== null)?.toISOString() ?? null,
-    last_due: last?.dueAt.toISOString() ?? null,
-    last_status: last?.status ?? null,
-  };
+  const found = await findEnvironment(db, schedule.environment);
+  const { environment } = schedule;
+  // No environment has the id 0: nothing is known of a schedule whose environment is not there.
+  const [shown] = await renderSchedules(db, found ?? { environmentId: 0 }, [schedule], new Date());
+  const [last] = shown?.runs ?? [];
+  const { due_at: last_due = null, status: last_status = null } = last ?? {};
+  return { ...shown, environment, environment_exists: found !== null, last_due, last_status };
 }
+
 const pollMs = 500;
 /** A worker that has just been started shows itself within seconds. */
 const workerlessMs = 15_000;

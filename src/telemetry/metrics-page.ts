@@ -10,7 +10,7 @@ import {
   type Unfinished,
 } from '../postgres/stores/health.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
-import { createProbe, type Health } from './health.ts';
+import { createProbe, type Health, type HealthReport } from './health.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 
 export interface MetricsSources {
@@ -27,57 +27,36 @@ export function createMetricsPage(
   { watch, health, pool, droppedLogLines }: MetricsSources,
 ): MetricsPage {
   const registry = new Registry();
-  const parts = createPartMetrics(registry, health);
+  const showParts = register(registry, ofParts);
+  const showPool = register(registry, ofPool);
+  const showWindows = register(registry, ofWindows);
   const ledger = createLedgerMetrics(registry, watch);
   showRequests(registry, counted);
   showRecords(registry, counted.byEntity);
-  showPool(registry, pool);
   const dropped = 'Lines of the log of this process that could not be written.';
-  show(registry, 'counter', ['sluice_log_lines_dropped_total', dropped], () => [[{}, droppedLogLines()]]);
+  count(registry, ['sluice_log_lines_dropped_total', dropped], () => [[{}, droppedLogLines()]]);
   collectDefaultMetrics({ register: registry });
   return {
     async render() {
-      await Promise.all([parts.refresh(), ledger.refresh()]);
+      const [{ parts }] = await Promise.all([health.check(), ledger.refresh()]);
+      showParts(parts);
+      showPool(pool);
+      showWindows(counted.byEntity);
       return { contentType: registry.contentType, text: await registry.metrics() };
-    },
-  };
-}
-
-function createPartMetrics(registry: Registry, health: Health): { refresh(): Promise<void> } {
-  const up = new Gauge({
-    name: 'sluice_part_up',
-    help: 'Parts that the server needs: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
-    labelNames: ['part'],
-    registers: [registry],
-  });
-  return {
-    async refresh() {
-      const { parts } = await health.check();
-      for (const [part, state] of Object.entries(parts)) up.set({ part }, state === 'ok' ? 1 : 0);
     },
   };
 }
 
 type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
-function show(
+/** Registers a counter whose values are read when the page is. */
+function count(
   registry: Registry,
-  kind: 'gauge' | 'counter',
   [name, help, ...labels]: readonly [name: string, help: string, ...labels: readonly string[]],
   read: () => readonly Sample[],
 ): void {
-  const options = { name, help, labelNames: [...labels], registers: [registry] };
-  if (kind === 'gauge') {
-    const gauge: Gauge = new Gauge({
-      ...options,
-      collect: () => {
-        for (const [values, value] of read()) gauge.set(values, value);
-      },
-    });
-    return;
-  }
   const counter: Counter = new Counter({
-    ...options,
+    ...{ name, help, labelNames: [...labels], registers: [registry] },
     collect: () => {
       counter.reset();
       for (const [values, value] of read()) counter.inc(values, value);
@@ -85,20 +64,9 @@ function show(
   });
 }
 
-function showPool(registry: Registry, pool: MetricsSources['pool']): void {
-  const help = 'PostgreSQL connections of this process for records and uploads, by state: busy, idle.';
-  show(registry, 'gauge', ['sluice_pool_connections', help, 'state'], () => [
-    [{ state: 'busy' }, pool.totalCount - pool.idleCount],
-    [{ state: 'idle' }, pool.idleCount],
-  ]);
-  show(registry, 'gauge', ['sluice_pool_waiting', 'Callers that wait for one of those connections.'], () => [
-    [{}, pool.waitingCount],
-  ]);
-}
-
 function showRequests(registry: Registry, metrics: Metrics): void {
   const help = 'Answered requests by the pattern of their route; unknown: no such route.';
-  show(registry, 'counter', ['sluice_http_requests_total', help, 'method', 'route', 'status'], () =>
+  count(registry, ['sluice_http_requests_total', help, 'method', 'route', 'status'], () =>
     [...metrics.routes].flatMap(({ method, pattern, byStatus }) =>
       [...byStatus].map(([status, count]): Sample => [{ method, route: pattern, status }, count]),
     ),
@@ -125,13 +93,9 @@ function showRecords(registry: Registry, byEntity: Metrics['byEntity']): void {
     label: 'entity',
     read: () => entities.map(([entity, { windowSeconds }]) => [entity, windowSeconds]),
   });
-  const waiting = 'Single records, or batches, that wait for a commit window.';
-  show(registry, 'gauge', ['sluice_commit_window_waiting', waiting, 'entity'], () =>
-    entities.map(([entity, metrics]) => [{ entity }, metrics.waiting]),
-  );
   const help =
     'Single records, and items of batches, by outcome: accepted (committed), refused (the caller must change them), failed (to be sent again).';
-  show(registry, 'counter', ['sluice_ingested_records_total', help, 'entity', 'outcome'], () =>
+  count(registry, ['sluice_ingested_records_total', help, 'entity', 'outcome'], () =>
     entities.flatMap(([entity, { ended }]) =>
       Object.entries(ended).map(([outcome, count]): Sample => [{ entity, outcome }, count]),
     ),
@@ -190,6 +154,35 @@ type Gauges<T> = Readonly<
     ]
   >
 >;
+
+const ofParts: Gauges<HealthReport['parts']> = {
+  sluice_part_up: [
+    'Parts that the server needs: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
+    (parts) => mapValues(parts, (state) => (state === 'ok' ? 1 : 0)),
+    'part',
+  ],
+};
+
+const ofPool: Gauges<MetricsSources['pool']> = {
+  sluice_pool_connections: [
+    'PostgreSQL connections of this process for records and uploads, by state: busy, idle.',
+    ({ totalCount, idleCount }) => ({ busy: totalCount - idleCount, idle: idleCount }),
+    'state',
+  ],
+  sluice_pool_waiting: ['Callers that wait for one of those connections.', (pool) => pool.waitingCount],
+};
+
+const ofWindows: Gauges<Metrics['byEntity']> = {
+  sluice_commit_window_waiting: [
+    'Single records, or batches, that wait for a commit window.',
+    (byEntity) => mapValues(byEntity, ({ waiting }) => waiting),
+    'entity',
+  ],
+};
+
+function mapValues<V>(record: Readonly<Record<string, V>>, read: (value: V) => number) {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, read(value)]));
+}
 
 const byStatus = ({ queued, processing }: Unfinished) => ({ queued, processing });
 

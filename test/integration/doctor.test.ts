@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import type { Finding } from '../../src/doctor/check.ts';
 import { runChecks } from '../../src/doctor/check.ts';
-import { checkNode, checkStorage, judgeSpace } from '../../src/doctor/check-machine.ts';
+import { checkNode, checkPublicUrl, checkStorage, judgeSpace } from '../../src/doctor/check-machine.ts';
 import { checkClock } from '../../src/doctor/check-servers.ts';
 import { examine, hideSecrets } from '../../src/doctor/examine.ts';
 import { openFileStore } from '../../src/files/storage.ts';
@@ -36,6 +36,12 @@ async function look(settings: Readonly<Record<string, string>> = {}): Promise<Re
   const given = { DATA_DIR: dataDir, DATABASE_URL: database.url, ...settings };
   const findings = await examine(readConfig(given), given);
   return new Map(findings.map((finding) => [finding.check, finding]));
+}
+
+/** Returns what a check says: its status, what it found, and what to do. */
+async function said(check: string, settings: Readonly<Record<string, string>>): Promise<string> {
+  const { status, found, advice } = (await look(settings)).get(check) ?? {};
+  return `${status}: ${found} → ${advice}`;
 }
 
 const verdicts = (found: ReadonlyMap<string, Finding>) =>
@@ -91,14 +97,7 @@ describe('the doctor', () => {
   test('a check that hangs or throws stops no other', async () => {
     const findings = await runChecks([
       { name: 'hangs', deadlineMs: 50, run: () => new Promise(() => undefined), advice: 'look' },
-      {
-        name: 'throws',
-        deadlineMs: 50,
-        run: () => {
-          throw new Error('so it is');
-        },
-        advice: 'look',
-      },
+      { name: 'throws', deadlineMs: 50, run: () => Promise.reject(new Error('so it is')), advice: 'look' },
       { name: 'node', deadlineMs: 5_000, run: () => checkNode('20.19.0'), advice: 'look' },
     ]);
     expect(findings.map(({ check, status, found }) => [check, status, found])).toEqual([
@@ -113,12 +112,9 @@ describe('the doctor', () => {
     const settings = { SMTP_URL: 'smtp://me:p%40ss%20word@mail.example.com', ADMIN_KEY: 'k'.repeat(24) };
     const said = `535 not p@ss word nor p%40ss%20word nor ${'k'.repeat(24)}`;
     const finding: Finding = { check: 'smtp', status: 'failed', found: said, advice: said };
+    const hidden = '535 not [secret] nor [secret] nor [secret]';
     expect(hideSecrets([finding], readConfig(settings))).toEqual([
-      {
-        ...finding,
-        found: '535 not [secret] nor [secret] nor [secret]',
-        advice: '535 not [secret] nor [secret] nor [secret]',
-      },
+      { ...finding, found: hidden, advice: hidden },
     ]);
   });
 });
@@ -131,21 +127,13 @@ describe('of Postgres', () => {
     await connectTo(newer.url, (client) =>
       client.query("insert into sluice.migrations (name, digest) values ('9999_from_the_future.sql', 'x')"),
     );
-    expect((await look({ DATABASE_URL: empty.url })).get('migrations')).toMatchObject({
-      status: 'warning',
-      found: expect.stringMatching(/^\d+ to be applied$/),
-    });
-    expect((await look({ DATABASE_URL: newer.url })).get('migrations')).toMatchObject({
-      status: 'failed',
-      found: expect.stringContaining('9999_from_the_future.sql'),
-    });
+    const migrations = ({ url }: TestDatabase) => said('migrations', { DATABASE_URL: url });
+    expect(await migrations(empty)).toMatch(/^warning: \d+ to be applied →/);
+    expect(await migrations(newer)).toMatch(/^failed: .*9999_from_the_future\.sql/);
     await connectTo(newer.url, (client) =>
       client.query("update sluice.migrations set digest = 'other' where name like '0001%'"),
     );
-    expect((await look({ DATABASE_URL: newer.url })).get('migrations')).toMatchObject({
-      found: expect.stringContaining('0001_create_environments.sql'),
-      advice: expect.stringContaining('was never released'),
-    });
+    expect(await migrations(newer)).toMatch(/0001_create_environments\.sql.* →.*was never released/);
     const made = await connectTo(empty.url, (client) =>
       client.query("select 1 from pg_namespace where nspname = 'sluice'"),
     );
@@ -161,10 +149,7 @@ describe('of Postgres', () => {
     );
     const url = new URL(database.url);
     url.pathname = name;
-    expect((await look({ DATABASE_URL: url.href })).get('postgres encoding')).toMatchObject({
-      status: 'failed',
-      found: expect.stringContaining('LATIN1'),
-    });
+    expect(await said('postgres encoding', { DATABASE_URL: url.href })).toMatch(/^failed: LATIN1/);
     await connectTo(database.url, (client) => client.query(`drop database ${name} with (force)`));
   });
 
@@ -173,10 +158,8 @@ describe('of Postgres', () => {
     // Belongs to the superuser, who lets nobody create schemas in it.
     const url = new URL(database.url);
     url.pathname = '/postgres';
-    expect((await look({ DATABASE_URL: url.href })).get('postgres privileges')).toMatchObject({
-      status: 'failed',
-      found: expect.stringContaining('may not create schemas'),
-    });
+    const found = await said('postgres privileges', { DATABASE_URL: url.href });
+    expect(found).toMatch(/^failed: .*may not create schemas/);
   });
 
   test('settings of the database that harm are named, each with what to do', async () => {
@@ -198,12 +181,11 @@ describe('of Postgres', () => {
     const clock = (offMs: number) =>
       connectTo(database.url, (client) => checkClock(client, () => Date.now() + offMs));
     expect(await clock(1_000)).toMatchObject([{ status: 'ok' }]);
-    expect(await clock(10_000)).toMatchObject([
-      { status: 'warning', found: expect.stringContaining('behind') },
-    ]);
-    expect(await clock(-10_000)).toMatchObject([
-      { status: 'warning', found: expect.stringContaining('ahead') },
-    ]);
+    for (const [offMs, word] of [
+      [10_000, 'behind'],
+      [-10_000, 'ahead'],
+    ] as const)
+      expect(await clock(offMs)).toMatchObject([{ status: 'warning', found: expect.stringContaining(word) }]);
   });
 
   test('an inbox that cannot be made, a schedules file that is wrong or wants variables', async () => {
@@ -211,28 +193,15 @@ describe('of Postgres', () => {
     const load = '{ http: { url: "https://example.com/$' + '{env:SCHEDULE_WHERE}" } }';
     await writeFile(file, `schedules:\n  - name: a\n    cron: "61 * * * *"\n    load: ${load}\n`);
     const bad = await look({ INBOX_DIR: join(file, 'inbox'), SCHEDULES_FILE: file });
-    expect(bad.get('inbox')).toMatchObject({ status: 'failed' });
-    expect(bad.get('schedules')).toMatchObject({
-      status: 'failed',
-      found: expect.stringContaining('schedules.yaml:3:11: '),
-    });
+    expect(verdicts(bad)).toMatchObject({ inbox: 'failed', schedules: 'failed' });
+    expect(bad.get('schedules')?.found).toContain('schedules.yaml:3:11: ');
     await writeFile(file, `schedules:\n  - name: a\n    cron: "1 * * * *"\n    load: ${load}\n`);
     const settings = { INBOX_DIR: join(dataDir, 'inbox'), SCHEDULES_FILE: file };
-    const wanting = await look(settings);
-    expect(wanting.get('inbox')).toMatchObject({
-      status: 'ok',
-      found: expect.stringContaining('can be made'),
-    });
-    expect(wanting.get('schedules')).toMatchObject({
-      status: 'warning',
-      found: 'not set here: SCHEDULE_WHERE',
-    });
-    const right = await look({ ...settings, SCHEDULE_WHERE: 'users.csv' });
-    expect(right.get('schedules')).toMatchObject({ status: 'ok', found: `1 in ${file}` });
-    expect((await look({ SCHEDULES_FILE: `${file}.gone` })).get('schedules')).toMatchObject({
-      status: 'failed',
-      found: expect.stringContaining('ENOENT'),
-    });
+    expect(await said('inbox', settings)).toMatch(/^ok: .*can be made/);
+    expect(await said('schedules', settings)).toMatch(/^warning: not set here: SCHEDULE_WHERE →/);
+    const right = await said('schedules', { ...settings, SCHEDULE_WHERE: 'users.csv' });
+    expect(right).toContain(`ok: 1 in ${file}`);
+    expect(await said('schedules', { SCHEDULES_FILE: `${file}.gone` })).toMatch(/^failed: .*ENOENT/);
     expect(await readdir(dataDir)).not.toContain('inbox');
     await rm(file);
   });
@@ -349,29 +318,31 @@ describe.runIf(redisAvailable)('of Redis', () => {
 describe('of the rest', () => {
   test('a mail server is greeted and sent nothing', async () => {
     const server = await startMailServer();
-    expect((await look({ SMTP_URL: server.url })).get('smtp')).toMatchObject({ status: 'ok' });
+    expect(await said('smtp', { SMTP_URL: server.url })).toMatch(/^ok: /);
     expect(server.mails).toEqual([]);
     await server.stop();
   });
 
   test('links that nobody could follow', async () => {
-    const of = async (settings: Record<string, string>) => (await look(settings)).get('public url')?.status;
-    expect(await of({ HOST: '0.0.0.0' })).toBe('warning');
-    expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:8080' })).toBe('warning');
-    expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'http://sluice.example.com' })).toBe('warning');
-    expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'https://sluice.example.com/base' })).toBe('ok');
+    for (const [url, status] of [
+      ['', 'warning'],
+      ['http://localhost:8080', 'warning'],
+      ['http://sluice.example.com', 'warning'],
+      ['https://sluice.example.com/base', 'ok'],
+    ] as const) {
+      const [finding] = await checkPublicUrl(readConfig({ HOST: '0.0.0.0', PUBLIC_URL: url }));
+      expect(finding, url).toMatchObject({ status });
+    }
   });
 
   test('a disk with less than a tenth or a GiB left, and one that is full', () => {
     const judge = (freeGiB: number, allGiB: number) =>
       judgeSpace('disk', { freeBytes: freeGiB * 2 ** 30, allBytes: allGiB * 2 ** 30 });
-    expect(judge(20, 100).status).toBe('ok');
-    expect(judge(9, 100).status).toBe('warning');
-    expect(judge(0.9, 2).status).toBe('warning');
-    expect(judge(0.01, 2)).toMatchObject({
-      status: 'failed',
-      found: 'the disk is full: 10 MiB free, 0 % of 2.0 GiB',
-    });
+    expect([judge(20, 100), judge(9, 100), judge(0.9, 2)]).toMatchObject([
+      ...['ok', 'warning', 'warning'].map((status) => ({ status })),
+    ]);
+    const full = { status: 'failed', found: 'the disk is full: 10 MiB free, 0 % of 2.0 GiB' };
+    expect(judge(0.01, 2)).toMatchObject(full);
   });
 
   test('a store that gives back other bytes than it was given', async () => {

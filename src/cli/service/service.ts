@@ -109,7 +109,10 @@ export async function consoleLink(db: Database, url: string): Promise<string> {
 }
 
 /** Prints a link to the console if somebody looks at standard output, since whoever starts the service may see everything in it. */
-export async function announceConsole(terminal: Terminal, { system, url }: HttpSite): Promise<void> {
+export async function announceConsole(
+  terminal: Terminal,
+  { system, url }: Pick<Service, 'system' | 'url'>,
+): Promise<void> {
   const base = system.config.publicUrl ?? url;
   if (process.stdout.isTTY !== true) {
     terminal.print(`Console: ${base}${consolePath}`);
@@ -119,11 +122,6 @@ export async function announceConsole(terminal: Terminal, { system, url }: HttpS
   terminal.print('');
   terminal.print(`    ${terminal.style('bold', await consoleLink(system.db, base))}`);
   terminal.print('');
-}
-
-interface HttpSite {
-  readonly system: System;
-  readonly url: string;
 }
 
 export interface ServiceOptions {

@@ -43,7 +43,7 @@ const runsAtATime = 4;
 
 export async function renderSchedules(
   db: Database,
-  { environmentId }: Environment,
+  { environmentId }: Pick<Environment, 'environmentId'>,
   schedules: readonly Schedule[],
   now: Date,
 ) {

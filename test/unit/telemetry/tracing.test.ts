@@ -7,7 +7,6 @@ const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
 
 test.each([
   [{}, false],
-  [{ OTEL_SERVICE_NAME: 'x' }, false],
   [endpoint, true],
   [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces' }, true],
   [{ OTEL_TRACES_EXPORTER: 'otlp' }, true],
@@ -28,10 +27,7 @@ test.each([
     ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf'],
   ],
   [{ ...endpoint, OTEL_PROPAGATORS: 'b3' }, ['OTEL_PROPAGATORS=b3']],
-  [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, []],
-  [{ OTEL_TRACES_EXPORTER: 'console' }, ['OTEL_TRACES_EXPORTER=console']],
   [{ OTEL_TRACES_EXPORTER: 'otlp,zipkin' }, ['OTEL_TRACES_EXPORTER=otlp,zipkin']],
-  [{ OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, []],
   [{ OTEL_SDK_DISABLED: 'true', OTEL_TRACES_EXPORTER: 'console' }, []],
 ])('of the variables %o what is not supported is said: %j', (environment, beginnings) => {
   const sentences = unsupportedTraceSettings(environment);
