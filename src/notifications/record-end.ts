@@ -5,13 +5,6 @@ import type { Database } from '../postgres/database.ts';
 import { insertDeliveries, queueDeliveries, type Recipient } from '../postgres/stores/deliveries.ts';
 import { findSubscribed, insertEvent, readSender } from '../postgres/stores/notifications.ts';
 
-/*
- * Notifications: an event per ended job or run, and a delivery of it to each recipient. `recordEnd` writes both in the
- * transaction that ends the job, with a task for each delivery; workers send them (deliver-notification.ts) at least once, as
- * webhooks (send-webhook.ts) or mail (mail.ts). subscriptions.ts and deliveries.ts are the operator's
- * part.
- */
-
 /** The end of a job, or of a run of a schedule, in the transaction that ends it. */
 interface EndedJob {
   readonly kind: JobKind;

@@ -83,7 +83,7 @@ function stopPostgres(context: FaultContext): Promise<void> | null {
   const { postgres } = context.site;
   const ms = context.random.integer(0, 4_000);
   return whileAway(context, 'postgres', `SIGQUIT postgres, back after ${ms} ms`, async () => {
-    await postgres.stopHard();
+    await postgres.stopImmediately();
     await pause(ms);
     await postgres.start();
   });

@@ -17,14 +17,18 @@ export interface TestRedis {
   configure(name: string, value: string): Promise<void>;
   /** Loses everything, as a wiped queue does. */
   flush(): Promise<void>;
-  /** SIGKILL; `start` brings an empty one back on the same port. */
+  /** SIGKILL. */
   kill(): Promise<void>;
-  start(): Promise<void>;
+  /** Without waiting: for when we end ourselves. */
+  killAtOnce(): void;
+  /** On the same port, with what its log of appends has, if it keeps one, or with nothing. */
+  start(options?: { readonly empty: boolean }): Promise<void>;
   /** Ends it and removes its folder. */
   stop(): Promise<void>;
 }
 
-export async function startRedis(): Promise<TestRedis> {
+/** `appends`: it keeps a log of them. */
+export async function startRedis({ appends = false } = {}): Promise<TestRedis> {
   const port = await freePort();
   const folder = await mkdtemp(join(tmpdir(), 'sluice-redis-'));
   const url = `redis://127.0.0.1:${port}`;
@@ -35,8 +39,10 @@ export async function startRedis(): Promise<TestRedis> {
     child.kill('SIGKILL');
     await exited;
   };
-  const start = async (): Promise<void> => {
-    const options = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction', '--dir', folder];
+  const start = async ({ empty } = { empty: true }): Promise<void> => {
+    if (empty) await rm(join(folder, 'appendonlydir'), { recursive: true, force: true });
+    const log = ['--appendonly', appends ? 'yes' : 'no'];
+    const options = ['--save', '', ...log, '--maxmemory-policy', 'noeviction', '--dir', folder];
     child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', ...options], {
       stdio: 'ignore',
     });
@@ -50,6 +56,7 @@ export async function startRedis(): Promise<TestRedis> {
       withClient(url, async (client) => void (await client.config('SET', name, value))),
     flush: () => withClient(url, async (client) => void (await client.flushall())),
     kill,
+    killAtOnce: () => void child?.kill('SIGKILL'),
     start,
     stop: async () => {
       await kill();

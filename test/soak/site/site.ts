@@ -8,11 +8,12 @@ import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment, ensureDefaultEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { prepareDatabase } from '../../../src/provide-database.ts';
 import { freePort } from '../../support/free-port.ts';
+import { type PrivatePostgres, startPrivatePostgres } from '../../support/private-postgres.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
 import type { Journal } from '../journal.ts';
 import type { Options } from '../options.ts';
 import { until } from '../waiting.ts';
 import { Member } from './member.ts';
-import { type PostgresServer, type RedisServer, startPostgresServer, startRedisServer } from './servers.ts';
 
 /** Where the soak's own sessions are told from those of the service. */
 export const ownSession = 'soak';
@@ -31,9 +32,9 @@ export interface Site {
   readonly folder: string;
   readonly filesDir: string;
   readonly databaseUrl: string;
-  readonly postgres: PostgresServer;
+  readonly postgres: PrivatePostgres;
   /** `null` if the queue lives in PostgreSQL. */
-  readonly redis: RedisServer | null;
+  readonly redis: TestRedis | null;
   readonly tenants: readonly Tenant[];
   readonly members: readonly Member[];
   /** Addresses of the servers. */
@@ -49,8 +50,8 @@ const workerCount = 3;
 export async function openSite(folder: string, options: Options, journal: Journal): Promise<Site> {
   const logFolder = join(folder, 'logs');
   mkdirSync(logFolder, { recursive: true });
-  const postgres = await startPostgresServer(folder);
-  const redis = options.queue === 'redis' ? await startRedisServer(folder) : null;
+  const postgres = await startPrivatePostgres(join(folder, 'postgres'));
+  const redis = options.queue === 'redis' ? await startRedis({ appends: true }) : null;
   await prepareDatabase(postgres.url, redis === null, pino({ level: 'silent' }));
   const pool = createPool({ url: postgres.url, max: 4, applicationName: ownSession });
   pool.on('error', () => undefined);
@@ -102,8 +103,8 @@ export async function openSite(folder: string, options: Options, journal: Journa
     async close() {
       await Promise.all(members.map((member) => member.end('SIGKILL')));
       await pool.end();
-      await redis?.kill();
-      await postgres.stop();
+      await redis?.stop();
+      await postgres.close();
     },
   };
   try {
