@@ -45,7 +45,6 @@ async function bundleConsole(): Promise<void> {
   const { metafile } = await build({
     entryPoints: {
       main: join(client, 'main.tsx'),
-      theme: join(client, 'theme-first.ts'),
       style: join(client, 'styles', 'index.css'),
       icon: join(client, 'icon.svg'),
     },
@@ -76,7 +75,6 @@ async function bundleConsole(): Promise<void> {
   const imported = outputs.find(([path]) => basename(path) === script)?.[1].imports ?? [];
   const manifest: ConsoleManifest = {
     script,
-    theme: madeOf('theme-first.ts'),
     style: madeOf('styles/index.css'),
     icon: madeOf('icon.svg'),
     preload: imported.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path)),

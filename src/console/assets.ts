@@ -14,8 +14,6 @@ export const consolePath = '/console';
 export interface ConsoleManifest {
   /** The script of the page. */
   readonly script: string;
-  /** Runs before anything is shown: the theme. */
-  readonly theme: string;
   readonly style: string;
   readonly icon: string;
   /** The first imports of the script. */
@@ -77,10 +75,7 @@ export function chooseEncoding(header: string | undefined): Encoding {
 }
 
 /** The page. `prefix`: what a proxy puts before every path, without a slash at the end. */
-export function renderShell(
-  { script, theme, style, icon, preload }: ConsoleManifest,
-  prefix: string,
-): string {
+export function renderShell({ script, style, icon, preload }: ConsoleManifest, prefix: string): string {
   const at = (name: string): string => `${prefix}/console/assets/${name}`;
   const preloads = preload.map((name) => `<link rel="modulepreload" href="${at(name)}">`);
   return `<!doctype html>
@@ -92,7 +87,6 @@ export function renderShell(
 <meta name="description" content="sluice: see, load, mend and export.">
 <meta name="robots" content="noindex">
 <title>sluice</title>
-<script src="${at(theme)}"></script>
 <link rel="icon" type="image/svg+xml" href="${at(icon)}">
 <link rel="stylesheet" href="${at(style)}">
 ${preloads.join('\n')}

@@ -5,38 +5,24 @@ import { createSignInLink } from '../../src/access/console-session.ts';
 import { readConfig } from '../../src/config.ts';
 import { addLoadShedding } from '../../src/http/plugins/limits.ts';
 import { showConsole } from '../../src/http/routes/service.ts';
-import {
-  consoleStage,
-  desktop,
-  expectAccessible,
-  expectNoSideScroll,
-  phone,
-  picture,
-  themes,
-} from '../support/console.ts';
-import { form } from '../support/http.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage();
 
 test('the page to sign in can be read by everybody, says what is wrong with a key, and then shows the address that was asked for', async () => {
-  for (const width of [desktop, phone] as const) {
-    const page = await stage.openSignedOut('/jobs?status=failed', { width });
-    await page.getByLabel('Key').waitFor();
-    for (const theme of themes) {
-      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
-      await expectAccessible(page);
-      await expectNoSideScroll(page);
-      await picture(page, 'sign-in', { width, theme });
-    }
-    await page.getByLabel('Key').fill(`slk_${'0'.repeat(12)}_${'0'.repeat(40)}`);
+  await expectGoodInEveryLook({ open: stage.openSignedOut }, 'sign-in', '/', (page) =>
+    page.getByLabel('Key').waitFor(),
+  );
+  const page = await stage.openSignedOut('/jobs?status=failed', { width: phone });
+  for (const key of [`slk_${'0'.repeat(12)}_${'0'.repeat(40)}`, stage.t.key]) {
+    await page.getByLabel('Key').fill(key);
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').getByText('Unauthorized - Invalid API key').waitFor();
-    await page.getByLabel('Key').fill(stage.t.key);
-    await page.keyboard.press('Enter');
-    await page.getByText('No job matches').waitFor();
-    expect(page.url()).toContain('/console/jobs?status=failed');
+    if (key !== stage.t.key)
+      await page.getByRole('alert').getByText('Unauthorized - Invalid API key').waitFor();
   }
+  await page.getByText('No job matches').waitFor();
+  expect(page.url()).toContain('/console/jobs?status=failed');
 });
 
 test('a one-time link signs in, and leaves no token in the address; used again, the page says so and how to get another', async () => {
@@ -96,9 +82,8 @@ test('an overloaded server still sends the page and its files', async () => {
 
 // proves: console-keyboard
 test('from signing in to the page of a job by keyboard alone', async () => {
-  const body = form('user_id,name\nu1,Ada\n', { filename: 'by-keyboard.csv' });
-  const { body: job } = await stage.server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body });
-  await stage.t.ended(job.job_id);
+  const jobId = await stage.load('user_id,name\nu1,Ada\n', 'by-keyboard.csv');
+  await stage.t.ended(jobId);
   const page = await stage.openSignedOut('/jobs');
   await page.getByLabel('Key').waitFor();
   await page.keyboard.type(stage.t.key);
@@ -106,8 +91,6 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();
   await page.keyboard.press('?');
   await page.getByRole('dialog').getByText('next and previous row').waitFor();
-  const keys = await page.getByRole('dialog').locator('dt').allInnerTexts();
-  expect(new Set(keys).size).toBe(keys.length);
   await expectAccessible(page);
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
@@ -119,7 +102,7 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   // Out of the filter; then to the first row, wherever the focus is.
   await page.keyboard.press('Tab');
   await page.keyboard.press('j');
-  await page.waitForURL(new RegExp(`row=${job.job_id}`));
+  await page.waitForURL(new RegExp(`row=${jobId}`));
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'by-keyboard.csv' }).waitFor();
   expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');

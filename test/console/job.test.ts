@@ -25,12 +25,6 @@ import { waitFor } from '../support/wait-for.ts';
 const jobRows = isPictured ? 400_000 : 4_000;
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: isPictured ? '512k' : '4k' } });
 
-async function send(text: string, filename: string, after: Record<string, string> = {}): Promise<string> {
-  const body = form(text, { filename, before: after });
-  const { body: job } = await stage.server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body });
-  return job.job_id;
-}
-
 const csv = (rows: number, plan: string): string =>
   [
     'user_id,email,plan,seats',
@@ -55,8 +49,8 @@ async function shownCounts(page: Page): Promise<Record<string, number>> {
 
 // proves: console-truth
 test('the page of a job shows the counts of the ledger, who started it with what, and how to do it again', async () => {
-  await stage.t.ended(await send(csv(jobRows * 0.3, 'free'), 'customers-october.csv'));
-  const jobId = await send(csv(jobRows, 'pro'), 'customers-november.csv', {
+  await stage.t.ended(await stage.load(csv(jobRows * 0.3, 'free'), 'customers-october.csv'));
+  const jobId = await stage.load(csv(jobRows, 'pro'), 'customers-november.csv', {
     max_errors: '50%',
     entity: 'users',
   });
@@ -88,8 +82,8 @@ test('the page of a job shows the counts of the ledger, who started it with what
 });
 
 test('the page of a planned load shows what it would write, by property and row, and who was told of its end', async () => {
-  await stage.t.ended(await send('user_id,tier\nplanned-1,bronze\n', 'before.csv'));
-  const jobId = await send('user_id,tier\nplanned-1,gold\nplanned-2,silver\n', 'planned.csv', {
+  await stage.t.ended(await stage.load('user_id,tier\nplanned-1,bronze\n', 'before.csv'));
+  const jobId = await stage.load('user_id,tier\nplanned-1,gold\nplanned-2,silver\n', 'planned.csv', {
     plan: 'true',
   });
   await stage.t.ended(jobId);
@@ -115,7 +109,7 @@ test('the page of a planned load shows what it would write, by property and row,
 });
 
 test('the page of a job that was planned says how long the loading took, and how long the plan waited', async () => {
-  const jobId = await send('user_id\nthought-1\nthought-2\n', 'thought.csv', { plan: 'true' });
+  const jobId = await stage.load('user_id\nthought-1\nthought-2\n', 'thought.csv', { plan: 'true' });
   await stage.t.ended(jobId);
   await stage.t.system.pool.query(
     `update loads set accepted_at = accepted_at - interval '5 min', started_at = started_at - interval '5 min',
@@ -143,7 +137,7 @@ test('the page of a job that was planned says how long the loading took, and how
 
 // proves: text-not-code
 test('names and errors that callers choose are text on the page, never code', async () => {
-  const jobId = await send(
+  const jobId = await stage.load(
     'user_id,<script>alert(1)</script>\n,x\n',
     '"><img src=x onerror=alert(1)>\u0007.csv',
     { max_errors: '0' },
@@ -164,7 +158,7 @@ test('a job that runs is followed to its end, and asks for its number before it 
   const paused = await stage.t.system.db.transaction().execute(async (transaction) => {
     // Nobody gets on with a chunk while somebody else has the rows.
     await transaction.selectFrom('users').select('user_id').forUpdate().execute();
-    const jobId = await send(csv(4_000, 'team'), 'customers-december.csv');
+    const jobId = await stage.load(csv(4_000, 'team'), 'customers-december.csv');
     const page = await stage.open(`/jobs/${jobId}`);
     await page.locator('.badge', { hasText: /processing|queued/ }).waitFor();
     await page.getByRole('button', { name: 'Cancel the job' }).click();
@@ -227,22 +221,15 @@ test('a job that is done again by the curl that its page shows is the same job, 
       method: 'POST',
       body,
     });
-    const { body: exported } = await stage.server.json<{ job_id: string }>('/api/v1/analytics/exports', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        event_type: ['users', 'page_view'],
-        exclusions: 'user:test-*,property:pass word',
-        format: 'csv',
-        escape_formulas: false,
-      }),
+    const exported = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', {
+      event_type: ['users', 'page_view'],
+      exclusions: 'user:test-*,property:pass word',
+      format: 'csv',
+      escape_formulas: false,
     });
     for (const jobId of [load.job_id, exported.job_id]) {
-      await waitFor('its end', async () => {
-        const { body: job } = await stage.server.json<{ status: string }>(`/v1/background_jobs/${jobId}`);
-        return job.status === 'completed';
-      });
       const page = await stage.open(`/jobs/${jobId}`);
+      await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
       await page.getByText('Repeat this job').waitFor();
       const again = await run(await written(page, 'curl'));
       expect(again).not.toBe(jobId);

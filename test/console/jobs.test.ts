@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { MAX_BULK_JOBS } from '../../src/domain/limits.ts';
 import { consoleStage, expectAccessible, expectGoodInEveryLook, phone } from '../support/console.ts';
-import { form } from '../support/http.ts';
 
 const stage = consoleStage();
 
@@ -10,16 +9,9 @@ test('the list of jobs shows what ran, can be read by everybody, and its filters
     'user_id,email,plan',
     ...Array.from({ length: 500 }, (_, n) => `u${n},u${n}@example.com,pro`),
   ].join('\n');
-  const send = async (text: string, filename: string) => {
-    const body = form(text, { filename });
-    const { body: job } = await stage.server.json<{ job_id: string }>('/v1/imports', {
-      method: 'POST',
-      body,
-    });
-    return stage.t.ended(job.job_id);
-  };
-  await send(csv, 'users-2026-11-22.csv');
-  await send('user_id,email\n,nobody\nu1,u1@example.com\n', '<img src=x onerror=alert(1)>.csv');
+  await stage.t.ended(await stage.load(csv, 'users-2026-11-22.csv'));
+  const script = '<img src=x onerror=alert(1)>.csv';
+  await stage.t.ended(await stage.load('user_id,email\n,nobody\nu1,u1@example.com\n', script));
   await stage.server.fetch('/api/v1/analytics/exports', { method: 'POST' });
   await expectGoodInEveryLook(stage, 'jobs', '/jobs', (page) =>
     page.getByText('users-2026-11-22.csv').waitFor(),
@@ -44,13 +36,12 @@ test('the list of jobs shows what ran, can be read by everybody, and its filters
 
 // proves: bulk-jobs
 test('cancelling by filter says how many the server counts, and cancels those', async () => {
-  const { t, server } = stage;
+  const { t } = stage;
   await t.system.db.transaction().execute(async (transaction) => {
     // Held, so that nobody gets on with them.
     await transaction.selectFrom('users').select('user_id').forUpdate().execute();
     for (const n of [1, 2, 3]) {
-      const body = form(`user_id,n\nu1,${n}\nu2,${n}\n`, { filename: `waiting-${n}.csv` });
-      await server.json('/v1/imports', { method: 'POST', body });
+      await stage.load(`user_id,n\nu1,${n}\nu2,${n}\n`, `waiting-${n}.csv`);
     }
     const page = await stage.open('/jobs?filename=waiting');
     await page.getByText('3 jobs').waitFor();
@@ -86,8 +77,7 @@ test('more jobs than can be acted on at once are told so, and nothing goes on co
 });
 
 test('on a phone the name of a job breaks between its words', async () => {
-  const body = form('user_id\nu1\n', { filename: 'customers_of_november_2026.export.csv' });
-  await stage.server.json('/v1/imports', { method: 'POST', body });
+  await stage.load('user_id\nu1\n', 'customers_of_november_2026.export.csv');
   const page = await stage.open('/jobs?filename=customers_of', { width: phone });
   await page.getByText('customers_of_november').waitFor();
   // One box for each line of a part: a part that is broken within has two.

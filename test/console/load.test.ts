@@ -195,13 +195,9 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
     { upload_id: looks[1]?.[1].split('=').at(-1) },
     { upload_id: planned, plan: true },
   ]) {
-    const { body } = await stage.server.json<{ job_id: string }>('/v1/imports', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...options, map }),
-    });
-    await stage.t.ended(body.job_id);
-    jobs.push(body.job_id);
+    const { job_id } = await stage.post<{ job_id: string }>('/v1/imports', { ...options, map });
+    await stage.t.ended(job_id);
+    jobs.push(job_id);
   }
   looks.push(
     ['load-plan', `/load?step=plan&upload=${planned}&plan=${jobs[1]}`, 'Before → after'],

@@ -4,7 +4,7 @@ import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
-import { serve, type TestServer } from './http.ts';
+import { form, serve, type TestServer } from './http.ts';
 import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
 
 /** The service of a file of tests, and pages of it in a real browser. */
@@ -16,6 +16,10 @@ interface ConsoleStage {
   /** A page that nobody has signed in to. */
   openSignedOut(path: string, options?: PageOptions): Promise<Page>;
   address(path: string): string;
+  /** The body of the answer to a POST of JSON. */
+  post<T = unknown>(path: string, body?: unknown): Promise<T>;
+  /** Sends a file to be loaded; its job's id. */
+  load(text: string, filename: string, fields?: Record<string, string>): Promise<string>;
 }
 
 interface PageOptions {
@@ -27,9 +31,9 @@ interface PageOptions {
   readonly origin?: string;
 }
 
-export const desktop = 1440;
+const desktop = 1440;
 export const phone = 390;
-export const themes = ['light', 'dark'] as const;
+const themes = ['light', 'dark'] as const;
 const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
 
 /**
@@ -66,6 +70,16 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       return server;
     },
     address: (path) => new URL(`/console${path}`, stage.server.address).href,
+    async post<T>(path: string, sent?: unknown) {
+      const body = JSON.stringify(sent ?? {});
+      const headers = { 'content-type': 'application/json' };
+      return (await stage.server.json<T>(path, { method: 'POST', headers, body })).body;
+    },
+    async load(text, filename, before = {}) {
+      const body = form(text, { filename, before });
+      return (await stage.server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body })).body
+        .job_id;
+    },
     async openSignedOut(path, options = {}) {
       const page = await newPage(options);
       await page.goto(new URL(`/console${path}`, options.origin ?? stage.server.address).href);
@@ -175,7 +189,7 @@ const pictures = resolve(packageRoot, 'docs', 'console');
 export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
 /** The picture of a screen in docs/console, written where SLUICE_SCREENSHOTS is set; best where Inter is installed (`fonts-inter`). */
-export async function picture(
+async function picture(
   page: Page,
   name: string,
   { width = desktop, theme = 'light' }: PageOptions,
@@ -199,7 +213,7 @@ const looks: readonly Required<Pick<PageOptions, 'width' | 'theme'>>[] = isPictu
  * be on it.
  */
 export async function expectGoodInEveryLook(
-  stage: ConsoleStage,
+  stage: Pick<ConsoleStage, 'open'>,
   name: string,
   path: string,
   prepare: (page: Page) => Promise<unknown>,

@@ -1,5 +1,22 @@
-import { render } from 'preact';
-import { App } from './app/app.tsx';
+import { render, type VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
+import { Keys, Nav } from './app/nav.tsx';
+import { screens } from './app/screens.ts';
+import {
+  ApiError,
+  consoleRoot,
+  isLinkSpent,
+  resumeSession,
+  screenHref,
+  session,
+  signIn,
+  useAction,
+} from './lib/api.ts';
+import { live } from './lib/live.ts';
+import { Button, InputField } from './ui/controls.tsx';
+import { Mark } from './ui/drawings.tsx';
+import { Empty, Notice, Page, Problems, Time } from './ui/page.tsx';
 
 /*
  * The client of the console: a page that shows the ledger. It keeps nothing of its own: what it shows comes from the
@@ -11,6 +28,173 @@ import { App } from './app/app.tsx';
  * screens/  one file or folder for each screen, loaded when it is shown
  * styles/   CSS in layers: reset, tokens, base, components, screens
  */
+
+function App(): VNode {
+  if (session.value === undefined) return <Opening />;
+  if (session.value === null) return <SignIn />;
+  return (
+    <LocationProvider scope={consoleRoot}>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <div class="frame">
+        <Nav />
+        <main id="main" class="main" tabIndex={-1}>
+          <Lost />
+          <Screens />
+        </main>
+      </div>
+      <Keys />
+    </LocationProvider>
+  );
+}
+
+/** The time without an answer after which the page says so. It goes on waiting. */
+const lateMs = 8_000;
+/** The pause before a server that cannot answer is asked again. */
+const retryMs = 5_000;
+
+/** Stands in place of the page until it is known who is signed in. */
+function Opening(): VNode {
+  const [error, setError] = useState<ApiError | null>(null);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const controller = new AbortController();
+    let timer = setTimeout(() => setError(new ApiError(0, 'The server has not answered yet')), lateMs);
+    resumeSession(controller.signal).catch((thrown: unknown) => {
+      clearTimeout(timer);
+      if (controller.signal.aborted) return;
+      if (!(thrown instanceof ApiError)) throw thrown;
+      setError(thrown);
+      if (thrown.isPassing) timer = setTimeout(() => setTurn(turn + 1), retryMs);
+    });
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [turn]);
+  return (
+    <main class="sign-in" aria-busy={error === null}>
+      <div class="stack">
+        <Brand />
+        <Problems error={error} onRetry={() => setTurn(turn + 1)} />
+        <p class="muted" role="status">
+          {error?.isPassing === true ? 'The page tries again by itself.' : 'Checking your session …'}
+        </p>
+      </div>
+    </main>
+  );
+}
+
+function Brand(): VNode {
+  return (
+    <h1 class="row">
+      <Mark />
+      sluice
+    </h1>
+  );
+}
+
+/** Shown to whoever has no session. The address stays, and its page follows after signing in. */
+function SignIn(): VNode {
+  const [key, setKey] = useState('');
+  const form = useRef<HTMLFormElement>(null);
+  const action = useAction(() => signIn({ key }));
+  const input = (): HTMLInputElement | null | undefined => form.current?.querySelector('input');
+  useEffect(() => {
+    document.title = 'Sign in · sluice';
+    input()?.focus();
+  }, []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!(await action.run())) input()?.select();
+  };
+  return (
+    <main class="sign-in">
+      <form class="stack" ref={form} onSubmit={(event) => void submit(event)}>
+        <Brand />
+        {isLinkSpent.value ? (
+          <Notice role="alert">
+            This link was used already, or has expired: it works once, within 15 minutes. For a new one, run{' '}
+            <code>sluice console link</code> on the machine of the service.
+          </Notice>
+        ) : null}
+        <p class="muted">Sign in with an API key. The page may do what the key may.</p>
+        <Problems error={action.error} />
+        <InputField
+          label="Key"
+          hint="As sluice keys create printed it, or ADMIN_KEY. The browser does not keep it."
+          class="wide mono"
+          type="password"
+          required
+          autocomplete="current-password"
+          placeholder="slk_…"
+          value={key}
+          onInput={setKey}
+        />
+        <Button type="submit" look="main" disabled={action.isRunning}>
+          Sign in
+        </Button>
+        <p class="hint">
+          On the machine itself, <code>sluice console link</code> prints a link that signs in once.
+        </p>
+      </form>
+    </main>
+  );
+}
+
+/** Says that what is shown may be old. The browser connects again by itself. */
+function Lost(): VNode | null {
+  const { lostSince } = live.value;
+  if (lostSince === null) return null;
+  return (
+    <Notice role="alert">
+      The connection to the server was lost at <Time at={lostSince} />. The page retries, and shows the last
+      known state until then.
+    </Notice>
+  );
+}
+
+function Screens(): VNode {
+  const [failure, setFailure] = useState<Error | null>(null);
+  const { url } = useLocation();
+  useEffect(() => setFailure(null), [url]);
+  if (failure !== null) return <Broken error={failure} />;
+  return (
+    <ErrorBoundary onError={setFailure}>
+      <Router>
+        {screens.map(({ path, component }) => (
+          <Route key={path} path={path === '/' ? consoleRoot : consoleRoot + path} component={component} />
+        ))}
+        <Route default component={NotFound} />
+      </Router>
+    </ErrorBoundary>
+  );
+}
+
+function NotFound(): VNode {
+  return (
+    <Page title="No such page">
+      <Empty title="There is nothing at this address">
+        <a href={screenHref('/')}>Home</a>
+      </Empty>
+    </Page>
+  );
+}
+
+/** Shown if the code of a screen could not be loaded, most likely because a newer version is served, or failed. */
+function Broken({ error }: { readonly error: Error }): VNode {
+  const isStale = /module|import/i.test(error.message);
+  return (
+    <Page title="This page failed">
+      <Empty title={isStale ? 'The service has been updated since this page was loaded' : error.message}>
+        <Button look="main" onClick={() => location.reload()}>
+          Reload
+        </Button>
+      </Empty>
+    </Page>
+  );
+}
 
 const root = document.getElementById('app');
 if (root !== null) render(<App />, root);

@@ -2,12 +2,11 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { consoleRoot, screenHref, session, useAction } from '../lib/api.ts';
+import { chooseEnvironment, consoleRoot, screenHref, session, signOut, useAction } from '../lib/api.ts';
 import { timeZone } from '../lib/format.ts';
-import { chooseEnvironment, signOut } from '../lib/session.ts';
 import { ActionButton, Button, Select } from '../ui/controls.tsx';
 import { Dialog } from '../ui/dialog.tsx';
-import { Icon, type IconName } from '../ui/icons.tsx';
+import { Icon, type IconName, Mark } from '../ui/drawings.tsx';
 import { Problems } from '../ui/page.tsx';
 import { navGroups, type Screen, screens } from './screens.ts';
 
@@ -34,8 +33,7 @@ export function Nav(): VNode {
           aria-controls="nav-body"
           onClick={() => setOpen(!isOpen)}
         >
-          <Icon name={isOpen ? 'close' : 'menu'} />
-          <span class="visually-hidden">Menu</span>
+          {iconOnly(isOpen ? 'close' : 'menu', 'Menu')}
         </button>
       </header>
       <div class="nav-body" id="nav-body">
@@ -61,11 +59,11 @@ function Group({ group, path }: GroupProps): VNode {
       {group === '' ? null : <p class="nav-group">{group}</p>}
       <ul>
         {screens.map(({ path: own, nav }) =>
-          nav?.group === group ? (
+          nav?.[2] === group ? (
             <li key={own}>
               <a href={screenHref(own)} aria-current={isWithin(path, own) ? 'page' : undefined}>
-                <Icon name={nav.icon} />
-                {nav.title}
+                <Icon name={nav[1]} />
+                {nav[0]}
               </a>
             </li>
           ) : null,
@@ -107,20 +105,11 @@ function Foot(): VNode {
   return (
     <footer class="nav-foot">
       <div class="row">
-        <ThemeSwitch />
-        <Button
-          look="quiet button-icon"
-          title="Keyboard (?)"
-          onClick={() => {
-            help.value = true;
-          }}
-        >
-          <Icon name="keyboard" />
-          <span class="visually-hidden">Keyboard</span>
+        <Button look="quiet button-icon" onClick={() => (help.value = true)}>
+          {iconOnly('keyboard', 'Keyboard (?)')}
         </Button>
-        <ActionButton look="quiet button-icon" title="Sign out" act={signOut}>
-          <Icon name="leave" />
-          <span class="visually-hidden">Sign out</span>
+        <ActionButton look="quiet button-icon" act={signOut}>
+          {iconOnly('leave', 'Sign out')}
         </ActionButton>
       </div>
       <p class="nav-small">
@@ -134,49 +123,17 @@ function Foot(): VNode {
   );
 }
 
-export function Mark(): VNode {
+/** An icon that stands for words. */
+function iconOnly(name: IconName, title: string): VNode {
   return (
-    <svg class="mark" viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
-      <rect width="32" height="32" rx="7" />
-      <path d="M6 10.5h20M6 16h13M6 21.5h7" />
-      <circle cx="24" cy="21" r="3" />
-    </svg>
+    <span title={title}>
+      <Icon name={name} size={14} />
+      <span class="visually-hidden">{title}</span>
+    </span>
   );
 }
 
-const themes: readonly (readonly [theme: string, title: string, icon: IconName])[] = [
-  ['', 'As the system', 'screen'],
-  ['light', 'Light', 'sun'],
-  ['dark', 'Dark', 'moon'],
-];
-
-const themeKey = 'sluice-theme';
-const theme = signal(localStorage.getItem(themeKey) ?? '');
-
-function choose(wanted: string): void {
-  theme.value = wanted;
-  localStorage.setItem(themeKey, wanted);
-  document.documentElement.dataset['theme'] = wanted;
-}
-
-function ThemeSwitch(): VNode {
-  return (
-    <fieldset class="choices push">
-      <legend class="visually-hidden">Theme</legend>
-      {themes.map(([each, title, icon]) => (
-        <label key={each} title={title}>
-          <input type="radio" name="theme" checked={theme.value === each} onChange={() => choose(each)} />
-          <span>
-            <Icon name={icon} size={14} />
-            <span class="visually-hidden">{title}</span>
-          </span>
-        </label>
-      ))}
-    </fieldset>
-  );
-}
-
-const general: readonly (readonly [string, string])[] = [
+const keys: readonly (readonly [string, string])[] = [
   ['?', 'this page'],
   ['/', 'to the first filter'],
   ['j  k', 'next and previous row, from anywhere on the page'],
@@ -185,25 +142,15 @@ const general: readonly (readonly [string, string])[] = [
   ['Esc', 'close a dialog'],
 ];
 
-/** The time after `g` within which the key of a screen counts. */
-const sequenceMs = 1_500;
-
 /** Listens for keys that are not typed into a field, and shows the list of keys. */
 export function Keys(): ComponentChildren {
-  const { route } = useLocation();
   useEffect(() => {
-    let goingSince = Number.NEGATIVE_INFINITY;
     const onKeyDown = (event: KeyboardEvent): void => {
-      const { key, target, timeStamp } = event;
+      const { key, target } = event;
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
       if (document.querySelector('dialog[open]') !== null) return;
-      const isGoing = timeStamp - goingSince < sequenceMs;
-      goingSince = key === 'g' ? timeStamp : Number.NEGATIVE_INFINITY;
       if (key === '?') help.value = true;
-      else if (isGoing) {
-        const screen = screens.find(({ nav }) => nav?.key === key);
-        if (screen !== undefined) route(screenHref(screen.path));
-      } else if (
+      else if (
         key === '/' ? focusOn('.filters input, .filters select') : 'jk'.includes(key) && focusRow(target)
       )
         event.preventDefault();
@@ -211,17 +158,16 @@ export function Keys(): ComponentChildren {
     addEventListener('keydown', onKeyDown);
     return () => removeEventListener('keydown', onKeyDown);
   }, []);
-  const places = screens.flatMap(({ nav }) => (nav ? [[`g ${nav.key}`, nav.title] as const] : []));
   const close = (): void => {
     help.value = false;
   };
   return help.value ? (
     <Dialog title="Keyboard" onClose={close}>
       <dl class="keys">
-        {[...general, ...places].map(([keys, what]) => (
-          <div key={keys}>
+        {keys.map(([typed, what]) => (
+          <div key={typed}>
             <dt>
-              {keys.split(/\s+/).map((each) => (
+              {typed.split(/\s+/).map((each) => (
                 <kbd key={each}>{each}</kbd>
               ))}
             </dt>

@@ -4,29 +4,22 @@
  */
 import type { AnyComponent } from 'preact';
 import { lazy } from 'preact-iso';
-import type { IconName } from '../ui/icons.tsx';
+import type { IconName } from '../ui/drawings.tsx';
 
 export const navGroups = ['', 'In', 'Out', 'Data', 'Service'] as const;
+
+type Nav = readonly [title: string, icon: IconName, group: (typeof navGroups)[number]];
 
 export interface Screen {
   /** Below /console; `:name` is a parameter, which `useRoute().params` has. */
   readonly path: string;
   readonly component: AnyComponent;
-  /** Its place in the navigation; `key` is pressed after `g`. A screen without it belongs to the one whose path begins its own. */
-  readonly nav?: {
-    readonly title: string;
-    readonly icon: IconName;
-    readonly group: (typeof navGroups)[number];
-    readonly key: string;
-  };
+  /** Its place in the navigation. A screen without it belongs to the one whose path begins its own. */
+  readonly nav: Nav | undefined;
 }
 
-type Nav = readonly [title: string, icon: IconName, group: (typeof navGroups)[number], key: string];
-
-function screen(path: string, load: () => Promise<AnyComponent>, nav?: Nav): Screen {
-  if (nav === undefined) return { path, component: lazy(load) };
-  const [title, icon, group, key] = nav;
-  return { path, component: lazy(load), nav: { title, icon, group, key } };
+function screen(path: string, load: () => Promise<AnyComponent>, ...nav: Nav | []): Screen {
+  return { path, component: lazy(load), nav: nav.length === 0 ? undefined : nav };
 }
 
 const deliveries = () => import('../screens/deliveries.tsx');
@@ -37,39 +30,30 @@ const schedules = () => import('../screens/schedules.tsx');
 const segments = () => import('../screens/segments.tsx');
 
 export const screens: readonly Screen[] = [
-  screen('/', async () => (await import('../screens/pulse.tsx')).Pulse, ['Pulse', 'pulse', '', 'h']),
-  screen('/live', async () => (await import('../screens/live.tsx')).Live, ['Live', 'live', '', 'v']),
-  screen('/jobs', async () => (await import('../screens/jobs.tsx')).Jobs, ['Jobs', 'jobs', '', 'j']),
+  screen('/', async () => (await import('../screens/pulse.tsx')).Pulse, 'Pulse', 'pulse', ''),
+  screen('/live', async () => (await import('../screens/live.tsx')).Live, 'Live', 'live', ''),
+  screen('/jobs', async () => (await import('../screens/jobs.tsx')).Jobs, 'Jobs', 'jobs', ''),
   screen('/jobs/:job', async () => (await import('../screens/job/job.tsx')).Job),
   screen('/jobs/:job/refused', async () => (await import('../screens/refused/refused.tsx')).Refused),
-  screen('/people', async () => (await profiles()).Users, ['Users', 'people', 'Data', 'u']),
+  screen('/people', async () => (await profiles()).Users, 'Users', 'people', 'Data'),
   screen('/people/:id', async () => (await profile()).User),
-  screen('/companies', async () => (await profiles()).Companies, ['Companies', 'companies', 'Data', 'c']),
+  screen('/companies', async () => (await profiles()).Companies, 'Companies', 'companies', 'Data'),
   screen('/companies/:id', async () => (await profile()).Company),
-  screen('/segments', async () => (await segments()).Segments, ['Segments', 'segments', 'Data', 's']),
+  screen('/segments', async () => (await segments()).Segments, 'Segments', 'segments', 'Data'),
   screen('/segments/:id', async () => (await segments()).Segment),
-  screen('/export', async () => (await exports()).Export, ['Export', 'export', 'Out', 'e']),
+  screen('/export', async () => (await exports()).Export, 'Export', 'export', 'Out'),
   screen('/export/:job', async () => (await exports()).ExportFiles),
-  screen('/load', async () => (await import('../screens/load/load.tsx')).Load, [
-    'Load a file',
-    'load',
-    'In',
-    'l',
-  ]),
-  screen('/schedules', async () => (await schedules()).Schedules, ['Schedules', 'schedules', 'In', 't']),
+  screen('/load', async () => (await import('../screens/load/load.tsx')).Load, 'Load a file', 'load', 'In'),
+  screen('/schedules', async () => (await schedules()).Schedules, 'Schedules', 'schedules', 'In'),
   screen('/schedules/:schedule', async () => (await schedules()).ScheduleRuns),
-  screen('/inbox', async () => (await import('../screens/inbox.tsx')).Inbox, ['Inbox', 'inbox', 'In', 'i']),
-  screen('/deliveries', async () => (await deliveries()).Deliveries, [
-    'Deliveries',
-    'deliveries',
-    'Out',
-    'd',
-  ]),
+  screen('/inbox', async () => (await import('../screens/inbox.tsx')).Inbox, 'Inbox', 'inbox', 'In'),
+  screen('/deliveries', async () => (await deliveries()).Deliveries, 'Deliveries', 'deliveries', 'Out'),
   screen('/deliveries/:delivery', async () => (await deliveries()).Delivered),
-  screen('/access', async () => (await import('../screens/access.tsx')).Access, [
+  screen(
+    '/access',
+    async () => (await import('../screens/access.tsx')).Access,
     'Access',
     'access',
     'Service',
-    'a',
-  ]),
+  ),
 ];

@@ -40,25 +40,23 @@ export function publicUrl(path: string): string {
   return location.origin + apiHref(path);
 }
 
-type Change = Readonly<Record<string, string | undefined>>;
-
 export interface Query {
   /** Returns what stands in the address, or ''. */
   readonly get: (name: string) => string;
   /** Returns those of the names that stand in the address, with their values. */
   readonly given: (names: readonly string[]) => Readonly<Record<string, string>>;
   /** Changes the address. A filter makes an entry in the history; a row that is selected does not (`replace`). */
-  readonly set: (change: Change, options?: { readonly replace?: boolean }) => void;
+  readonly set: (change: Values, options?: { readonly replace?: boolean }) => void;
   /** Returns value and handler of a filter, which leads to the first page of the list. */
   readonly filter: (name: string) => { readonly value: string; readonly onChange: (value: string) => void };
   /** Returns the address with a change, for a link. */
-  readonly href: (change: Change) => string;
+  readonly href: (change: Values) => string;
 }
 
 /** Filters, tab and selected row, which all stand in the address: a link to the page shows the same. */
 export function useQuery(): Query {
   const { path, query, route } = useLocation();
-  const href = (change: Change): string => withQuery(path, change, new URLSearchParams(query));
+  const href = (change: Values): string => withQuery(path, change, new URLSearchParams(query));
   const set: Query['set'] = (change, { replace = false } = {}) => route(href(change), replace);
   const get = (name: string): string => query[name] ?? '';
   return {
@@ -82,6 +80,7 @@ export interface Problem {
 
 /** An answer that is no success, or no answer at all (status 0). `<Problems>` shows it. */
 export class ApiError extends Error {
+  override readonly name = 'ApiError';
   readonly status: number;
   readonly problems: readonly Problem[];
   /** The id of the request in the server's log. */
@@ -91,7 +90,6 @@ export class ApiError extends Error {
     const problems =
       typeof problem === 'string' ? [{ error_code: '', message: problem, details: '' }] : problem;
     super(problems[0]?.message ?? `The server answered ${status}`);
-    this.name = 'ApiError';
     this.status = status;
     this.problems = problems;
     this.requestId = requestId;
@@ -128,23 +126,17 @@ async function call(path: string, options: CallOptions): Promise<Response> {
   const asIs = body instanceof Blob;
   if (body !== undefined && !asIs) headers.set('content-type', 'application/json');
   const sent = body === undefined ? null : asIs ? body : JSON.stringify(body);
-  const credentials = 'same-origin';
-  const response = await fetch(apiHref(path), {
-    method,
-    headers,
-    credentials,
-    body: sent,
-    signal: aborted,
-  }).catch((error: unknown) => {
+  const request = { method, headers, body: sent, signal: aborted, credentials: 'same-origin' } as const;
+  const response = await fetch(apiHref(path), request).catch((error: unknown) => {
     if (aborted?.aborted === true) throw error;
-    throw new ApiError(0, unreachable('The server cannot be reached'));
+    throw unreachable('The server cannot be reached');
   });
   if (response.ok) return response;
   throw refusal(response.status, await response.text(), response.headers.get('x-request-id'));
 }
 
-export function unreachable(message: string): readonly Problem[] {
-  return [{ error_code: 'unreachable', message, details: '' }];
+export function unreachable(message: string): ApiError {
+  return new ApiError(0, [{ error_code: 'unreachable', message, details: '' }]);
 }
 
 /** Returns the error of an answer. If the session has ended, the address stays, and is shown again after signing in. */
@@ -275,15 +267,11 @@ export function useData<T>(
   return { ...state, isLoading, reload };
 }
 
-export interface Action {
-  /** Resolves to false if it failed, with the reason in `error`; throws nothing. */
-  readonly run: () => Promise<boolean>;
-  readonly isRunning: boolean;
-  readonly error: ApiError | null;
-}
-
-/** An action that runs once at a time. Its error stays until the next try. */
-export function useAction(act: () => Promise<unknown>): Action {
+/**
+ * An action that runs once at a time. `run` resolves to false if it failed; `error` has the reason, which stays until the next
+ * try.
+ */
+export function useAction(act: () => Promise<unknown>) {
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const isBusy = useRef(false);
@@ -305,4 +293,59 @@ export function useAction(act: () => Promise<unknown>): Action {
     }
   };
   return { run, isRunning, error };
+}
+
+const others = new BroadcastChannel('sluice-session');
+
+/** Another tab of this browser has chosen another environment, or signed out: this one follows. */
+others.addEventListener('message', () => location.reload());
+
+/** Tells the sign-in form that a one-time link was refused. */
+export const isLinkSpent = signal(false);
+
+/** The token of a one-time link, until the server has answered. It leaves the address, and so the history, at once. */
+let link = /^#link=([\w-]+)$/.exec(location.hash)?.[1];
+if (link !== undefined) history.replaceState(null, '', location.pathname + location.search);
+
+/** Asks who is signed in; a one-time link that the page was opened with is used up first. Throws `ApiError`. */
+export async function resumeSession(signal: AbortSignal): Promise<void> {
+  if (link !== undefined) {
+    const isTaken = await orRefused(signIn({ link }, signal));
+    link = undefined;
+    if (isTaken) return;
+    isLinkSpent.value = true;
+  }
+  const asked = api<Caller>('/v1/console/session', { signal }).then((caller) => {
+    session.value = caller;
+  });
+  if (!(await orRefused(asked))) session.value = null;
+}
+
+/** Resolves to false if the server answers that the caller is not known. */
+function orRefused(asked: Promise<void>): Promise<boolean> {
+  return asked.then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof ApiError && error.status === 401) return false;
+      throw error;
+    },
+  );
+}
+
+/** Signs in with a key, in an environment if ADMIN_KEY is to choose one, or with a one-time link. Throws `ApiError`. */
+export async function signIn(credentials: Values, signal?: AbortSignal): Promise<void> {
+  session.value = await post<Caller>('/v1/console/sign_in', credentials, signal);
+}
+
+export async function signOut(): Promise<void> {
+  await api('/v1/console/session', { method: 'DELETE' });
+  others.postMessage('ended');
+  session.value = null;
+}
+
+/** Chooses another environment, for an administrator. The page is loaded again, since all of it shows the old one. */
+export async function chooseEnvironment(environment: string): Promise<void> {
+  await api('/v1/console/session', { method: 'PUT', body: { environment } });
+  others.postMessage('moved');
+  location.reload();
 }

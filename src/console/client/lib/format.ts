@@ -134,6 +134,11 @@ export function shorten(text: string, most: number): string {
   return `${text.slice(0, end)}…`;
 }
 
+/** Returns a value as a person reads it: a text as it is, anything else as JSON. */
+export function valueText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
 /** "1 row", "2 rows" */
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;

@@ -29,6 +29,20 @@ function inEnvironment(): readonly string[] {
   return name === 'default' ? [] : [`--env ${shellWord(name)}`];
 }
 
+/** Returns the forms of one job: the words of each command, and an item of a schedules file. */
+function formsOf(
+  curl: readonly string[],
+  own: readonly string[],
+  item: string,
+  missing: string,
+): readonly Form[] {
+  return [
+    { name: 'curl', text: command([`curl ${authorization}`, ...curl]) },
+    { name: 'Command line', text: command([...own, ...inEnvironment()]) },
+    { name: 'Schedule', text: item, hint: `Fill in when it is due, and ${missing}: docs/schedules.md.` },
+  ];
+}
+
 /** Writes an item of a schedules file. Values are written as JSON, which YAML is a superset of. */
 function schedule(
   name: string,
@@ -111,21 +125,14 @@ export function exportForms(body: Body, zone: string): readonly Form[] {
   );
   const left = listOf(String(exclusions)).map((term) => `--exclude ${shellWord(term)}`);
   const formulas = body['escape_formulas'] === false ? ['--no-escape-formulas'] : [];
-  const head = `curl ${authorization} -H "Content-Type: application/json"`;
   const url = shellWord(publicUrl('/api/v1/analytics/exports'));
   const values = { range: 'yesterday', ...rest, ...(exclusions !== '' && { exclusions }) };
-  return [
-    { name: 'curl', text: command([head, url, `-d ${shellWord(JSON.stringify(body))}`]) },
-    {
-      name: 'Command line',
-      text: command(['sluice export --out export', ...flags, ...left, ...formulas, ...inEnvironment()]),
-    },
-    {
-      name: 'Schedule',
-      text: schedule('my-export', zone, 'export', values),
-      hint: 'Fill in when it is due, and its range, such as yesterday or since_last_success: docs/schedules.md.',
-    },
-  ];
+  return formsOf(
+    ['-H "Content-Type: application/json"', url, `-d ${shellWord(JSON.stringify(body))}`],
+    ['sluice export --out export', ...flags, ...left, ...formulas],
+    schedule('my-export', zone, 'export', values),
+    'its range, such as yesterday or since_last_success',
+  );
 }
 
 type Parameters = JobHistory['parameters'];
@@ -158,7 +165,6 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
     ...values.map(([name, value]) => `${name}=${value}`),
   ];
   const curl = [
-    `curl ${authorization}`,
     ...fields.map((field) => `--form-string ${shellWord(field)}`),
     fileField(job.filename),
     publicUrl(path),
@@ -173,18 +179,12 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
     ...Object.fromEntries(own.map(([name, all]) => [name, all.length > 1 ? all : all[0]])),
     ...mapped,
   };
-  return [
-    { name: 'curl', text: command(curl) },
-    {
-      name: 'Command line',
-      text: command([`sluice import ${shellWord(job.filename)}`, ...flags, ...inEnvironment()]),
-    },
-    {
-      name: 'Schedule',
-      text: schedule('same-again', null, 'load', load),
-      hint: 'Fill in when it is due, and where its files come from: docs/schedules.md.',
-    },
-  ];
+  return formsOf(
+    curl,
+    [`sluice import ${shellWord(job.filename)}`, ...flags],
+    schedule('same-again', null, 'load', load),
+    'where its files come from',
+  );
 }
 
 function flag(name: string, value: unknown): string {

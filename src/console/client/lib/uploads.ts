@@ -189,7 +189,7 @@ function append(
       shownAt = timeStamp;
       onProgress(loaded);
     };
-    request.onerror = request.onabort = () => reject(new ApiError(0, unreachable('The connection was lost')));
+    request.onerror = request.onabort = () => reject(unreachable('The connection was lost'));
     request.onloadend = () => {
       clearTimeout(stuck);
       signal.removeEventListener('abort', giveUp);

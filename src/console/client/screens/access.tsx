@@ -6,8 +6,8 @@ import { post, session, useApi, useQuery } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
 import { Checks, InputField, named } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
-import { Badge, Empty, Loaded, Page, Section, Time, type Tone } from '../ui/page.tsx';
-import { type Column, Table } from '../ui/table.tsx';
+import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
+import { type Column, TableSection } from '../ui/table.tsx';
 
 const path = '/v1/keys';
 const tones: Readonly<Record<ApiKey['status'], Tone>> = { live: 'good', expired: 'off', revoked: 'bad' };
@@ -44,14 +44,19 @@ function Keys(): VNode {
     keys.reload();
   };
   return (
-    <Section
+    <TableSection
       title={`Keys of ${session.value?.environment ?? ''}`}
       aside={
         <DialogButton look="main" label="Make a key …">
           {(close) => <NewKey onClose={close} onMake={(body) => issue(path, body)} />}
         </DialogButton>
       }
-      flush
+      of={keys}
+      caption="API keys, newest first"
+      isTall
+      columns={keyColumns(keys.reload, ({ key_id }) => issue(`${path}/${key_id}/rotate`, {}))}
+      keyOf={({ key_id }) => key_id}
+      empty="There is no key"
     >
       {shown === null ? null : (
         <SecretDialog
@@ -61,19 +66,7 @@ function Keys(): VNode {
           onClose={() => setShown(null)}
         />
       )}
-      <Loaded of={keys}>
-        {(data) => (
-          <Table
-            caption="API keys, newest first"
-            isTall
-            columns={keyColumns(keys.reload, ({ key_id }) => issue(`${path}/${key_id}/rotate`, {}))}
-            rows={data}
-            keyOf={({ key_id }) => key_id}
-            empty={<Empty title="There is no key" />}
-          />
-        )}
-      </Loaded>
-    </Section>
+    </TableSection>
   );
 }
 
@@ -105,24 +98,19 @@ function keyColumns(onChange: () => void, rotate: (key: ApiKey) => Promise<void>
     </div>
   );
   return [
-    {
-      title: 'Key',
-      cell: ({ label, key_id }) => (
-        <span class="two-lines">
-          <strong class="break">{visibleText(label)}</strong>
-          <code class="faint">{key_id}</code>
-        </span>
+    [
+      'Key',
+      ({ label, key_id }) => (
+        <TwoLines below={<code>{key_id}</code>}>
+          <strong>{visibleText(label)}</strong>
+        </TwoLines>
       ),
-    },
-    { title: 'State', cell: ({ status }) => <Badge tone={tones[status]}>{status}</Badge> },
-    { title: 'Scopes', is: 'minor', cell: ({ scopes }) => scopes.join(', ') },
-    { title: 'Last used', is: 'num', cell: ({ last_used_at }) => <Time at={last_used_at} ago /> },
-    {
-      title: 'Expires',
-      is: 'num minor',
-      cell: ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />),
-    },
-    { title: 'Actions', cell: (key) => (key.status === 'live' ? actions(key) : null) },
+    ],
+    ['State', ({ status }) => <Badge tone={tones[status]}>{status}</Badge>],
+    ['Scopes', ({ scopes }) => scopes.join(', '), 'minor'],
+    ['Last used', ({ last_used_at }) => <Time at={last_used_at} ago />, 'num'],
+    ['Expires', ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />), 'num minor'],
+    ['Actions', (key) => (key.status === 'live' ? actions(key) : null)],
   ];
 }
 
@@ -162,8 +150,8 @@ function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
 }
 
 const environmentColumns: readonly Column<Environment>[] = [
-  { title: 'Name', cell: ({ name }) => <strong>{name}</strong> },
-  { title: 'App token', cell: ({ app_token }) => <code>{app_token}</code> },
+  ['Name', ({ name }) => <strong>{name}</strong>],
+  ['App token', ({ app_token }) => <code>{app_token}</code>],
 ];
 
 function Environments(): VNode {
@@ -178,13 +166,15 @@ function Environments(): VNode {
     </DialogButton>
   );
   return (
-    <Section title="Environments" aside={button} flush>
-      <Loaded of={all} rows={2}>
-        {(data) => (
-          <Table caption="Environments" columns={environmentColumns} rows={data} keyOf={({ name }) => name} />
-        )}
-      </Loaded>
-    </Section>
+    <TableSection
+      title="Environments"
+      aside={button}
+      of={all}
+      room={2}
+      caption="Environments"
+      columns={environmentColumns}
+      keyOf={({ name }) => name}
+    />
   );
 }
 
@@ -210,20 +200,16 @@ function NewEnvironment({ onClose, onMake }: MakeProps<string>): VNode {
 }
 
 const settingColumns: readonly Column<Setting>[] = [
-  {
-    title: 'Setting',
-    cell: ({ name, meaning }) => (
-      <span class="two-lines">
-        <code class="break">{name}</code>
-        <span class="faint">{meaning}</span>
-      </span>
+  [
+    'Setting',
+    ({ name, meaning }) => (
+      <TwoLines below={meaning}>
+        <code>{name}</code>
+      </TwoLines>
     ),
-  },
-  {
-    title: 'Value',
-    cell: ({ value }) => <code class="name">{value === '' ? '–' : visibleText(value)}</code>,
-  },
-  { title: 'From', is: 'minor', cell: ({ source }) => source },
+  ],
+  ['Value', ({ value }) => <code class="name">{value === '' ? '–' : visibleText(value)}</code>],
+  ['From', ({ source }) => source, 'minor'],
 ];
 
 function Settings(): VNode {
@@ -231,26 +217,18 @@ function Settings(): VNode {
   const isAll = query.get('settings') === 'all';
   const settings = useApi<readonly Setting[]>('/v1/settings');
   return (
-    <Section
+    <TableSection
       title="Settings of the server that answered"
       aside={
         <a class="button button-quiet" href={query.href({ settings: isAll ? undefined : 'all' })}>
           {isAll ? 'Only changed settings' : 'Defaults too'}
         </a>
       }
-      flush
-    >
-      <Loaded of={settings}>
-        {(data) => (
-          <Table
-            caption="Settings in force"
-            columns={settingColumns}
-            rows={data.filter(({ source }) => isAll || source !== 'default')}
-            keyOf={({ name }) => name}
-            empty={<Empty title="All settings have their defaults" />}
-          />
-        )}
-      </Loaded>
-    </Section>
+      of={{ ...settings, data: settings.data?.filter(({ source }) => isAll || source !== 'default') }}
+      caption="Settings in force"
+      columns={settingColumns}
+      keyOf={({ name }) => name}
+      empty="All settings have their defaults"
+    />
   );
 }

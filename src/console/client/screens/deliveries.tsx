@@ -1,16 +1,43 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { Delivery, DeliveryDetail } from '../../../api/delivery.ts';
-import { channels, type DeliveryState, deliveryStates } from '../../../domain/notification.ts';
-import { apiTotal, post, screenHref, useApi, useApiPage, useQuery, withQuery } from '../lib/api.ts';
+import type { Delivery, DeliveryDetail, Subscription, TestDelivery } from '../../../api/delivery.ts';
+import {
+  channels,
+  type DeliveryState,
+  defaultJobKinds,
+  defaultOutcomes,
+  deliveryStates,
+  jobKinds,
+  outcomes,
+} from '../../../domain/notification.ts';
+import {
+  api,
+  apiTotal,
+  post,
+  screenHref,
+  session,
+  useApi,
+  useApiPage,
+  useQuery,
+  withQuery,
+} from '../lib/api.ts';
 import { formatMs, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
-import { ActionButton, Code, CopyButton, FilterChoices, FilterSelect, FilterText } from '../ui/controls.tsx';
-import { ConfirmButton } from '../ui/dialog.tsx';
-import { Badge, Empty, Facts, Loaded, Page, Section, Time, type Tone } from '../ui/page.tsx';
-import { type Column, List, Table } from '../ui/table.tsx';
-import { answerOf, Subscriptions } from './subscriptions.tsx';
+import {
+  ActionButton,
+  Checks,
+  Code,
+  CopyButton,
+  FilterChoices,
+  FilterSelect,
+  FilterText,
+  InputField,
+  named,
+} from '../ui/controls.tsx';
+import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
+import { Badge, Empty, Facts, Loaded, Page, Section, Time, type Tone, TwoLines } from '../ui/page.tsx';
+import { type Column, List, TableSection } from '../ui/table.tsx';
 
 export const deliveriesPath = '/v1/deliveries';
 const everyMs = 3_000;
@@ -19,19 +46,17 @@ const filters = ['state', 'channel', 'since'] as const;
 const tones: Readonly<Record<DeliveryState, Tone>> = { pending: 'waiting', delivered: 'good', dead: 'bad' };
 
 export const deliveryColumns: readonly Column<Delivery>[] = [
-  { title: 'To', cell: ({ target }) => <span class="name">{visibleText(target)}</span> },
-  { title: 'Event', is: 'minor', cell: ({ event_type }) => event_type },
-  { title: 'State', cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
-  { title: 'Last answer', cell: ({ last_status, last_error }) => answerOf(last_status, last_error) },
-  { title: 'Tries', is: 'num', cell: ({ attempts }) => attempts },
-  { title: 'Took', is: 'num minor', cell: ({ last_took_ms }) => formatMs(last_took_ms) },
-  {
-    title: 'Last try',
-    is: 'num minor',
-    cell: ({ last_attempt_at, next_at }) => (
-      <Time at={last_attempt_at ?? next_at} ago={last_attempt_at === null} />
-    ),
-  },
+  ['To', ({ target }) => <span class="name">{visibleText(target)}</span>],
+  ['Event', ({ event_type }) => event_type, 'minor'],
+  ['State', ({ state }) => <Badge tone={tones[state]}>{state}</Badge>],
+  ['Last answer', ({ last_status, last_error }) => answerOf(last_status, last_error)],
+  ['Tries', ({ attempts }) => attempts, 'num'],
+  ['Took', ({ last_took_ms }) => formatMs(last_took_ms), 'num minor'],
+  [
+    'Last try',
+    ({ last_attempt_at, next_at }) => <Time at={last_attempt_at ?? next_at} ago={last_attempt_at === null} />,
+    'num minor',
+  ],
 ];
 
 export function deliveryHref({ delivery_id }: Delivery): string {
@@ -53,7 +78,7 @@ export function Deliveries(): VNode {
         <FilterChoices label="State" options={deliveryStates.map((each) => [each, each])} {...of('state')} />
         <FilterSelect
           label="By"
-          options={[['', 'All'], ...channels.map((each) => [each, channelNames[each]] as const)]}
+          options={[['', 'All'], ...channels.map((each) => [each, each] as const)]}
           {...of('channel')}
         />
         <FilterText label="Since" type="date" {...of('since')} />
@@ -66,16 +91,12 @@ export function Deliveries(): VNode {
         columns={deliveryColumns}
         keyOf={({ delivery_id }) => delivery_id}
         hrefOf={deliveryHref}
-        empty={<Empty title={isFiltered ? 'No delivery matches' : 'Nothing has been sent yet'} />}
+        empty={isFiltered ? 'No delivery matches' : 'Nothing has been sent yet'}
       />
     </Page>
   );
 }
 
-const channelNames: Readonly<Record<(typeof channels)[number], string>> = {
-  webhook: 'Webhook',
-  email: 'E-mail',
-};
 const weekMs = 7 * 86_400_000;
 
 interface ReplayProps {
@@ -149,15 +170,14 @@ function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
             ]}
           />
         </Section>
-        <Section title="Attempts" flush>
-          <Table
-            caption="Attempts, the latest first"
-            columns={tryColumns}
-            rows={of.tries}
-            keyOf={({ attempt }) => String(attempt)}
-            empty={<Empty title="It has not been tried yet" />}
-          />
-        </Section>
+        <TableSection
+          title="Attempts"
+          of={of.tries}
+          caption="Attempts, the latest first"
+          columns={tryColumns}
+          keyOf={({ attempt }) => String(attempt)}
+          empty="It has not been tried yet"
+        />
       </div>
       <Section title="What is sent" aside={<CopyButton text={of.body} />}>
         <Code>{JSON.stringify(JSON.parse(of.body), null, 2)}</Code>
@@ -167,8 +187,161 @@ function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
 }
 
 const tryColumns: readonly Column<DeliveryDetail['tries'][number]>[] = [
-  { title: 'Try', cell: ({ attempt }) => attempt },
-  { title: 'At', cell: ({ begun_at }) => <Time at={begun_at} /> },
-  { title: 'Answer', cell: ({ status, error }) => answerOf(status, error) },
-  { title: 'Took', is: 'num minor', cell: ({ took_ms }) => formatMs(took_ms) },
+  ['Try', ({ attempt }) => attempt],
+  ['At', ({ begun_at }) => <Time at={begun_at} />],
+  ['Answer', ({ status, error }) => answerOf(status, error)],
+  ['Took', ({ took_ms }) => formatMs(took_ms), 'num minor'],
 ];
+
+const subscriptionsPath = '/v1/subscriptions';
+
+/** Lists who is notified of the ends of jobs. */
+function Subscriptions({ onSent }: { readonly onSent: () => void }): VNode {
+  const all = useApi<readonly Subscription[]>(subscriptionsPath);
+  const isAdmin = session.value?.is_admin === true;
+  const [secret, setSecret] = useState<string | null>(null);
+  const made = (text: string | null): void => {
+    setSecret(text);
+    all.reload();
+  };
+  const title = isAdmin ? undefined : 'For administrators: sign in with ADMIN_KEY';
+  return (
+    <TableSection
+      title="Who is notified"
+      aside={
+        <DialogButton label="Notify somebody …" disabled={!isAdmin} title={title}>
+          {(close) => <NewSubscription onClose={close} onMade={made} />}
+        </DialogButton>
+      }
+      of={all}
+      room={2}
+      caption="Subscriptions"
+      isTall
+      columns={[...subscriptionColumns(onSent), ...(isAdmin ? [leaveColumn(all.reload)] : [])]}
+      keyOf={({ id }) => id}
+      empty={
+        <Empty title="Nobody is notified of the ends of jobs">
+          <code>sluice notifications add --url https://example.com/hooks</code>
+        </Empty>
+      }
+    >
+      {secret === null ? null : (
+        <SecretDialog
+          noun="secret"
+          text={secret}
+          hint="It signs each webhook: docs/notifications.md."
+          onClose={() => setSecret(null)}
+        />
+      )}
+    </TableSection>
+  );
+}
+
+function subscriptionColumns(onSent: () => void): readonly Column<Subscription>[] {
+  return [
+    ['Recipient', ({ target }) => <span class="name">{visibleText(target)}</span>],
+    [
+      'State',
+      ({ disabled_reason: why }) => (
+        <TwoLines below={why && visibleText(why)}>
+          <Badge tone={why === null ? 'good' : 'bad'}>{why === null ? 'live' : 'disabled'}</Badge>
+        </TwoLines>
+      ),
+    ],
+    ['Notified of', ({ on, types }) => `${types.join(', ')}: ${on.join(', ').replaceAll('_', ' ')}`, 'minor'],
+    ['Action', (each) => <Ping of={each} onSent={onSent} />],
+  ];
+}
+
+/** Returns what a receiver answered, or why there is no answer. */
+function answerOf(status: number | null, error: string | null): VNode {
+  const text = error !== null ? visibleText(error) : status === null ? '–' : `HTTP ${status}`;
+  return <span class="break">{text}</span>;
+}
+
+function Ping({ of, onSent }: { readonly of: Subscription; readonly onSent: () => void }): VNode {
+  const [result, setResult] = useState<TestDelivery | null>(null);
+  const ping = async (): Promise<void> => {
+    setResult(await post<TestDelivery>(`${subscriptionsPath}/${of.id}/test`));
+    onSent();
+  };
+  return (
+    <div class="row">
+      <ActionButton needs="import" disabled={of.disabled_reason !== null} act={ping}>
+        Send a ping
+      </ActionButton>
+      <span aria-live="polite" class={result?.delivered === false ? 'bad' : 'muted'}>
+        {result?.delivered === true ? `arrived in ${formatMs(result.took_ms)}` : null}
+        {result?.delivered === false ? answerOf(result.status, result.error) : null}
+      </span>
+    </div>
+  );
+}
+
+function leaveColumn(onDone: () => void): Column<Subscription> {
+  return [
+    'Remove',
+    ({ id, target }) => (
+      <ConfirmButton
+        look="quiet"
+        label={named('Remove …', target)}
+        title={`Stop notifying ${visibleText(target)}`}
+        isDestructive
+        sentence={() =>
+          'Nothing more is sent there, deliveries that are pending are given up, and its secret is deleted.'
+        }
+        verb={() => 'Remove it'}
+        act={async () => {
+          await api(`${subscriptionsPath}/${id}`, { method: 'DELETE' });
+          onDone();
+        }}
+      />
+    ),
+  ];
+}
+
+interface NewProps {
+  readonly onClose: () => void;
+  /** Receives the secret of a webhook, which is shown once; `null` for an address. */
+  readonly onMade: (secret: string | null) => void;
+}
+
+/** Adds a webhook or an e-mail address that is notified of the ends of jobs. */
+function NewSubscription({ onClose, onMade }: NewProps): VNode {
+  const [target, setTarget] = useState('');
+  const [on, setOn] = useState(defaultOutcomes);
+  const [types, setTypes] = useState(defaultJobKinds);
+  const make = async (): Promise<void> => {
+    const text = target.trim();
+    const body = { ...(text.includes('://') ? { url: text } : { email: text }), on, types };
+    onMade((await post<{ readonly secret: string | null }>(subscriptionsPath, body)).secret);
+  };
+  return (
+    <FormDialog
+      title="Notify somebody"
+      verb="Notify"
+      isComplete={target.trim() !== '' && on.length > 0 && types.length > 0}
+      act={make}
+      onClose={onClose}
+    >
+      <InputField
+        label="Webhook or address"
+        hint="https://example.com/hooks, or ops@example.com"
+        value={target}
+        onInput={setTarget}
+      />
+      <Checks
+        label="Outcomes"
+        options={outcomes.map((each) => [each, each.replaceAll('_', ' ')])}
+        chosen={on}
+        onChange={setOn}
+      />
+      <Checks
+        label="Jobs"
+        options={jobKinds.map((each) => [each, `${each}s`])}
+        chosen={types}
+        onChange={setTypes}
+      />
+    </FormDialog>
+  );
+}

@@ -15,19 +15,8 @@ import { formatBytes, formatCount, timeZone } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { bodyOf, type ExportWish, exportFields, exportForms } from '../lib/repeat.ts';
 import { ActionButton, Code, CopyAs, CopyButton } from '../ui/controls.tsx';
-import {
-  Empty,
-  Facts,
-  Loaded,
-  Loading,
-  Notice,
-  Page,
-  Problems,
-  Section,
-  StatusBadge,
-  Time,
-} from '../ui/page.tsx';
-import { type Column, List, Table } from '../ui/table.tsx';
+import { Facts, Loaded, Loading, Notice, Page, Problems, Section, StatusBadge, Time } from '../ui/page.tsx';
+import { type Column, List, TableSection } from '../ui/table.tsx';
 import { ExportForm } from './export-form.tsx';
 
 const path = '/api/v1/analytics/exports';
@@ -133,11 +122,11 @@ function PreviewPanel({ data, error, isLoading, reload }: LoadedData<ExportPrevi
 }
 
 const columns: readonly Column<ExportItem>[] = [
-  { title: 'Requested', cell: ({ start_time }) => <Time at={start_time} /> },
-  { title: 'State', cell: ({ status }) => <StatusBadge status={status} /> },
-  { title: 'Rows', is: 'num', cell: ({ rows }) => formatCount(rows) },
-  { title: 'Size', is: 'num', cell: ({ bytes }) => formatBytes(bytes) },
-  { title: 'Ended', is: 'num minor', cell: ({ end_time }) => <Time at={end_time} /> },
+  ['Requested', ({ start_time }) => <Time at={start_time} />],
+  ['State', ({ status }) => <StatusBadge status={status} />],
+  ['Rows', ({ rows }) => formatCount(rows), 'num'],
+  ['Size', ({ bytes }) => formatBytes(bytes), 'num'],
+  ['Ended', ({ end_time }) => <Time at={end_time} />, 'num minor'],
 ];
 
 /** Lists the exports of the environment, newest first. */
@@ -154,7 +143,7 @@ function History(): VNode {
         columns={columns}
         keyOf={({ job_id }) => job_id}
         hrefOf={({ job_id }) => screenHref(`/export/${job_id}`)}
-        empty={<Empty title="Nothing has been exported yet" />}
+        empty="Nothing has been exported yet"
       />
     </>
   );
@@ -203,38 +192,37 @@ function Files({ of }: { readonly of: ExportJob }): VNode {
           ]}
         />
       </Section>
-      <Section title="Files" flush>
-        <Table
-          caption="Files of the export"
-          columns={fileColumns}
-          rows={files}
-          keyOf={({ filename }) => filename}
-          empty={<Empty title={none} />}
-        />
-      </Section>
+      <TableSection
+        title="Files"
+        of={files}
+        caption="Files of the export"
+        columns={fileColumns}
+        keyOf={({ filename }) => filename}
+        empty={none}
+      />
     </>
   );
 }
 
 const fileColumns: readonly Column<NonNullable<ExportJob['manifest']> & { readonly rows?: number }>[] = [
-  {
-    title: 'File',
-    cell: ({ filename, url }) => (
+  [
+    'File',
+    ({ filename, url }) => (
       <a href={url} download={filename}>
         {filename}
       </a>
     ),
-  },
-  { title: 'Rows', is: 'num', cell: ({ rows }) => (rows === undefined ? '–' : formatCount(rows)) },
-  { title: 'Size', is: 'num', cell: ({ bytes }) => formatBytes(bytes) },
-  {
-    title: 'SHA-256',
-    is: 'minor',
-    cell: ({ sha256 }) => (
+  ],
+  ['Rows', ({ rows }) => (rows === undefined ? '–' : formatCount(rows)), 'num'],
+  ['Size', ({ bytes }) => formatBytes(bytes), 'num'],
+  [
+    'SHA-256',
+    ({ sha256 }) => (
       <span class="row">
         <code title={sha256}>{sha256.slice(0, 16)}…</code>
         <CopyButton text={sha256} label="Copy hash" />
       </span>
     ),
-  },
+    'minor',
+  ],
 ];

@@ -5,7 +5,7 @@ import { formatBytes, formatCount, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { ActionButton } from '../ui/controls.tsx';
 import { Badge, Empty, Loaded, Notice, Page, Section, Time } from '../ui/page.tsx';
-import { type Column, Table } from '../ui/table.tsx';
+import { type Column, TableSection } from '../ui/table.tsx';
 
 type ConcludedFile = InboxRecord['recent'][number];
 
@@ -56,21 +56,22 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
         </Notice>
       ))}
       <div class="columns">
-        <Section title="Waiting" aside={<span class="faint num">{formatCount(of.waiting)}</span>} flush>
-          <Table
-            caption="Files that wait, the oldest first"
-            columns={waitingColumns}
-            rows={of.files}
-            keyOf={({ name }) => name}
-            empty={<Empty title="Nothing waits" />}
-          />
+        <TableSection
+          title="Waiting"
+          aside={<span class="faint num">{formatCount(of.waiting)}</span>}
+          of={of.files}
+          caption="Files that wait, the oldest first"
+          columns={waitingColumns}
+          keyOf={({ name }) => name}
+          empty="Nothing waits"
+        >
           {of.waiting > of.files.length ? (
             <p class="hint line">
               The oldest {formatCount(of.files.length)} of {formatCount(of.waiting)}.
             </p>
           ) : null}
-        </Section>
-        <Section
+        </TableSection>
+        <TableSection
           title="Being loaded"
           aside={
             <span class="faint num">
@@ -78,31 +79,23 @@ function Folder({ of, takeAgain }: FolderProps): VNode {
               {of.taken.length === mostTaken ? ' or more' : ''}
             </span>
           }
-          flush
-        >
-          <Table
-            caption="Files that were taken, in order of arrival"
-            columns={takenColumns}
-            rows={of.taken}
-            keyOf={({ file_id }) => file_id}
-            empty={<Empty title="Nothing is being loaded" />}
-          />
-        </Section>
+          of={of.taken}
+          caption="Files that were taken, in order of arrival"
+          columns={takenColumns}
+          keyOf={({ file_id }) => file_id}
+          empty="Nothing is being loaded"
+        />
       </div>
-      <Section
+      <TableSection
         title="Latest files"
         aside={of.recent.length === mostRecent ? <span class="faint">the latest {mostRecent}</span> : null}
-        flush
-      >
-        <Table
-          caption="Files that were taken, the newest first"
-          isTall
-          columns={concludedColumns(takeAgain)}
-          rows={of.recent}
-          keyOf={({ file_id }) => file_id}
-          empty={<Empty title="No file has been taken yet" />}
-        />
-      </Section>
+        of={of.recent}
+        caption="Files that were taken, the newest first"
+        isTall
+        columns={concludedColumns(takeAgain)}
+        keyOf={({ file_id }) => file_id}
+        empty="No file has been taken yet"
+      />
       {of.ignored.length === 0 ? null : (
         <Section title="Ignored files">
           <ul class="stack">
@@ -122,23 +115,20 @@ interface Named {
   readonly name: string;
   readonly size: number;
 }
-const name: Column<Named> = {
-  title: 'File',
-  cell: (file) => <span class="name">{visibleText(file.name)}</span>,
-};
-const size: Column<Named> = { title: 'Size', is: 'num', cell: (file) => formatBytes(file.size) };
+const name: Column<Named> = ['File', (file) => <span class="name">{visibleText(file.name)}</span>];
+const size: Column<Named> = ['Size', (file) => formatBytes(file.size), 'num'];
 
 const waitingColumns: readonly Column<InboxRecord['files'][number]>[] = [
   name,
   size,
-  { title: 'Written', is: 'num', cell: ({ modified_at }) => <Time at={modified_at} ago /> },
+  ['Written', ({ modified_at }) => <Time at={modified_at} ago />, 'num'],
 ];
 
 const takenColumns: readonly Column<InboxRecord['taken'][number]>[] = [
   name,
   size,
-  { title: 'State', cell: ({ state }) => <Badge tone="busy">{state}</Badge> },
-  { title: 'Taken', is: 'num', cell: ({ taken_at }) => <Time at={taken_at} ago /> },
+  ['State', ({ state }) => <Badge tone="busy">{state}</Badge>],
+  ['Taken', ({ taken_at }) => <Time at={taken_at} ago />, 'num'],
 ];
 
 function stateOf({ outcome, is_duplicate, rejected }: ConcludedFile): VNode {
@@ -150,19 +140,19 @@ function stateOf({ outcome, is_duplicate, rejected }: ConcludedFile): VNode {
 function concludedColumns(takeAgain: FolderProps['takeAgain']): readonly Column<ConcludedFile>[] {
   return [
     name,
-    { title: 'State', cell: stateOf },
-    { title: 'Job and reasons', cell: outcomeOf },
-    { ...size, is: 'num minor' },
-    { title: 'At', is: 'num minor', cell: ({ concluded_at }) => <Time at={concluded_at} /> },
-    {
-      title: 'Action',
-      cell: (file) =>
+    ['State', stateOf],
+    ['Job and reasons', outcomeOf],
+    ['Size', size[1], 'num minor'],
+    ['At', ({ concluded_at }) => <Time at={concluded_at} />, 'num minor'],
+    [
+      'Action',
+      (file) =>
         file.outcome === 'failed' ? (
           <ActionButton needs="import" act={takeAgain(file)}>
             Take in again
           </ActionButton>
         ) : null,
-    },
+    ],
   ];
 }
 

@@ -20,13 +20,13 @@ const reloadMs = 1_500;
 type Row = JobListItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'dry_run'>>;
 
 const columns: readonly Column<Row>[] = [
-  { title: 'Job', cell: (job) => <FileName name={job.filename} /> },
-  { title: 'Type', is: 'minor', cell: ({ type }) => <span class="muted">{jobTypeNames[type] ?? type}</span> },
-  { title: 'State', cell: stateOf },
-  { title: 'Rows', is: 'num', cell: ({ total_rows }) => formatCount(total_rows) },
-  { title: 'Size', is: 'num minor', cell: ({ file_size }) => formatBytes(file_size) },
-  { title: 'Accepted', is: 'num', cell: ({ start_time }) => <Time at={start_time} /> },
-  { title: 'Took', is: 'num minor', cell: (job) => formatMs(workMs(job)) },
+  ['Job', (job) => <FileName name={job.filename} />],
+  ['Type', ({ type }) => <span class="muted">{jobTypeNames[type] ?? type}</span>, 'minor'],
+  ['State', stateOf],
+  ['Rows', ({ total_rows }) => formatCount(total_rows), 'num'],
+  ['Size', ({ file_size }) => formatBytes(file_size), 'num minor'],
+  ['Accepted', ({ start_time }) => <Time at={start_time} />, 'num'],
+  ['Took', (job) => formatMs(workMs(job)), 'num minor'],
 ];
 
 function stateOf({ status, completed_rows, total_rows, filename, counts, dry_run }: Row): VNode {

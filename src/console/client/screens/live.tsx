@@ -5,8 +5,8 @@ import { formatClock, formatCount, formatMs, shorten, visibleText } from '../lib
 import { isLoad, type LiveJob } from '../lib/jobs.ts';
 import { type LiveEvent, live, useLive } from '../lib/live.ts';
 import { Button, CopyButton, FilterSelect, FilterText, type Options } from '../ui/controls.tsx';
-import { Icon } from '../ui/icons.tsx';
-import { Badge, Empty, Facts, JobLink, Page, Section, Time } from '../ui/page.tsx';
+import { Icon } from '../ui/drawings.tsx';
+import { Badge, Facts, JobLink, Page, Section, Time } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { type Entity, profileHref } from './profiles.tsx';
 
@@ -102,15 +102,15 @@ function linesOfJob(job: LiveJob): readonly Line[] {
 const keptLines = 200;
 
 const columns: readonly Column<Line>[] = [
-  { title: 'At', cell: ({ at }) => <span class="num">{formatClock(at)}</span> },
-  { title: 'By', is: 'minor', cell: ({ route }) => route },
-  { title: 'Record', cell: ({ what }) => <span class="break">{visibleText(what)}</span> },
-  {
-    title: 'Outcome',
-    cell: ({ accepted }) => <Badge tone={accepted ? 'good' : 'bad'}>{accepted ? 'stored' : 'refused'}</Badge>,
-  },
-  { title: 'Took', is: 'num minor', cell: ({ ms }) => formatMs(ms) },
-  { title: 'Reason', is: 'minor', cell: ({ reason }) => <span class="break">{visibleText(reason)}</span> },
+  ['At', ({ at }) => <span class="num">{formatClock(at)}</span>],
+  ['By', ({ route }) => route, 'minor'],
+  ['Record', ({ what }) => <span class="break">{visibleText(what)}</span>],
+  [
+    'Outcome',
+    ({ accepted }) => <Badge tone={accepted ? 'good' : 'bad'}>{accepted ? 'stored' : 'refused'}</Badge>,
+  ],
+  ['Took', ({ ms }) => formatMs(ms), 'num minor'],
+  ['Reason', ({ reason }) => <span class="break">{visibleText(reason)}</span>, 'minor'],
 ];
 
 /** The lines as they arrive; those of a pause are held back until `resume`. */
@@ -193,7 +193,7 @@ export function Live(): VNode {
           keyOf={({ key }) => key}
           onOpen={({ key }) => query.set({ row: key }, { replace: true })}
           isSelectable
-          empty={<Empty title={lines.length === 0 ? 'Nothing has arrived yet' : 'Nothing matches'} />}
+          empty={lines.length === 0 ? 'Nothing has arrived yet' : 'Nothing matches'}
         />
       </div>
       {selected === undefined ? null : <RecordDetail line={selected} />}

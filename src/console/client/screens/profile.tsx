@@ -5,14 +5,33 @@ import type { Property, UserSegments } from '../../../api/definition.ts';
 import type { DeletionPreview } from '../../../api/deletion.ts';
 import type { Activity, StoredEvent } from '../../../api/profile.ts';
 import { api, post, screenHref, useApi, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
-import { formatCount, formatShare, plural, shorten, timeZone, visibleText } from '../lib/format.ts';
+import {
+  formatCount,
+  formatShare,
+  plural,
+  shorten,
+  timeZone,
+  valueText,
+  visibleText,
+} from '../lib/format.ts';
 import { jobHref, type Profile } from '../lib/jobs.ts';
-import { Bars } from '../ui/bars.tsx';
 import { Choices } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
-import { Empty, type Fact, Facts, Loaded, Loading, Page, Problems, Section, Time } from '../ui/page.tsx';
-import { type Column, Table } from '../ui/table.tsx';
-import { type Entity, loadSegments, profileHref, valueText, words } from './profiles.tsx';
+import { Bars } from '../ui/drawings.tsx';
+import {
+  Empty,
+  type Fact,
+  Facts,
+  Loaded,
+  Loading,
+  Page,
+  Problems,
+  Section,
+  Time,
+  Value,
+} from '../ui/page.tsx';
+import { type Column, Table, TableSection } from '../ui/table.tsx';
+import { type Entity, loadSegments, profileHref, words } from './profiles.tsx';
 
 interface Who {
   readonly entity: Entity;
@@ -103,34 +122,37 @@ function Properties({ entity, of }: { readonly entity: Entity; readonly of: Prof
   const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
   const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
   const columns: readonly Column<(typeof rows)[number]>[] = [
-    { title: 'Name', cell: ([name]) => <span class="name">{visibleText(name)}</span> },
-    { title: 'Value', cell: ([, value]) => <Value of={value} /> },
-    {
-      title: 'Type',
-      is: 'minor',
-      cell: ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>,
-    },
+    ['Name', ([name]) => <span class="name">{visibleText(name)}</span>],
+    ['Value', ([, value]) => <Whole of={value} />],
+    ['Type', ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>, 'minor'],
   ];
   return (
-    <Section title="Properties" aside={<span class="faint num">{formatCount(rows.length)}</span>} flush>
+    <TableSection
+      title="Properties"
+      aside={<span class="faint num">{formatCount(rows.length)}</span>}
+      of={rows}
+      caption="Properties, by name"
+      columns={columns}
+      keyOf={([name]) => name}
+      empty="It has no properties"
+    >
       <Problems error={types.error} onRetry={types.reload} />
-      <Table
-        caption="Properties, by name"
-        columns={columns}
-        rows={rows}
-        keyOf={([name]) => name}
-        empty={<Empty title="It has no properties" />}
-      />
-    </Section>
+    </TableSection>
   );
 }
 
 /** A longer value is folded. */
 const longText = 120;
 
-function Value({ of }: { readonly of: unknown }): VNode {
+/** Shows a value whole; a long one is unfolded first. */
+function Whole({ of }: { readonly of: unknown }): VNode {
   const text = visibleText(valueText(of));
-  if (text.length <= longText) return <span class="break">{text}</span>;
+  if (text.length <= longText)
+    return (
+      <span class="break">
+        <Value of={of} />
+      </span>
+    );
   return (
     <details class="break">
       <summary>{visibleText(shorten(valueText(of), longText))}</summary>
@@ -181,7 +203,7 @@ function Events({ id }: Pick<Who, 'id'>): VNode {
               <Facts
                 of={[
                   ...Object.entries(metadata).map(
-                    ([name, value]) => [visibleText(name), <Value key={name} of={value} />] as const,
+                    ([name, value]) => [visibleText(name), <Whole key={name} of={value} />] as const,
                   ),
                   ['source', visibleText(source)],
                   ['event id', <code key="id">{visibleText(event_id)}</code>],
@@ -198,30 +220,23 @@ function Events({ id }: Pick<Who, 'id'>): VNode {
 function Members({ id }: Pick<Who, 'id'>): VNode {
   const users = useApiPage<Profile>(`/v1/users?limit=20&company_id=${encodeURIComponent(id)}`);
   return (
-    <Section
+    <TableSection
       title={users.data?.next == null ? 'Users' : `Users, the first ${users.data.items.length}`}
       aside={<a href={screenHref('/people', { company_id: id })}>All its users</a>}
-      flush
-    >
-      <Loaded of={users} rows={3}>
-        {({ items }) => (
-          <Table
-            caption="Users of the company, by id"
-            columns={memberColumns}
-            rows={items}
-            keyOf={({ user_id = '' }) => user_id}
-            hrefOf={({ user_id = '' }) => profileHref('users', user_id)}
-            empty={<Empty title="No user belongs to it" />}
-          />
-        )}
-      </Loaded>
-    </Section>
+      of={{ ...users, data: users.data?.items }}
+      room={3}
+      caption="Users of the company, by id"
+      columns={memberColumns}
+      keyOf={({ user_id = '' }) => user_id}
+      hrefOf={({ user_id = '' }) => profileHref('users', user_id)}
+      empty="No user belongs to it"
+    />
   );
 }
 
 const memberColumns: readonly Column<Profile>[] = [
-  { title: 'Id', cell: ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span> },
-  { title: 'Last seen', is: 'num', cell: ({ last_seen_at }) => <Time at={last_seen_at} ago /> },
+  ['Id', ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span>],
+  ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num'],
 ];
 
 function Deletion({ entity, id }: Who): VNode {
@@ -340,10 +355,10 @@ function Sums({ of, days, isCompany }: SumsProps): VNode {
 
 function nameColumns(total: number): readonly Column<Activity['event_names'][number]>[] {
   return [
-    { title: 'Event', cell: ({ event_name }) => <span class="break">{visibleText(event_name)}</span> },
-    { title: 'Count', is: 'num', cell: ({ events }) => formatCount(events) },
-    { title: 'Share', is: 'num minor', cell: ({ events }) => formatShare(events, total) },
-    { title: 'Last', is: 'num', cell: ({ last_at }) => <Time at={last_at} ago /> },
+    ['Event', ({ event_name }) => <span class="break">{visibleText(event_name)}</span>],
+    ['Count', ({ events }) => formatCount(events), 'num'],
+    ['Share', ({ events }) => formatShare(events, total), 'num minor'],
+    ['Last', ({ last_at }) => <Time at={last_at} ago />, 'num'],
   ];
 }
 

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import type { Segment, SegmentPage } from '../../../api/definition.ts';
 import { api, screenHref, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
-import { shorten, visibleText } from '../lib/format.ts';
+import { shorten, valueText, visibleText } from '../lib/format.ts';
 import type { Profile } from '../lib/jobs.ts';
 import { FilterSelect, FilterText } from '../ui/controls.tsx';
 import { Empty, Page, Problems, Time } from '../ui/page.tsx';
@@ -57,11 +57,6 @@ export function profileHref(entity: Entity, id: string): string {
   return screenHref(`${words[entity].screen}/${encodeURIComponent(id)}`);
 }
 
-/** Returns a value as a person reads it: a text as it is, anything else as JSON. */
-export function valueText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
 /** Users, by id; looked up by the beginning of an id, a property, a company, a segment. */
 export function Users(): VNode {
   return <Profiles entity="users" />;
@@ -103,7 +98,7 @@ function Profiles({ entity }: { readonly entity: Entity }): VNode {
         many={entity}
         caption={`${title}, by id`}
         columns={[
-          { title: 'Id', cell: (profile) => <span class="name">{visibleText(idOf(profile))}</span> },
+          ['Id', (profile) => <span class="name">{visibleText(idOf(profile))}</span>],
           ...(entity === 'users' ? [companyColumn] : []),
           ...columns,
         ]}
@@ -137,21 +132,21 @@ function Filters({ entity }: { readonly entity: Entity }): VNode {
   );
 }
 
-const companyColumn: Column<Profile> = {
-  title: 'Company',
-  is: 'minor',
-  cell: ({ company_id }) =>
+const companyColumn: Column<Profile> = [
+  'Company',
+  ({ company_id }) =>
     company_id === null ? (
       <span class="faint">–</span>
     ) : (
       <a href={profileHref('companies', company_id)}>{visibleText(company_id)}</a>
     ),
-};
+  'minor',
+];
 
 const columns: readonly Column<Profile>[] = [
-  { title: 'Properties', cell: ({ metadata }) => glanceOf(metadata) },
-  { title: 'First seen', is: 'num minor', cell: ({ first_seen_at }) => <Time at={first_seen_at} /> },
-  { title: 'Last seen', is: 'num minor', cell: ({ last_seen_at }) => <Time at={last_seen_at} ago /> },
+  ['Properties', ({ metadata }) => glanceOf(metadata)],
+  ['First seen', ({ first_seen_at }) => <Time at={first_seen_at} />, 'num minor'],
+  ['Last seen', ({ last_seen_at }) => <Time at={last_seen_at} ago />, 'num minor'],
 ];
 
 const mostShown = 4;

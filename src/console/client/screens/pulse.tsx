@@ -7,11 +7,9 @@ import { screenHref, useApi } from '../lib/api.ts';
 import { formatCount, formatShort, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref, refusedHref } from '../lib/jobs.ts';
 import { type LiveEvent, useLive } from '../lib/live.ts';
-import { Bars } from '../ui/bars.tsx';
-import { Icon } from '../ui/icons.tsx';
+import { Bars, Icon } from '../ui/drawings.tsx';
 import {
   Badge,
-  Empty,
   FileName,
   Loaded,
   Page,
@@ -21,7 +19,7 @@ import {
   Time,
   type Tone,
 } from '../ui/page.tsx';
-import { type Column, Table } from '../ui/table.tsx';
+import { type Column, TableSection } from '../ui/table.tsx';
 
 const everyMs = 10_000;
 const dayMs = 86_400_000;
@@ -46,7 +44,7 @@ export function Pulse(): VNode {
     setNow(event);
   });
   return (
-    <Page title="Pulse" aside={overview.data && healthOf(overview.data.health)}>
+    <Page title="Pulse">
       <StaleNotice />
       <Loaded of={overview} rows={10}>
         {(of) => (
@@ -92,6 +90,9 @@ const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
 /** Shows one sentence: what needs attention, with a link for each part, and the state of everything else. */
 function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): VNode {
   const isDown = health.status !== 'ready';
+  const away = Object.entries(health.parts).flatMap(([part, state]) =>
+    state === 'away' ? `${part} away` : [],
+  );
   const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
   const look = isBroken ? 'notice notice-bad' : needs.length > 0 ? 'notice' : 'notice notice-good';
   const isCalm = !isBroken && needs.length === 0;
@@ -99,7 +100,7 @@ function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): 
     <p class={look} role="status">
       <Icon name={isCalm ? 'check' : 'warning'} />
       <span class="break">
-        {isDown ? <>The service is {health.status.replace('_', ' ')} · </> : null}
+        {isDown ? <>The service is {[health.status.replace('_', ' '), ...away].join(': ')} · </> : null}
         {findings.failed === 0 ? null : (
           <>
             <a href="#doctor">{plural(findings.failed, 'check')} of the doctor failed</a> ·{' '}
@@ -119,25 +120,8 @@ function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): 
   );
 }
 
-/** Shows the dependencies that the service lacks; nothing if it has all of them. */
-function healthOf({ status, parts }: Overview['health']): VNode | null {
-  if (status === 'ready') return null;
-  const away = Object.entries(parts).flatMap(([part, state]) => (state === 'away' ? part : []));
-  return (
-    <Badge tone={status === 'degraded' ? 'warn' : 'bad'}>
-      {status.replace('_', ' ')}
-      {away.length === 0 ? '' : `: ${away.join(' and ')} away`}
-    </Badge>
-  );
-}
-
-interface FiguresProps {
-  readonly of: Overview;
-  readonly now: PulseEvent | null;
-}
-
 /** Numbers, each of which leads to its list. */
-function Figures({ of, now }: FiguresProps): VNode {
+function Figures({ of, now }: { readonly of: Overview; readonly now: PulseEvent | null }): VNode {
   const until = Date.now() + dayMs;
   const { data } = useApi<ScheduleList>('/v1/schedules', 60_000);
   const due = data?.data.flatMap(({ due_times }) => due_times).filter((at) => Date.parse(at) <= until);
@@ -219,24 +203,24 @@ function Rate({ title, of: { minutes }, count, ink }: RateProps): VNode {
 type LaneItem = Overview['lane'][number];
 
 const laneColumns: readonly Column<LaneItem>[] = [
-  {
-    title: 'Job',
-    cell: ({ position, filename, type }) => (
+  [
+    'Job',
+    ({ position, filename, type }) => (
       <span>
         {position + 1}. <FileName name={filename ?? type.replaceAll('_', ' ')} />
       </span>
     ),
-  },
-  { title: 'State', cell: ({ status }) => <StatusBadge status={status} /> },
-  {
-    title: 'Done',
-    is: 'minor',
-    cell: ({ done, total, job_id }) => (
+  ],
+  ['State', ({ status }) => <StatusBadge status={status} />],
+  [
+    'Done',
+    ({ done, total, job_id }) => (
       <progress max={Math.max(1, total)} value={done} aria-label={`Done of ${job_id}`} />
     ),
-  },
-  { title: 'Rows', is: 'num', cell: ({ done, total }) => `${formatCount(done)} of ${formatCount(total)}` },
-  { title: 'Accepted', is: 'num minor', cell: ({ start_time }) => <Time at={start_time} /> },
+    'minor',
+  ],
+  ['Rows', ({ done, total }) => `${formatCount(done)} of ${formatCount(total)}`, 'num'],
+  ['Accepted', ({ start_time }) => <Time at={start_time} />, 'num minor'],
 ];
 
 /** The API answers with no more jobs of the lane, and no more failing tasks. */
@@ -254,51 +238,47 @@ function Lane({ items, running }: LaneProps): VNode {
     return now === undefined ? item : { ...item, status: 'processing', done: now.completed_rows };
   });
   return (
-    <Section
+    <TableSection
       title="Lane"
       aside={
         items.length === mostItems ? <span class="faint">the first {mostItems}; Jobs has all</span> : null
       }
-      flush
-    >
-      <Table
-        caption="Loads and deletions in the order in which they take effect"
-        columns={laneColumns}
-        rows={rows}
-        keyOf={({ job_id }) => job_id}
-        hrefOf={({ job_id }) => jobHref(job_id)}
-        empty={<Empty title="Nothing runs and nothing waits" />}
-      />
-    </Section>
+      of={rows}
+      caption="Loads and deletions in the order in which they take effect"
+      columns={laneColumns}
+      keyOf={({ job_id }) => job_id}
+      hrefOf={({ job_id }) => jobHref(job_id)}
+      empty="Nothing runs and nothing waits"
+    />
   );
 }
 
 const failingColumns: readonly Column<Overview['work']['failing'][number]>[] = [
-  {
-    title: 'Task',
-    cell: ({ task, part, job_id }) => {
+  [
+    'Task',
+    ({ task, part, job_id }) => {
       const words = task === 'chunk' ? `chunk ${formatCount(part)}` : task;
       return job_id === null ? words : <a href={jobHref(job_id)}>{words}</a>;
     },
-  },
-  {
-    title: 'Last error',
-    cell: ({ last_error }) => <span class="break">{visibleText(last_error ?? 'lost its worker')}</span>,
-  },
-  { title: 'Failed', is: 'num', cell: ({ failures }) => formatCount(failures) },
-  { title: 'Workers lost', is: 'num minor', cell: ({ losses }) => formatCount(losses) },
-  {
-    title: 'Next try',
-    is: 'num',
-    cell: ({ next_try_at }) => (next_try_at === null ? 'under way' : <Time at={next_try_at} ago />),
-  },
+  ],
+  [
+    'Last error',
+    ({ last_error }) => <span class="break">{visibleText(last_error ?? 'lost its worker')}</span>,
+  ],
+  ['Failed', ({ failures }) => formatCount(failures), 'num'],
+  ['Workers lost', ({ losses }) => formatCount(losses), 'num minor'],
+  [
+    'Next try',
+    ({ next_try_at }) => (next_try_at === null ? 'under way' : <Time at={next_try_at} ago />),
+    'num',
+  ],
 ];
 
-/** The tasks of the ledger, and the queue that wakes the workers. */
-function Work({ of: { work, queue } }: { readonly of: Overview }): VNode {
+/** The tasks of the ledger. */
+function Work({ of: { work } }: { readonly of: Overview }): VNode {
   const { waiting, running, postponed, failing } = work;
   return (
-    <Section
+    <TableSection
       title="Background work"
       aside={
         <span class="muted num">
@@ -306,32 +286,17 @@ function Work({ of: { work, queue } }: { readonly of: Overview }): VNode {
           retried
         </span>
       }
-      flush
+      of={failing}
+      caption="Failing tasks"
+      columns={failingColumns}
+      keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
+      empty={<p class="line muted">No task is failing.</p>}
     >
-      <Table
-        caption="Failing tasks"
-        columns={failingColumns}
-        rows={failing}
-        keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
-        empty={<p class="line muted">No task is failing.</p>}
-      />
       {failing.length === mostItems ? (
         <p class="line hint">The first {mostItems} that fail; there may be more.</p>
       ) : null}
-      {queue === null ? null : <p class="line hint">{queueText(queue)}</p>}
-    </Section>
+    </TableSection>
   );
-}
-
-const stores = { postgres: 'PostgreSQL', redis: 'Redis' } as const;
-
-function queueText({ lives_in, is_known, queues }: NonNullable<Overview['queue']>): string {
-  const counts = queues.map(
-    ({ name, waiting, active, delayed, failed }) =>
-      `${name} has ${formatCount(waiting)} waiting, ${formatCount(active)} active, ${formatCount(delayed)} delayed, ${formatCount(failed)} failed`,
-  );
-  const state = is_known ? `${counts.join('; ')}.` : 'it does not answer.';
-  return `Queue in ${stores[lives_in]}: ${state} It only says that work is due; the ledger has the work.`;
 }
 
 type FindingsRecord = Overview['findings'];
@@ -339,13 +304,8 @@ type FindingsRecord = Overview['findings'];
 const findingTones = { failed: 'bad', warning: 'warn', ok: 'good' } as const satisfies Record<string, Tone>;
 const order = Object.keys(findingTones);
 
-interface FindingsProps {
-  readonly of: FindingsRecord;
-  readonly server: string;
-}
-
 /** Shows the doctor's findings, first what is wrong. Checks without a finding are folded away. */
-function Findings({ of, server }: FindingsProps): VNode {
+function Findings({ of, server }: { readonly of: FindingsRecord; readonly server: string }): VNode {
   const items = of.items.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
   const well = items.filter(({ status }) => status === 'ok');
   const found = `${plural(of.failed, 'failure')} and ${plural(of.warnings, 'warning')}`;

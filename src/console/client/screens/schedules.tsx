@@ -5,7 +5,7 @@ import { post, screenHref, useApi } from '../lib/api.ts';
 import { formatCount, formatMs, formatTime, plural, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { ActionButton, named } from '../ui/controls.tsx';
-import { Icon } from '../ui/icons.tsx';
+import { Icon } from '../ui/drawings.tsx';
 import {
   Badge,
   Empty,
@@ -16,9 +16,10 @@ import {
   Section,
   Time,
   type Tone,
+  TwoLines,
   toneIcons,
 } from '../ui/page.tsx';
-import { type Column, Table } from '../ui/table.tsx';
+import { type Column, Table, TableSection } from '../ui/table.tsx';
 
 const path = '/v1/schedules';
 
@@ -63,7 +64,7 @@ function Configured({ of, onChange }: { readonly of: ScheduleList; readonly onCh
           keyOf={({ schedule }) => schedule}
           hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
           isSelectable
-          empty={<Empty title="The file has no schedule for this environment" />}
+          empty="The file has no schedule for this environment"
         />
       </div>
       {of.data.length === 0 ? null : <Week of={of.data} />}
@@ -73,22 +74,15 @@ function Configured({ of, onChange }: { readonly of: ScheduleList; readonly onCh
 
 function scheduleColumns(onChange: () => void): readonly Column<Schedule>[] {
   return [
-    { title: 'Schedule', cell: ({ schedule }) => <span class="name">{schedule}</span> },
-    {
-      title: 'What',
-      is: 'minor',
-      cell: ({ what, cron, time_zone }) => (
-        <span class="two-lines">
-          <span class="break">{visibleText(what)}</span>
-          <span class="faint">
-            <code>{cron}</code> {time_zone}
-          </span>
-        </span>
-      ),
-    },
-    { title: 'Latest runs', cell: squaresOf },
-    { title: 'Next', is: 'num', cell: nextOf },
-    { title: 'Actions', is: 'minor', cell: (schedule) => <Actions of={schedule} onChange={onChange} /> },
+    ['Schedule', ({ schedule }) => <span class="name">{schedule}</span>],
+    [
+      'What',
+      ({ what, cron, time_zone }) => <TwoLines below={`${cron} ${time_zone}`}>{visibleText(what)}</TwoLines>,
+      'minor',
+    ],
+    ['Latest runs', squaresOf],
+    ['Next', nextOf, 'num'],
+    ['Actions', (schedule) => <Actions of={schedule} onChange={onChange} />, 'minor'],
   ];
 }
 
@@ -214,52 +208,41 @@ export function ScheduleRuns(): VNode {
   };
   return (
     <Page title={visibleText(schedule)} parent={{ title: 'Schedules', href: screenHref('/schedules') }}>
-      <Section
+      <TableSection
         title="Runs, latest due time first"
         aside={runs.data?.length === mostRuns ? <span class="faint">the latest {mostRuns}</span> : null}
-        flush
-      >
-        <Loaded of={runs}>
-          {(data) => (
-            <Table
-              caption="Runs, latest due time first"
-              isTall
-              columns={runColumns(repeat)}
-              rows={data}
-              keyOf={({ due_at }) => due_at}
-              empty={<Empty title="It has not run yet" />}
-            />
-          )}
-        </Loaded>
-      </Section>
+        of={runs}
+        caption="Runs, latest due time first"
+        isTall
+        columns={runColumns(repeat)}
+        keyOf={({ due_at }) => due_at}
+        empty="It has not run yet"
+      />
     </Page>
   );
 }
 
 function runColumns(repeat: (run: ScheduleRun) => () => Promise<void>): readonly Column<ScheduleRun>[] {
   return [
-    { title: 'Due', cell: ({ due_at }) => <Time at={due_at} /> },
-    {
-      title: 'State',
-      cell: (run) => <Badge tone={toneOf(run)}>{run.status.replaceAll('_', ' ')}</Badge>,
-    },
-    { title: 'By', is: 'minor', cell: ({ cause }) => cause.replaceAll('_', ' ') },
-    { title: 'Jobs and reasons', cell: jobsOf },
-    {
-      title: 'Took',
-      is: 'num minor',
-      cell: ({ started_at: start, ended_at: end }) =>
+    ['Due', ({ due_at }) => <Time at={due_at} />],
+    ['State', (run) => <Badge tone={toneOf(run)}>{run.status.replaceAll('_', ' ')}</Badge>],
+    ['By', ({ cause }) => cause.replaceAll('_', ' '), 'minor'],
+    ['Jobs and reasons', jobsOf],
+    [
+      'Took',
+      ({ started_at: start, ended_at: end }) =>
         formatMs(start === null || end === null ? null : Date.parse(end) - Date.parse(start)),
-    },
-    {
-      title: 'Action',
-      cell: (run) =>
+      'num minor',
+    ],
+    [
+      'Action',
+      (run) =>
         run.status === 'failed' || run.status === 'skipped' ? (
           <ActionButton needs="import" act={repeat(run)}>
             Run again
           </ActionButton>
         ) : null,
-    },
+    ],
   ];
 }
 

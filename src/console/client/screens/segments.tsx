@@ -16,20 +16,20 @@ import { type Column, List } from '../ui/table.tsx';
 import { profileHref, segmentsPath } from './profiles.tsx';
 
 const columns: readonly Column<SegmentItem>[] = [
-  { title: 'Segment', cell: ({ title }) => <span class="break">{visibleText(title)}</span> },
-  { title: 'Category', cell: ({ category }) => visibleText(category) },
-  { title: 'Used for', is: 'minor', cell: ({ usage }) => visibleText(usage) },
-  { title: 'Status', is: 'minor', cell: ({ status }) => visibleText(status) },
-  {
-    title: 'Marks',
-    is: 'minor',
-    cell: ({ is_hidden, is_protected }) => (
+  ['Segment', ({ title }) => <span class="break">{visibleText(title)}</span>],
+  ['Category', ({ category }) => visibleText(category)],
+  ['Used for', ({ usage }) => visibleText(usage), 'minor'],
+  ['Status', ({ status }) => visibleText(status), 'minor'],
+  [
+    'Marks',
+    ({ is_hidden, is_protected }) => (
       <span class="faint">
         {[is_hidden && 'hidden', is_protected && 'protected'].filter(Boolean).join(', ')}
       </span>
     ),
-  },
-  { title: 'Id', is: 'num', cell: ({ id }) => id },
+    'minor',
+  ],
+  ['Id', ({ id }) => id, 'num'],
 ];
 
 /** Lists the segments of the definitions file. */

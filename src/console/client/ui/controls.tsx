@@ -1,9 +1,9 @@
-import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
+import type { ComponentChildren, TargetedEvent, TargetedInputEvent, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Scope } from '../../../domain/scope.ts';
 import { mayUse, useAction, useQuery } from '../lib/api.ts';
 import type { Form } from '../lib/repeat.ts';
-import { Icon } from './icons.tsx';
+import { Icon } from './drawings.tsx';
 import { Problems } from './page.tsx';
 
 export type Options = readonly (readonly [value: string, text: string])[];
@@ -44,17 +44,10 @@ interface InputProps {
 
 /** A field for one line of text. */
 export function InputField({ label, hint, onInput, type = 'text', ...rest }: InputProps): VNode {
-  const given = { class: 'wide', autocomplete: 'off', spellcheck: false, ...rest };
-  const onEvent = (event: TargetedInputEvent<HTMLInputElement>): void => onInput(event.currentTarget.value);
+  const given: object = { type, class: 'wide', autocomplete: 'off', spellcheck: false, ...rest };
   return (
     <Field label={label} hint={hint}>
-      {type === 'date' ? (
-        <input {...given} type="date" onInput={onEvent} />
-      ) : type === 'password' ? (
-        <input {...given} type="password" onInput={onEvent} />
-      ) : (
-        <input {...given} type="text" onInput={onEvent} />
-      )}
+      <input {...given} onInput={(event) => onInput(event.currentTarget.value)} />
     </Field>
   );
 }
@@ -66,12 +59,8 @@ interface ValueProps {
 }
 type ChoiceProps = ValueProps & { readonly options: Options };
 
-interface SelectProps extends Omit<ValueProps, 'label'> {
-  readonly label?: string;
-  readonly options: Options;
-}
-
-export function Select({ label, value, options, onChange }: SelectProps): VNode {
+export function Select(props: Omit<ChoiceProps, 'label'> & { readonly label?: string }): VNode {
+  const { label, value, options, onChange } = props;
   return (
     <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
       {options.map(([option, text]) => (
@@ -125,6 +114,40 @@ export function Checks<T extends string>(props: ChecksProps<T>): VNode {
         </label>
       ))}
     </fieldset>
+  );
+}
+
+interface FileButtonProps {
+  readonly look: 'main' | 'quiet';
+  readonly isMany?: boolean;
+  readonly disabled?: boolean;
+  readonly onFiles: (files: readonly File[]) => void;
+  readonly children: string;
+}
+
+/** A button that opens the browser's choice of files, which are loaded. */
+export function FileButton({
+  look,
+  isMany = false,
+  disabled = false,
+  onFiles,
+  children,
+}: FileButtonProps): VNode {
+  const take = ({ currentTarget: input }: TargetedEvent<HTMLInputElement>): void => {
+    onFiles([...(input.files ?? [])]);
+    input.value = '';
+  };
+  return (
+    <label class={`button button-${look}`}>
+      <input
+        type="file"
+        class="visually-hidden"
+        multiple={isMany}
+        disabled={disabled || !mayUse('import')}
+        onChange={take}
+      />
+      {children}
+    </label>
   );
 }
 
@@ -187,6 +210,7 @@ export function FilterChoices({ label, value, options, onChange }: ChoiceProps):
         <summary>
           <span class="visually-hidden">{label}: </span>
           {summary}
+          <Icon name="down" size={12} />
         </summary>
         {/* Takes the focus of a press beside a box, which would otherwise leave the filter and close it. */}
         <div class="filter-choices-list" tabIndex={-1}>
@@ -210,15 +234,11 @@ interface TextProps extends ValueProps {
 /** A filter that is typed. It takes effect with Enter, or when the field is left. */
 export function FilterText({ label, value, placeholder, type = 'search', onChange }: TextProps): VNode {
   const typed = useTyped(value, (text) => onChange(text.trim()));
+  const given: object = { ...typed, type, placeholder, autocomplete: 'off', spellcheck: false };
   return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the control is in it
     <label class="filter">
       <span class="field-label">{label}</span>
-      {type === 'date' ? (
-        <input {...typed} type="date" />
-      ) : (
-        <input {...typed} type="search" placeholder={placeholder} autocomplete="off" spellcheck={false} />
-      )}
+      <input {...given} />
     </label>
   );
 }
@@ -279,13 +299,8 @@ export function ActionButton({ act, disabled = false, ...rest }: ActionProps): V
 const shownMs = 1_500;
 
 /** Copies the text, and says so in its own place for a moment. */
-export function CopyButton({
-  text,
-  label = 'Copy',
-}: {
-  readonly text: string;
-  readonly label?: string;
-}): VNode {
+export function CopyButton(props: { readonly text: string; readonly label?: string }): VNode {
+  const { text, label = 'Copy' } = props;
   const [said, setSaid] = useState<string | null>(null);
   useEffect(() => {
     const timer = setTimeout(() => setSaid(null), shownMs);

@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useAction, useData } from '../lib/api.ts';
 import { Button, type ButtonProps, Code, CopyButton } from './controls.tsx';
-import { Icon } from './icons.tsx';
+import { Icon } from './drawings.tsx';
 import { Problems } from './page.tsx';
 
 interface DialogProps {

@@ -2,10 +2,10 @@ import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
-import { formatAgo, formatTime, splitHidden, timeZone, visibleText } from '../lib/format.ts';
+import { formatAgo, formatTime, splitHidden, timeZone, valueText, visibleText } from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { live } from '../lib/live.ts';
-import { Icon, type IconName } from './icons.tsx';
+import { Icon, type IconName } from './drawings.tsx';
 
 /** An instant in the reader's zone, or how long ago it is; the exact one and the zone are shown on hover. */
 export function Time({ at, ago = false }: { readonly at: string | null; readonly ago?: boolean }): VNode {
@@ -54,7 +54,7 @@ export function FileName({ name }: { readonly name: string }): VNode {
 export function Value({ of }: { readonly of: unknown }): VNode {
   if (of === undefined || of === null) return <span class="faint">–</span>;
   if (of === '') return <span class="faint">empty</span>;
-  return <VisibleText text={typeof of === 'string' ? of : JSON.stringify(of)} />;
+  return <VisibleText text={valueText(of)} />;
 }
 
 export function JobLink({ id }: { readonly id: string }): VNode {
@@ -76,18 +76,19 @@ export const toneIcons: Readonly<Record<Tone, IconName>> = {
   off: 'slash',
 };
 
-interface BadgeProps {
-  readonly tone: Tone;
-  readonly children: ComponentChildren;
-}
-
 /** Returns the colours of a tone; tokens.css has a pair of each name. */
 export function inTone(tone: Tone): { readonly color: string; readonly background: string } {
   return { color: `var(--${tone})`, background: `var(--${tone}-ground)` };
 }
 
 /** A state by its word, a shape and a colour, so that no one of them is needed alone. */
-export function Badge({ tone, children }: BadgeProps): VNode {
+export function Badge({
+  tone,
+  children,
+}: {
+  readonly tone: Tone;
+  readonly children: ComponentChildren;
+}): VNode {
   return (
     <span class={tone === 'busy' ? 'badge badge-busy' : 'badge'} style={inTone(tone)}>
       <Icon name={toneIcons[tone]} size={12} />
@@ -108,13 +109,12 @@ export function StatusBadge({ status }: { readonly status: string }): VNode {
   return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
 }
 
-interface ProblemsProps {
+/** The error record of the API, where it happened. It stays until its cause is gone. */
+export function Problems(props: {
   readonly error: ApiError | null;
   readonly onRetry?: () => void;
-}
-
-/** The error record of the API, where it happened. It stays until its cause is gone. */
-export function Problems({ error, onRetry }: ProblemsProps): VNode | null {
+}): VNode | null {
+  const { error, onRetry } = props;
   if (error === null) return null;
   const codes = new Set(error.problems.map(({ error_code }) => error_code));
   return (
@@ -159,13 +159,14 @@ export function Notice({ role, isBad = false, children }: NoticeProps): VNode {
   );
 }
 
-interface EmptyProps {
+/** Says that there is nothing, why, and what to do about it. */
+export function Empty({
+  title,
+  children,
+}: {
   readonly title: string;
   readonly children?: ComponentChildren;
-}
-
-/** Says that there is nothing, why, and what to do about it. */
-export function Empty({ title, children }: EmptyProps): VNode {
+}): VNode {
   return (
     <div class="empty">
       <p class="empty-title">{title}</p>
@@ -262,6 +263,16 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
       </header>
       {children}
     </>
+  );
+}
+
+/** The name of something, and what is said of it on the line below. */
+export function TwoLines({ children, below }: Record<'children' | 'below', ComponentChildren>): VNode {
+  return (
+    <span class="two-lines">
+      <span class="break">{children}</span>
+      {below === null ? null : <span class="faint break">{below}</span>}
+    </span>
   );
 }
 

@@ -1,15 +1,15 @@
 import type { ComponentChildren, TargetedKeyboardEvent, VNode } from 'preact';
-import { type Loaded, type Page, useQuery } from '../lib/api.ts';
+import { type Loaded as LoadedData, type Page, useQuery } from '../lib/api.ts';
 import { formatCount, plural } from '../lib/format.ts';
-import { Icon } from './icons.tsx';
-import { Loading, Problems } from './page.tsx';
+import { Icon } from './drawings.tsx';
+import { Empty, Loaded, Loading, Problems, Section } from './page.tsx';
 
-export interface Column<T> {
-  readonly title: string;
-  readonly cell: (row: T) => ComponentChildren;
-  /** `num`: at the end of its column; `minor`: hidden where there is little room. */
-  readonly is?: 'num' | 'minor' | 'num minor';
-}
+/** `num` stands at the end of its column; `minor` is hidden where there is little room. */
+export type Column<T> = readonly [
+  title: string,
+  cell: (row: T) => ComponentChildren,
+  is?: 'num' | 'minor' | 'num minor',
+];
 
 interface TableProps<T> {
   /** Names the rows for those who do not see the heading. */
@@ -25,8 +25,8 @@ interface TableProps<T> {
   readonly isSelectable?: boolean;
   /** Rows of text and actions: where there is little room each is a block, its first two columns on the first line. */
   readonly isTall?: boolean;
-  /** Stands in place of a table without rows. */
-  readonly empty?: ComponentChildren;
+  /** Stands in place of a table without rows; a text is a title. */
+  readonly empty?: string | VNode;
 }
 
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
@@ -47,19 +47,11 @@ function moveFocus(event: TargetedKeyboardEvent<HTMLElement>): void {
 
 /** A table whose rows are moved through by keyboard: each has one thing to focus, in its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
-  const {
-    caption,
-    columns,
-    rows,
-    keyOf,
-    hrefOf,
-    onOpen,
-    isSelectable = false,
-    isTall = false,
-    empty,
-  } = props;
+  const { caption, columns, rows, keyOf, hrefOf, onOpen, empty } = props;
+  const { isSelectable = false, isTall = false } = props;
   const query = useQuery();
-  if (rows.length === 0 && empty !== undefined) return <>{empty}</>;
+  if (rows.length === 0 && empty !== undefined)
+    return typeof empty === 'string' ? <Empty title={empty} /> : empty;
   const selected = isSelectable ? query.get('row') : '';
   const opener = (row: T, children: ComponentChildren): ComponentChildren => {
     const onFocus = (): void => {
@@ -78,7 +70,7 @@ export function Table<T>(props: TableProps<T>): VNode {
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title, is }, at) => (
+            {columns.map(([title, , is], at) => (
               <th key={at} scope="col" class={is}>
                 {title}
               </th>
@@ -92,7 +84,7 @@ export function Table<T>(props: TableProps<T>): VNode {
               class={opens ? 'row-opens' : undefined}
               data-selected={selected === keyOf(row) ? '' : undefined}
             >
-              {columns.map(({ title, is, cell }, at) => (
+              {columns.map(([title, cell, is], at) => (
                 <td key={at} class={is} data-title={title}>
                   {at === 0 ? opener(row, cell(row)) : cell(row)}
                 </td>
@@ -102,6 +94,34 @@ export function Table<T>(props: TableProps<T>): VNode {
         </tbody>
       </table>
     </div>
+  );
+}
+
+interface TableSectionProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'onOpen'> {
+  readonly title: string;
+  readonly aside?: ComponentChildren;
+  /** The rows, or what loads them. */
+  readonly of: readonly T[] | LoadedData<readonly T[]>;
+  /** The room to take while they are loaded. */
+  readonly room?: number;
+  /** Stands below the table. */
+  readonly children?: ComponentChildren;
+}
+
+/** A table as a part of a screen. */
+export function TableSection<T>(props: TableSectionProps<T>): VNode {
+  const { title, aside, of, room, children, ...table } = props;
+  return (
+    <Section title={title} aside={aside} flush>
+      {'data' in of ? (
+        <Loaded of={of} rows={room}>
+          {(rows) => <Table {...table} rows={rows} />}
+        </Loaded>
+      ) : (
+        <Table {...table} rows={of} />
+      )}
+      {children}
+    </Section>
   );
 }
 
@@ -139,7 +159,7 @@ export function Pager({ page: { items, total, next }, one, many = `${one}s` }: P
 }
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'isTall' | 'onOpen'> {
-  readonly of: Loaded<Page<T>>;
+  readonly of: LoadedData<Page<T>>;
   /** The rows, if they are not the items of the page. */
   readonly rows?: readonly T[];
   readonly one: string;
@@ -147,13 +167,8 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows' | 'isSelectable' | 'is
 }
 
 /** A table page by page. The page and the row that has the focus stand in the address. */
-export function List<T>({
-  of: { data, error, reload, isLoading },
-  rows,
-  one,
-  many,
-  ...table
-}: ListProps<T>): VNode {
+export function List<T>({ of, rows, one, many, ...table }: ListProps<T>): VNode {
+  const { data, error, reload, isLoading } = of;
   return (
     <>
       <Problems error={error} onRetry={reload} />

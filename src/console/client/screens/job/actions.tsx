@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useLocation } from 'preact-iso';
-import { api, post, screenHref } from '../../lib/api.ts';
+import { post, screenHref } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail, jobPath } from '../../lib/jobs.ts';
 import { ActionButton } from '../../ui/controls.tsx';
@@ -11,41 +11,38 @@ interface Act {
   readonly title: string;
   readonly verb: string;
   readonly isPossible: (job: JobDetail) => boolean;
-  /** Returns the number of rows that it is about. */
-  readonly rows: (job: JobDetail) => number;
-  readonly sentence: (job: JobDetail, rows: number) => string;
+  readonly sentence: (job: JobDetail) => string;
 }
 
-const left = ({ total_rows, completed_rows }: JobDetail): number => Math.max(0, total_rows - completed_rows);
 const isDrifted = ({ failure }: JobDetail): boolean => failure?.error_code === 'plan_drifted';
+
+/** Says how many rows of the job are not done. */
+function leftOf({ total_rows: total, completed_rows: done }: JobDetail): string {
+  return `${plural(Math.max(0, total - done), 'row')} of ${formatCount(total)}`;
+}
 
 const acts: Readonly<Record<'apply' | 'cancel' | 'retry', Act>> = {
   apply: {
     title: 'Apply the plan',
     verb: 'Apply it',
     isPossible: (job) => job.plan != null && job.plan.applied_at === null && !isUnfinished(job),
-    rows: ({ plan }) => (plan?.counts['inserted'] ?? 0) + (plan?.counts['updated'] ?? 0),
-    sentence: (job, rows) => {
+    sentence: (job) => {
       const { inserted = 0, updated = 0 } = job.plan?.counts ?? {};
       const drift = isDrifted(job) ? ' Profiles have changed since; it is applied anyway.' : '';
-      return `${plural(rows, 'record')} will be written: ${formatCount(inserted)} new, ${formatCount(updated)} changed.${drift}`;
+      return `${plural(inserted + updated, 'record')} will be written: ${formatCount(inserted)} new, ${formatCount(updated)} changed.${drift}`;
     },
   },
   cancel: {
     title: 'Cancel the job',
     verb: 'Cancel it',
     isPossible: (job) => isUnfinished(job) && !job.type.startsWith('delete_'),
-    rows: left,
-    sentence: (job, rows) =>
-      `${plural(rows, 'row')} of ${formatCount(job.total_rows)} will not be done. What has been applied stays.`,
+    sentence: (job) => `${leftOf(job)} will not be done. What has been applied stays.`,
   },
   retry: {
     title: 'Retry the job',
     verb: 'Retry',
     isPossible: (job) => isLoad(job) && (job.status === 'failed' || job.status === 'cancelled'),
-    rows: left,
-    sentence: (job, rows) =>
-      `${plural(rows, 'row')} of ${formatCount(job.total_rows)} are left and will be done. What has been applied is not done again.`,
+    sentence: (job) => `${leftOf(job)} are left and will be done. What has been applied is not done again.`,
   },
 };
 
@@ -54,13 +51,8 @@ interface TakenAgain {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-interface Props {
-  readonly job: JobDetail;
-  readonly onDone: () => void;
-}
-
 /** Offers the actions for the job's current state. Each asks first, with its number. */
-export function JobActions({ job, onDone }: Props): VNode {
+export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly onDone: () => void }): VNode {
   const { route } = useLocation();
   const path = jobPath(job.job_id);
   const names = (['apply', 'cancel', 'retry'] as const).filter((name) => acts[name].isPossible(job));
@@ -82,9 +74,7 @@ export function JobActions({ job, onDone }: Props): VNode {
           needs={job.type === 'export' ? 'export' : 'import'}
           title={acts[name].title}
           isDestructive={name === 'cancel'}
-          mayBeNone={() => true}
-          count={async (signal) => acts[name].rows(await api<JobDetail>(path, { signal }))}
-          sentence={(rows) => acts[name].sentence(job, rows)}
+          sentence={() => acts[name].sentence(job)}
           verb={() => acts[name].verb}
           act={async () => {
             await post(

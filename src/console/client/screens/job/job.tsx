@@ -5,7 +5,7 @@ import type { Delivery } from '../../../../api/delivery.ts';
 import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk } from '../../../../api/load.ts';
 import { screenHref, useApi, useApiPage, withQuery } from '../../lib/api.ts';
-import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
+import { formatBytes, formatCount, formatMs, plural, visibleText } from '../../lib/format.ts';
 import {
   isLoad,
   isUnfinished,
@@ -19,7 +19,7 @@ import {
 import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { sameAgain } from '../../lib/repeat.ts';
 import { CopyAs, CopyButton } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/icons.tsx';
+import { Icon } from '../../ui/drawings.tsx';
 import {
   Badge,
   type Fact,
@@ -34,11 +34,10 @@ import {
   StatusBadge,
   Time,
 } from '../../ui/page.tsx';
-import { Table } from '../../ui/table.tsx';
+import { TableSection } from '../../ui/table.tsx';
 import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
 import { JobActions } from './actions.tsx';
-import { Changes } from './changes.tsx';
-import { Balance, Chunks, Phases, waitedMs } from './progress.tsx';
+import { Balance, Changes, Chunks, Phases, Progress, waitedMs } from './parts.tsx';
 
 /** The time between two loads of the job without a stream. */
 const pollMs = 2_000;
@@ -129,7 +128,11 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
   return (
     <>
       <Trouble job={job} />
-      {isUnfinished(job) ? <Progress job={job} /> : null}
+      {isUnfinished(job) ? (
+        <div class="panel panel-padded">
+          <Progress job={job} />
+        </div>
+      ) : null}
       {isLoad(job) && job.counts !== undefined ? (
         <Section title="Balance" aside={<Refusals job={job} />}>
           <Balance jobId={job.job_id} counts={job.counts} total={job.total_rows} />
@@ -203,38 +206,17 @@ const toldPollMs = 5_000;
 /** Shows who was told that the job ended, and what they answered. */
 function Told({ jobId }: { readonly jobId: string }): VNode | null {
   const path = withQuery(deliveriesPath, { job_id: jobId });
-  const { data, error, reload } = useApiPage<Delivery>(path, toldPollMs);
-  if (error === null && !data?.items.length) return null;
+  const told = useApiPage<Delivery>(path, toldPollMs);
+  if (told.error === null && !told.data?.items.length) return null;
   return (
-    <Section title="Notifications" flush>
-      <Problems error={error} onRetry={reload} />
-      <Table
-        caption="Deliveries about the end of this job"
-        columns={deliveryColumns}
-        rows={data?.items ?? []}
-        keyOf={({ delivery_id }) => delivery_id}
-        hrefOf={deliveryHref}
-      />
-    </Section>
-  );
-}
-
-function Progress({ job }: { readonly job: JobDetail }): VNode {
-  const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
-  const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
-  return (
-    <div class="panel panel-padded stack">
-      <progress value={job.progress} max={1} aria-label="Progress" />
-      <p class="row muted num">
-        <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
-        <span>
-          {formatCount(done)} of {job.type === 'export' ? 'about ' : ''}
-          {formatCount(total)} rows
-        </span>
-        {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
-        {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
-      </p>
-    </div>
+    <TableSection
+      title="Notifications"
+      of={{ ...told, data: told.data?.items }}
+      caption="Deliveries about the end of this job"
+      columns={deliveryColumns}
+      keyOf={({ delivery_id }) => delivery_id}
+      hrefOf={deliveryHref}
+    />
   );
 }
 

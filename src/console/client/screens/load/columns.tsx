@@ -1,13 +1,14 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Inspection } from '../../../../api/upload.ts';
-import { api, type Query, useAction } from '../../lib/api.ts';
+import { api, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
-import { Button, FilterSelect, InputField, Select, useTyped } from '../../ui/controls.tsx';
-import { Notice, Problems, Section, Value, VisibleText } from '../../ui/page.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
-import { mapOf, optionsOf } from './inspection.ts';
+import { FilterSelect, InputField, Select, useTyped } from '../../ui/controls.tsx';
+import { DialogButton, FormDialog } from '../../ui/dialog.tsx';
+import { Notice, Value, VisibleText } from '../../ui/page.tsx';
+import { type Column, TableSection } from '../../ui/table.tsx';
+import { type Inspected, mapOf, optionsOf } from './inspection.ts';
 import { StartPlan } from './plan.tsx';
 
 type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
@@ -16,17 +17,8 @@ type Map = Readonly<Record<string, string>>;
 const ids: readonly string[] = ['user_id', 'company_id'];
 /** Names that mean something of their own: a property of such a name is written with `metadata.` before it. */
 const fixed: ReadonlySet<string> = new Set([
-  ...[
-    ...ids,
-    'metadata',
-    'first_seen_at',
-    'last_seen_at',
-    'event_type',
-    'event_id',
-    'insert_id',
-    'event_name',
-  ],
-  ...['source', 'inserted_at', 'url'],
+  ...[...ids, 'metadata', 'first_seen_at', 'last_seen_at', 'event_type', 'event_id', 'insert_id'],
+  ...['event_name', 'source', 'inserted_at', 'url'],
 ]);
 const within = 'metadata.';
 
@@ -72,60 +64,47 @@ function withProperty(map: Map, name: string, property: string): Map {
   return ours === name ? others : { ...others, [name]: ours };
 }
 
-interface Props {
-  readonly query: Query;
-  readonly found: Inspection;
-}
-
 /** Shows what each column becomes. The server reads the file again with each choice. */
-export function Columns({ query, found }: Props): VNode {
+export function Columns({ query, found }: Inspected): VNode {
   const choose = (map: Map): void =>
     query.set({ map: JSON.stringify(map), mapping: undefined, plan: undefined }, { replace: true });
   const columns: readonly Column<InspectedColumn>[] = [
-    {
-      title: 'Column',
-      cell: ({ name }) => (
+    [
+      'Column',
+      ({ name }) => (
         <strong class="name">
           <VisibleText text={name} />
         </strong>
       ),
-    },
-    { title: 'Becomes', cell: (column) => <Becomes column={column} found={found} onChange={choose} /> },
-    { title: 'Type', is: 'minor', cell: ({ type }) => <span class="muted">{type ?? '–'}</span> },
-    {
-      title: 'Filled',
-      is: 'num',
-      cell: ({ filled }) => filledOf(filled, found.records - found.rejects.count),
-    },
-    { title: 'Values', cell: valuesOf },
+    ],
+    ['Becomes', (column) => <Becomes column={column} found={found} onChange={choose} />],
+    ['Type', ({ type }) => <span class="muted">{type ?? '–'}</span>, 'minor'],
+    ['Filled', ({ filled }) => filledOf(filled, found.records - found.rejects.count), 'num'],
+    ['Values', valuesOf],
   ];
   return (
     <>
       <ProblemNotice found={found} />
       <Outcome query={query} found={found} />
-      <Section
+      <TableSection
         title={plural(found.columns.length, 'column')}
         aside={<SavedMappings query={query} found={found} />}
-        flush
-      >
-        <Table
-          caption="Columns of the file"
-          isTall
-          columns={columns}
-          rows={found.columns}
-          keyOf={({ name }) => name}
-        />
-      </Section>
-      <SaveMapping query={query} found={found} />
+        of={found.columns}
+        caption="Columns of the file"
+        isTall
+        columns={columns}
+        keyOf={({ name }) => name}
+      />
       <div class="row">
         <StartPlan query={query} found={found} />
+        <SaveMapping query={query} found={found} />
       </div>
     </>
   );
 }
 
 /** Says why the file cannot be loaded as it is, and what is proposed. */
-function ProblemNotice({ found: { problem, columns } }: Pick<Props, 'found'>): VNode | null {
+function ProblemNotice({ found: { problem, columns } }: Pick<Inspected, 'found'>): VNode | null {
   if (problem === null) return null;
   const proposed = columns.find(({ becomes, reason }) => becomes !== null && /looks like/.test(reason));
   return (
@@ -138,7 +117,7 @@ function ProblemNotice({ found: { problem, columns } }: Pick<Props, 'found'>): V
 }
 
 /** Shows in a sentence what each row becomes. */
-function Outcome({ query, found }: Props): VNode | null {
+function Outcome({ query, found }: Inspected): VNode | null {
   const { records, whole_file: isWhole, columns, preset, entity } = found;
   if (preset !== null && query.get('map') === '') {
     const text = `The records are events as ${preset} exports them, and are read with preset=${preset}.`;
@@ -228,7 +207,7 @@ function valuesOf({ frequent, distinct }: InspectedColumn): VNode {
 }
 
 /** Offers the saved mappings for files with these columns. */
-function SavedMappings({ query, found: { saved_mappings: saved, mapping } }: Props): VNode | null {
+function SavedMappings({ query, found: { saved_mappings: saved, mapping } }: Inspected): VNode | null {
   const names = mapping === null || saved.includes(mapping) ? saved : [mapping, ...saved];
   if (names.length === 0) return null;
   return (
@@ -244,10 +223,9 @@ function SavedMappings({ query, found: { saved_mappings: saved, mapping } }: Pro
 /** The options that a saved mapping keeps beside the columns. */
 const kept = ['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity'];
 
-function SaveMapping({ query, found }: Props): VNode {
+function SaveMapping({ query, found }: Inspected): VNode {
   const [name, setName] = useState('');
-  const [saved, setSaved] = useState('');
-  const save = useAction(async () => {
+  const save = async (): Promise<void> => {
     const { header, ...options } = Object.fromEntries(
       Object.entries(optionsOf(query)).filter(([option]) => kept.includes(option)),
     );
@@ -258,37 +236,21 @@ function SaveMapping({ query, found }: Props): VNode {
       ...(found.column_names === null ? {} : { column_names: found.column_names }),
     };
     await api(`/v1/mappings/${encodeURIComponent(name)}`, { method: 'PUT', body });
-    setSaved(name);
     query.set({ mapping: name, map: undefined }, { replace: true });
-  });
+  };
   return (
-    <details>
-      <summary>Save this mapping for later files</summary>
-      <form
-        class="stack narrow"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save.run();
-        }}
-      >
-        <InputField
-          label="Name of the mapping"
-          hint="Small letters, digits, - and _. It is offered for files with the same columns."
-          required
-          pattern="[a-z0-9][a-z0-9_\-]{0,62}"
-          value={name}
-          onInput={setName}
-        />
-        <div class="row">
-          <Button type="submit" needs="import" disabled={save.isRunning}>
-            Save the mapping
-          </Button>
-          <p aria-live="polite" class="hint">
-            {saved === '' ? '' : `Saved as ${saved}.`}
-          </p>
-        </div>
-      </form>
-      <Problems error={save.error} />
-    </details>
+    <DialogButton look="quiet" needs="import" label="Save this mapping for later files …">
+      {(close) => (
+        <FormDialog title="Save the mapping" verb="Save" isComplete={name !== ''} act={save} onClose={close}>
+          <InputField
+            label="Name of the mapping"
+            hint="Small letters, digits, - and _. It is offered for files with the same columns."
+            pattern="[a-z0-9][a-z0-9_\-]{0,62}"
+            value={name}
+            onInput={setName}
+          />
+        </FormDialog>
+      )}
+    </DialogButton>
   );
 }

@@ -1,7 +1,7 @@
 import type { TargetedDragEvent, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Upload } from '../../../../api/upload.ts';
-import { mayUse, type Query, useApi } from '../../lib/api.ts';
+import { type Query, useApi } from '../../lib/api.ts';
 import { formatBytes, formatShare } from '../../lib/format.ts';
 import {
   cancelSending,
@@ -11,10 +11,10 @@ import {
   sendFile,
   sendings,
 } from '../../lib/uploads.ts';
-import { ActionButton, named } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/icons.tsx';
-import { Badge, Problems, Section, Time, VisibleText } from '../../ui/page.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
+import { ActionButton, FileButton, named } from '../../ui/controls.tsx';
+import { Icon } from '../../ui/drawings.tsx';
+import { Badge, Problems, Time, VisibleText } from '../../ui/page.tsx';
+import { type Column, TableSection } from '../../ui/table.tsx';
 import { noOptions } from './inspection.ts';
 
 const pollMs = 5_000;
@@ -46,14 +46,14 @@ export function Files({ query }: { readonly query: Query }): VNode {
       <Drop onFiles={(files) => void send(files)} />
       <Problems error={kept.error} onRetry={kept.reload} />
       {rows.length === 0 ? null : (
-        <Section title="Uploads" aside={<span class="hint">Kept for a day after the last byte</span>} flush>
-          <Table
-            caption="Uploads, latest first"
-            columns={columnsOf(query, kept.reload)}
-            rows={rows}
-            keyOf={({ key }) => key}
-          />
-        </Section>
+        <TableSection
+          title="Uploads"
+          aside={<span class="hint">Kept for a day after the last byte</span>}
+          of={rows}
+          caption="Uploads, latest first"
+          columns={columnsOf(query, kept.reload)}
+          keyOf={({ key }) => key}
+        />
       )}
     </>
   );
@@ -79,19 +79,9 @@ function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void 
         <Icon name="load" size={22} />
       </span>
       <p class="drop-title">Drop files here</p>
-      <label class="button button-main">
-        <input
-          type="file"
-          class="visually-hidden"
-          multiple
-          disabled={!mayUse('import')}
-          onChange={(event) => {
-            onFiles([...(event.currentTarget.files ?? [])]);
-            event.currentTarget.value = '';
-          }}
-        />
+      <FileButton look="main" isMany onFiles={onFiles}>
         Choose files
-      </label>
+      </FileButton>
       <p class="hint">
         CSV, TSV, NDJSON, JSON, Excel, Parquet or Avro, of any size, also gzip or in a ZIP archive. Nothing is
         loaded yet: you see first what is in them.
@@ -139,19 +129,19 @@ function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
   const isUnderWay = ({ sending }: Row): boolean =>
     sending?.state === 'sending' || sending?.state === 'waiting';
   return [
-    { title: 'File', cell: (row) => nameOf(row, query) },
-    { title: 'Size', is: 'num minor', cell: ({ size }) => formatBytes(size) },
-    { title: 'State', cell: stateOf },
-    { title: 'Started', is: 'num minor', cell: ({ createdAt }) => <Time at={createdAt} /> },
-    {
-      title: 'Action',
-      is: 'num',
-      cell: (row) => (
+    ['File', (row) => nameOf(row, query)],
+    ['Size', ({ size }) => formatBytes(size), 'num minor'],
+    ['State', stateOf],
+    ['Started', ({ createdAt }) => <Time at={createdAt} />, 'num minor'],
+    [
+      'Action',
+      (row) => (
         <ActionButton look="quiet" needs="import" act={() => remove(row)}>
           {named(isUnderWay(row) ? 'Cancel' : 'Remove', row.name)}
         </ActionButton>
       ),
-    },
+      'num',
+    ],
   ];
 }
 

@@ -55,6 +55,12 @@ function jsonOf(query: Query, name: string): unknown {
   }
 }
 
+/** An inspected upload, and the address with what was chosen for it. */
+export interface Inspected {
+  readonly query: Query;
+  readonly found: Inspection;
+}
+
 /** Inspects the file with the options in the address. */
 export function useInspection(query: Query): Loaded<Inspection> {
   const body = optionsOf(query);

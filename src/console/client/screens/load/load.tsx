@@ -7,7 +7,7 @@ import { visibleText } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';
 import { removeUpload } from '../../lib/uploads.ts';
 import { ActionButton, named } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/icons.tsx';
+import { Icon } from '../../ui/drawings.tsx';
 import { Loading, Notice, Page, Problems } from '../../ui/page.tsx';
 import { Columns, withChoices } from './columns.tsx';
 import { Files } from './files.tsx';
@@ -35,28 +35,27 @@ export function Load(): VNode {
   const step = asked in steps && isReachable(query, asked) ? (asked as Step) : 'file';
   const inspected = useInspection(query);
   const upload = query.get('upload');
+  const Shown = step in inspecting ? inspecting[step as keyof typeof inspecting] : null;
   const name = upload === '' ? '' : (inspected.data?.filename ?? '');
   return (
     <Page
       title="Load a file"
       aside={name === '' ? null : <span class="mono muted">{visibleText(name)}</span>}
-      actions={step in inspecting && <Cancel query={query} />}
+      actions={Shown && <Cancel query={query} />}
     >
       <Steps query={query} current={step} />
       {mayUse('import') ? null : (
         <Notice>Your key lacks the scope import: you can look, but not load.</Notice>
       )}
-      {step === 'file' ? (
-        <Files query={query} />
-      ) : step === 'result' ? (
-        <Result query={query} jobId={query.get('job')} />
-      ) : (
+      {step === 'file' ? <Files query={query} /> : null}
+      {step === 'result' ? <Result query={query} /> : null}
+      {Shown === null ? null : (
         <>
           <Problems error={inspected.error} onRetry={inspected.reload} />
           {inspected.data === undefined && inspected.error === null ? <Loading rows={12} /> : null}
           {inspected.data?.upload_id === upload ? (
             <div class="stack load-step" aria-busy={inspected.isLoading}>
-              <Inspected step={step} query={query} found={withChoices(query, inspected.data)} />
+              <Shown query={query} found={withChoices(query, inspected.data)} />
             </div>
           ) : null}
         </>
@@ -78,17 +77,6 @@ function Cancel({ query }: { readonly query: Query }): VNode {
       {named('Cancel', 'and remove the upload')}
     </ActionButton>
   );
-}
-
-interface InspectedProps {
-  readonly step: keyof typeof inspecting;
-  readonly query: Query;
-  readonly found: Inspection;
-}
-
-function Inspected({ step, ...props }: InspectedProps): VNode {
-  const Shown = inspecting[step];
-  return <Shown {...props} />;
 }
 
 function isReachable(query: Query, step: string): boolean {

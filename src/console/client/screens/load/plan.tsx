@@ -7,15 +7,9 @@ import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobHref, jobPath, useLoad } from '../../lib/jobs.ts';
 import { ActionButton } from '../../ui/controls.tsx';
 import { Loaded, Notice, Section, StatusBadge } from '../../ui/page.tsx';
-import { Changes } from '../job/changes.tsx';
-import { Balance } from '../job/progress.tsx';
+import { Balance, Changes, Progress } from '../job/parts.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
-import { mapOf, noOptions, optionsOf } from './inspection.ts';
-
-interface Props {
-  readonly query: Query;
-  readonly found: Inspection;
-}
+import { type Inspected, mapOf, noOptions, optionsOf } from './inspection.ts';
 
 /** Returns the options of the load, with the map or the preset that is proposed if none was chosen. */
 function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
@@ -26,7 +20,7 @@ function loadOptions(query: Query, { map, preset }: Inspection): Record<string, 
 }
 
 /** Has the server read the whole file without writing anything. */
-export function StartPlan({ query, found }: Props): VNode {
+export function StartPlan({ query, found }: Inspected): VNode {
   const start = async (): Promise<void> => {
     const body = { ...loadOptions(query, found), plan: true };
     const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
@@ -50,9 +44,8 @@ export function StartPlan({ query, found }: Props): VNode {
 }
 
 /** Shows what the load would do, before it does anything. */
-export function Plan({ query, found }: Props): VNode {
+export function Plan({ query, found }: Inspected): VNode {
   const jobId = query.get('plan');
-  const job = useLoad(jobId);
   if (jobId === '') {
     return (
       <Section title="Not planned yet">
@@ -63,29 +56,35 @@ export function Plan({ query, found }: Props): VNode {
     );
   }
   return (
+    <Followed jobId={jobId} words="Reading the whole file; nothing is written">
+      {(job) => <Planned query={query} job={job} />}
+    </Followed>
+  );
+}
+
+interface FollowedProps {
+  readonly jobId: string;
+  /** Says what the job does. */
+  readonly words: string;
+  readonly children: (ended: LoadDetail, reload: () => void) => VNode;
+}
+
+/** Follows a load to its end. */
+function Followed({ jobId, words, children }: FollowedProps): VNode {
+  const job = useLoad(jobId);
+  return (
     <Loaded of={job}>
-      {(data) =>
-        isUnfinished(data) ? (
-          <Progress job={data} words="Reading the whole file; nothing is written" />
-        ) : (
-          <Planned query={query} job={data} />
-        )
-      }
+      {(data) => (isUnfinished(data) ? <UnderWay job={data} words={words} /> : children(data, job.reload))}
     </Loaded>
   );
 }
 
-function Progress({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
+function UnderWay({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
   return (
     <Section title={words} aside={<StatusBadge status={job.status} />}>
       <div class="stack">
-        <progress max={1} value={job.progress} aria-label={words} />
-        <p class="num muted" role="status">
-          {formatCount(job.completed_rows)} of {plural(job.total_rows, 'record')} ·{' '}
-          {formatShare(job.completed_rows, job.total_rows)}
-          {job.rows_per_second === null ? '' : ` · ${formatCount(job.rows_per_second)} a second`}
-          {job.queue_position === null ? '' : ` · ${plural(job.queue_position, 'job')} ahead`}
-        </p>
+        <Progress job={job} />
+        {job.queue_position === null ? null : <p class="hint">{plural(job.queue_position, 'job')} ahead</p>}
         {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
         <div>
           <ActionButton needs="import" act={() => cancelLoad(job.job_id)}>
@@ -179,24 +178,12 @@ function ApplyButton({ query, jobId, onDrift, children }: ApplyButtonProps): VNo
   );
 }
 
-interface ResultProps {
-  readonly query: Query;
-  readonly jobId: string;
-}
-
 /** Shows the result: the ledger's counts, and below them the refused records, to be mended here. */
-export function Result({ query, jobId }: ResultProps): VNode {
-  const job = useLoad(jobId);
+export function Result({ query }: Pick<Inspected, 'query'>): VNode {
   return (
-    <Loaded of={job}>
-      {(data) =>
-        isUnfinished(data) ? (
-          <Progress job={data} words="Loading" />
-        ) : (
-          <Ended query={query} job={data} onChange={job.reload} />
-        )
-      }
-    </Loaded>
+    <Followed jobId={query.get('job')} words="Loading">
+      {(job, reload) => <Ended query={query} job={job} onChange={reload} />}
+    </Followed>
   );
 }
 

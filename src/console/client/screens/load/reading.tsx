@@ -5,17 +5,11 @@ import type { Query } from '../../lib/api.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
 import { FilterSelect, type Options } from '../../ui/controls.tsx';
-import { Icon } from '../../ui/icons.tsx';
 import { Empty, Facts, Notice, Section, Value, VisibleText } from '../../ui/page.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
-import { otherOptions } from './inspection.ts';
+import { type Column, TableSection } from '../../ui/table.tsx';
+import { type Inspected, otherOptions } from './inspection.ts';
 
 type StoredRow = Inspection['rows'][number] & Readonly<Record<string, unknown>>;
-
-interface Props {
-  readonly query: Query;
-  readonly found: Inspection;
-}
 
 const formatNames: Readonly<Record<SourceFormat, string>> = {
   csv: 'CSV',
@@ -27,7 +21,7 @@ const formatNames: Readonly<Record<SourceFormat, string>> = {
 };
 
 /** Shows how the server reads the file, and its first records. What it got wrong is corrected here. */
-export function Reading({ query, found }: Props): VNode {
+export function Reading({ query, found }: Inspected): VNode {
   const { read_as: readAs, records, whole_file: isWhole } = found;
   const looked = isWhole ? `all ${plural(records, 'record')}` : `the first ${plural(records, 'record')}`;
   return (
@@ -102,7 +96,7 @@ const entities: Options = [
 ];
 
 /** Shows what was detected, each with the choice to say otherwise. */
-function Dialect({ query, found }: Props): VNode {
+function Dialect({ query, found }: Inspected): VNode {
   const readAs = found.read_as;
   const csv = readAs?.csv ?? null;
   const isWorkbook = readAs?.format === 'xlsx' || query.get('sheet') !== '';
@@ -141,27 +135,17 @@ function Dialect({ query, found }: Props): VNode {
   );
 }
 
-/** Lists given options that have no control here, such as those of a file that is loaded again. Each can be removed. */
+/** Lists given options that have no control here, such as those of a file that is loaded again. */
 function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const said = otherOptions(query);
   if (said.length === 0) return null;
+  const none = Object.fromEntries([...said, ['plan']].map(([name]) => [name, undefined]));
   return (
-    <ul class="row" aria-label="Other options">
-      {said.map(([name, value]) => (
-        <li key={name}>
-          <code>
-            {name} {visibleText(value)}
-          </code>{' '}
-          <a
-            href={query.href({ [name]: undefined, plan: undefined })}
-            aria-label={`Remove ${name}`}
-            title="Remove"
-          >
-            <Icon name="close" size={10} />
-          </a>
-        </li>
-      ))}
-    </ul>
+    <p class="row">
+      <span>Also given:</span>{' '}
+      <code>{said.map(([name, value]) => `${name} ${visibleText(value)}`).join(', ')}</code>
+      <a href={query.href(none)}>Remove</a>
+    </p>
   );
 }
 
@@ -192,24 +176,23 @@ function Head({ text }: { readonly text: string }): VNode {
 /** Shows the first records as they would be stored, column by column. */
 function Records({ found }: { readonly found: Inspection }): VNode {
   const columns: readonly Column<StoredRow>[] = [
-    { title: 'Record', is: 'num', cell: ({ row }) => formatCount(row) },
+    ['Record', ({ row }) => formatCount(row), 'num'],
     ...found.columns.map(
-      (column): Column<StoredRow> => ({
-        title: visibleText(column.name),
-        cell: (row) => <Value of={storedValue(row, column)} />,
-      }),
+      (column): Column<StoredRow> => [
+        visibleText(column.name),
+        (row) => <Value of={storedValue(row, column)} />,
+      ],
     ),
   ];
   return (
-    <Section title="As records" flush>
-      <Table
-        caption="The first records"
-        columns={columns}
-        rows={found.rows}
-        keyOf={({ row }) => String(row)}
-        empty={<Empty title="No record can be shown">{found.problem?.message}</Empty>}
-      />
-    </Section>
+    <TableSection
+      title="As records"
+      of={found.rows}
+      caption="The first records"
+      columns={columns}
+      keyOf={({ row }) => String(row)}
+      empty={<Empty title="No record can be shown">{found.problem?.message}</Empty>}
+    />
   );
 }
 
@@ -219,29 +202,28 @@ function storedValue(row: StoredRow, { becomes }: InspectedColumn): unknown {
 }
 
 const refusedColumns: readonly Column<Inspection['rejects']['items'][number]>[] = [
-  { title: 'Line', is: 'num', cell: ({ line }) => formatCount(line) },
-  { title: 'Reason', cell: ({ message }) => <VisibleText text={message} /> },
-  {
-    title: 'As it is written',
-    cell: ({ raw }) => (
+  ['Line', ({ line }) => formatCount(line), 'num'],
+  ['Reason', ({ message }) => <VisibleText text={message} />],
+  [
+    'As it is written',
+    ({ raw }) => (
       <span class="mono raw-cut">
         <VisibleText text={raw} />
       </span>
     ),
-  },
+  ],
 ];
 
 function RefusedSamples({ found }: { readonly found: Inspection }): VNode | null {
   const { count, items } = found.rejects;
   if (count === 0) return null;
   return (
-    <Section title={`${plural(count, 'record')} of ${formatCount(found.records)} would be refused`} flush>
-      <Table
-        caption="Records that would be refused"
-        columns={refusedColumns}
-        rows={items}
-        keyOf={({ row }) => String(row)}
-      />
-    </Section>
+    <TableSection
+      title={`${plural(count, 'record')} of ${formatCount(found.records)} would be refused`}
+      of={items}
+      caption="Records that would be refused"
+      columns={refusedColumns}
+      keyOf={({ row }) => String(row)}
+    />
   );
 }

@@ -8,9 +8,8 @@ import { isUnfinished, jobPath, refusedState, useLoad } from '../../lib/jobs.ts'
 import { Button } from '../../ui/controls.tsx';
 import { Empty, Loading, Notice, Problems, Section, VisibleText } from '../../ui/page.tsx';
 import { Pager } from '../../ui/table.tsx';
-import { bodyOf, type Edits, type RecordEdit, stillRefused } from './reject-record.ts';
-import { Replace } from './replace.tsx';
-import { Row } from './row.tsx';
+import { Replace } from './causes.tsx';
+import { bodyOf, type Edits, type RecordEdit, Row, stillRefused } from './row.tsx';
 
 const none: Edits = new Map();
 /** The most records shown as refused again; all of them are in the list. */
@@ -19,9 +18,9 @@ const shownAgain = 200;
 /** Follows the job of the edits that were sent last. `onEnd` receives those to send again because the job failed. */
 function useSent(onEnd: (unsent: Edits) => void) {
   const [{ jobId, edits }, setSent] = useState({ jobId: '', edits: none });
-  const [ended, setEnded] = useState('');
-  const job = useLoad(jobId === ended ? '' : jobId);
   const [outcome, setOutcome] = useState<LoadDetail | null>(null);
+  const isOver = jobId === (outcome?.job_id ?? '');
+  const job = useLoad(isOver ? '' : jobId);
   const over = job.data !== undefined && !isUnfinished(job.data) ? job.data : undefined;
   const isRefused = outcome !== null && outcome.counts.rejected > 0;
   const path = `${jobPath(jobId)}/rejects?limit=${shownAgain}`;
@@ -30,8 +29,7 @@ function useSent(onEnd: (unsent: Edits) => void) {
     rejects: (await api<RejectPage>(path, { signal })).data,
   }));
   useEffect(() => {
-    if (over === undefined || ended === jobId) return;
-    setEnded(jobId);
+    if (over === undefined || isOver) return;
     setOutcome(over);
     onEnd(over.status === 'completed' ? none : edits);
   }, [over, jobId]);
@@ -40,7 +38,7 @@ function useSent(onEnd: (unsent: Edits) => void) {
   const again = isRefused && refused.data?.of === jobId ? refused.data.rejects : [];
   return {
     /** The edits under way; empty once their job has ended. */
-    edits: ended === jobId ? none : edits,
+    edits: isOver ? none : edits,
     /** The number of edits that were sent. */
     count: edits.size,
     /** Their records that were refused again, in their current state. */
@@ -183,7 +181,7 @@ function Records({ rejects, columns, edits, sent, onChange }: RecordsProps): VNo
             <th scope="col" class="num">
               Row
             </th>
-            {[...titles, 'Reason', 'Bytes'].map((name, at) => (
+            {[...titles, 'Reason', 'As written'].map((name, at) => (
               <th key={`${at} ${name}`} scope="col">
                 <VisibleText text={name} />
               </th>

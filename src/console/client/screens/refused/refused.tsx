@@ -3,9 +3,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
 import type { RejectCause } from '../../../../api/reject.ts';
-import { api, apiHref, mayUse, type Query, useAction, useApi, useQuery, withQuery } from '../../lib/api.ts';
+import { api, apiHref, type Query, useAction, useApi, useQuery, withQuery } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import { isUnfinished, jobHref, jobPath, refusedState, useLoad } from '../../lib/jobs.ts';
+import { FileButton } from '../../ui/controls.tsx';
 import { Empty, Loaded, Page, Problems, Section, StatusBadge } from '../../ui/page.tsx';
 import { Causes } from './causes.tsx';
 import { Grid } from './grid.tsx';
@@ -123,18 +124,9 @@ function MendedFile({ job, onChange }: Pick<Props, 'job' | 'onChange'>): VNode {
       <a class="button button-quiet" href={apiHref(withQuery(`${path}/rejects`, { format }))} download>
         Download all as {format.toUpperCase()}
       </a>
-      <label class="button button-quiet">
-        <input
-          type="file"
-          class="visually-hidden"
-          disabled={send.isRunning || !mayUse('import')}
-          onChange={(event) => {
-            setFile(event.currentTarget.files?.[0] ?? null);
-            event.currentTarget.value = '';
-          }}
-        />
+      <FileButton look="quiet" disabled={send.isRunning} onFiles={([chosen = null]) => setFile(chosen)}>
         Send the mended file
-      </label>
+      </FileButton>
       <Problems error={send.error} />
       {sent === '' ? null : <Outcome key={sent} jobId={sent} onEnd={onChange} />}
     </div>

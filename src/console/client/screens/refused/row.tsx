@@ -2,9 +2,54 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Reject } from '../../../../api/reject.ts';
 import { formatCount } from '../../lib/format.ts';
-import { Button, Code, named } from '../../ui/controls.tsx';
+import { Button, named } from '../../ui/controls.tsx';
 import { VisibleText } from '../../ui/page.tsx';
-import { cellsOf, hasCells, hexLines, type RecordEdit, withCell } from './reject-record.ts';
+
+/** The cells of a record that were edited, by the position of the column; or the text of the record. */
+export type RecordEdit = ReadonlyMap<number, string> | string;
+
+/** The edits that have not been sent yet, by row. */
+export type Edits = ReadonlyMap<number, RecordEdit>;
+
+/** Tells whether each cell of the record has a column to be edited in. If not, the record is edited as text. */
+export function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean {
+  return columns !== null && cells !== null && cells.length <= columns.length;
+}
+
+/** Returns the edited cells of the record, one for each column. */
+export function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
+  return columns.map((_, at) => (typeof edit === 'object' ? edit.get(at) : null) ?? cells?.[at] ?? '');
+}
+
+/** Returns the edit with another text in a cell; `null` if nothing is edited any more. */
+export function withCell(
+  reject: Reject,
+  edit: RecordEdit | undefined,
+  at: number,
+  text: string,
+): RecordEdit | null {
+  const next = new Map(typeof edit === 'object' ? edit : []);
+  if (text === (reject.cells?.[at] ?? '')) next.delete(at);
+  else next.set(at, text);
+  return next.size === 0 ? null : next;
+}
+
+/** Returns the edits as the API takes them: cells that were not touched are not sent. */
+export function bodyOf(edits: Edits, columns: readonly string[] | null): unknown {
+  const records = [...edits].map(([row, edit]) =>
+    typeof edit === 'string'
+      ? { row, raw: edit }
+      : { row, values: Object.fromEntries([...edit].map(([at, text]) => [columns?.[at] ?? '', text])) },
+  );
+  return { records };
+}
+
+/** Drops the edits of rows that have left this page. Edits of other pages are kept. */
+export function stillRefused(edits: Edits, shown: readonly Reject[]): Edits {
+  const rows = new Set(shown.map(({ row }) => row));
+  const [first = Number.POSITIVE_INFINITY, last = 0] = [shown[0]?.row, shown.at(-1)?.row];
+  return new Map([...edits].filter(([row]) => rows.has(row) || row < first || row > last));
+}
 
 interface Props {
   readonly reject: Reject;
@@ -17,10 +62,10 @@ interface Props {
   readonly onChange: (edit: RecordEdit | null) => void;
 }
 
-/** A refused record: the cell at fault is marked, and every cell can be mended. Its bytes are shown on demand. */
+/** A refused record: the cell at fault is marked, and every cell can be mended. What the file has is shown on demand. */
 export function Row(props: Props): VNode {
   const { reject, columns, edit, isAgain, isSent } = props;
-  const [areBytesShown, showBytes] = useState(false);
+  const [isRawShown, showRaw] = useState(false);
   const { row, message } = reject;
   return (
     <>
@@ -39,18 +84,17 @@ export function Row(props: Props): VNode {
           <VisibleText text={message} />
         </td>
         <td>
-          <Button look="quiet" isExpanded={areBytesShown} onClick={() => showBytes(!areBytesShown)}>
-            {named(areBytesShown ? 'Hide' : 'Show', `the bytes of row ${row}`)}
+          <Button look="quiet" isExpanded={isRawShown} onClick={() => showRaw(!isRawShown)}>
+            {named(isRawShown ? 'Hide' : 'Show', `row ${row} as it is written`)}
           </Button>
         </td>
       </tr>
-      {areBytesShown ? (
-        <tr class="bytes-row">
+      {isRawShown ? (
+        <tr class="raw-row">
           <td colSpan={(columns?.length ?? 1) + 3}>
             <p class="mono break">
               <VisibleText text={reject.raw} />
             </p>
-            <Code>{hexLines(reject.raw, reject.raw_base64).join('\n')}</Code>
           </td>
         </tr>
       ) : null}

@@ -1,10 +1,35 @@
 import type { VNode } from 'preact';
 import type { JobHistory } from '../../../../api/job.ts';
-import type { LoadChunk } from '../../../../api/load.ts';
-import { formatBytes, formatCount, formatMs, formatShare, plural } from '../../lib/format.ts';
-import { type Counts, refusedHref } from '../../lib/jobs.ts';
-import { Badge, Time, type Tone } from '../../ui/page.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
+import type { LoadChunk, Plan } from '../../../../api/load.ts';
+import { apiHref, useApi } from '../../lib/api.ts';
+import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
+import { type Counts, type JobDetail, jobPath, refusedHref } from '../../lib/jobs.ts';
+import { Badge, Loaded, Time, type Tone, Value, VisibleText } from '../../ui/page.tsx';
+import { type Column, Table, TableSection } from '../../ui/table.tsx';
+
+/** Shows how far a job is, how fast it goes, and about how long it will take. */
+export function Progress({
+  job,
+}: {
+  readonly job: Pick<JobDetail, 'completed_rows' | 'total_rows' | 'rows_per_second' | 'progress' | 'type'>;
+}): VNode {
+  const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
+  const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
+  return (
+    <div class="stack">
+      <progress value={job.progress} max={1} aria-label="Progress" />
+      <p class="row muted num">
+        <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
+        <span>
+          {formatCount(done)} of {job.type === 'export' ? 'about ' : ''}
+          {formatCount(total)} rows
+        </span>
+        {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
+        {left <= 0 ? null : <span>about {formatMs(left)} left</span>}
+      </p>
+    </div>
+  );
+}
 
 /** The parts of a balance. tokens.css has a colour of each name. */
 const parts: Readonly<Record<string, string>> = {
@@ -173,22 +198,19 @@ function shownState({ state, last_error }: LoadChunk): ChunkState {
 }
 
 const chunkColumns: readonly Column<LoadChunk>[] = [
-  { title: 'Chunk', cell: ({ chunk }) => <span class="num">{chunk}</span> },
-  {
-    title: 'State',
-    cell: (chunk) => <Badge tone={chunkStates[shownState(chunk)][0]}>{shownState(chunk)}</Badge>,
-  },
-  { title: 'Rows', is: 'num', cell: ({ rows }) => formatCount(rows) },
-  { title: 'Size', is: 'num minor', cell: ({ bytes }) => formatBytes(bytes) },
-  { title: 'Rejected', is: 'num', cell: ({ rejected }) => (rejected === null ? '–' : formatCount(rejected)) },
-  { title: 'Took', is: 'num', cell: ({ ms }) => formatMs(ms) },
-  {
-    title: 'Attempt',
-    is: 'num minor',
-    cell: ({ attempt, losses }) => (losses === 0 ? attempt : `${attempt} (${plural(losses, 'worker')} lost)`),
-  },
-  { title: 'Worker', is: 'minor', cell: ({ worker }) => <span class="mono">{worker ?? '–'}</span> },
-  { title: 'Committed', is: 'num minor', cell: ({ end_time }) => <Time at={end_time} /> },
+  ['Chunk', ({ chunk }) => <span class="num">{chunk}</span>],
+  ['State', (chunk) => <Badge tone={chunkStates[shownState(chunk)][0]}>{shownState(chunk)}</Badge>],
+  ['Rows', ({ rows }) => formatCount(rows), 'num'],
+  ['Size', ({ bytes }) => formatBytes(bytes), 'num minor'],
+  ['Rejected', ({ rejected }) => (rejected === null ? '–' : formatCount(rejected)), 'num'],
+  ['Took', ({ ms }) => formatMs(ms), 'num'],
+  [
+    'Attempt',
+    ({ attempt, losses }) => (losses === 0 ? attempt : `${attempt} (${plural(losses, 'worker')} lost)`),
+    'num minor',
+  ],
+  ['Worker', ({ worker }) => <span class="mono">{worker ?? '–'}</span>, 'minor'],
+  ['Committed', ({ end_time }) => <Time at={end_time} />, 'num minor'],
 ];
 
 /** The parts of a load, in the order of the file: a strip of their states, and who did each. */
@@ -231,3 +253,111 @@ export function Chunks({ chunks }: { readonly chunks: readonly LoadChunk[] }): V
     </div>
   );
 }
+
+/** Shows what a planned load would write, or has written: profiles, values by property, and rows before → after. */
+export function Changes({ jobId }: { readonly jobId: string }): VNode {
+  const path = `${jobPath(jobId)}/plan`;
+  const plan = useApi<Plan>(path);
+  return (
+    <Loaded of={plan} rows={3}>
+      {({ profiles, applied_at, properties, more_properties: more, sample }) => (
+        <>
+          <TableSection
+            title="Plan"
+            aside={more === 0 ? null : <span class="hint">and {formatCount(more)} more properties</span>}
+            of={properties}
+            caption="Values that would change, by property"
+            columns={propertyColumns}
+            keyOf={({ entity, name }) => `${entity} ${name}`}
+            empty="No value would change"
+          >
+            <p class="line muted">
+              {profilesText(profiles.users, 'user')},{' '}
+              {profilesText(profiles.companies, 'company', 'companies')}.
+              {applied_at === null ? ' Nothing has been written.' : ''}
+            </p>
+          </TableSection>
+          {sample.length === 0 ? null : (
+            <TableSection
+              title={`Before → after, ${plural(sample.length, 'row')} of those that change`}
+              aside={
+                <a class="button button-quiet" href={apiHref(`${path}?format=csv`)} download>
+                  All as CSV
+                </a>
+              }
+              of={sample.flatMap(linesOf)}
+              caption="Rows that would change"
+              columns={lineColumns}
+              keyOf={({ key }) => key}
+            />
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function profilesText(
+  { new: added, changed }: Plan['profiles']['users'],
+  one: string,
+  many = `${one}s`,
+): string {
+  return `${formatCount(added)} new and ${formatCount(changed)} changed ${added + changed === 1 ? one : many}`;
+}
+
+const propertyColumns: readonly Column<Plan['properties'][number]>[] = [
+  [
+    'Property',
+    ({ name, is_new }) => (
+      <span class="row">
+        <VisibleText text={name} />
+        {is_new ? <Badge tone="busy">new property</Badge> : null}
+      </span>
+    ),
+  ],
+  ['Of', ({ entity }) => <span class="muted">{entity}</span>, 'minor'],
+  ['Added', ({ appear }) => figure(appear), 'num'],
+  ['Changed', ({ change }) => figure(change), 'num'],
+  ['Removed', ({ go }) => figure(go), 'num'],
+  ['Type changed', ({ change_type }) => figure(change_type), 'num minor'],
+];
+
+function figure(count: number): VNode {
+  return <span class={count === 0 ? 'faint' : undefined}>{formatCount(count)}</span>;
+}
+
+interface Line {
+  readonly key: string;
+  /** Empty where the line above has the same id. */
+  readonly id: string;
+  readonly property: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+function linesOf({
+  entity,
+  id,
+  before,
+  after,
+  company_before,
+  company_after,
+}: Plan['sample'][number]): Line[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after[name]]);
+  if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
+  return pairs.map(([property, was, is], at) => ({
+    key: `${entity} ${id} ${property} ${at}`,
+    id: at === 0 ? id : '',
+    property,
+    before: was,
+    after: is,
+  }));
+}
+
+const lineColumns: readonly Column<Line>[] = [
+  ['Id', ({ id }) => <code>{visibleText(id)}</code>],
+  ['Property', ({ property }) => <VisibleText text={property} />],
+  ['Before', ({ before }) => <span class="bad break">{<Value of={before} />}</span>],
+  ['After', ({ after }) => <span class="good break">{<Value of={after} />}</span>],
+];

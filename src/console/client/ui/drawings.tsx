@@ -29,12 +29,8 @@ const paths = {
   menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
   close: 'm4 4 8 8M12 4l-8 8',
   search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM10.3 10.3l3.2 3.2',
-  sun: 'M8 10.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5ZM8 1.5v1.2M8 13.3v1.2M1.5 8h1.2M13.3 8h1.2M3.4 3.4l.9.9M11.7 11.7l.9.9M12.6 3.4l-.9.9M4.3 11.7l-.9.9',
-  moon: 'M13.5 9.7A5.8 5.8 0 0 1 6.3 2.5a5.8 5.8 0 1 0 7.2 7.2Z',
-  screen: 'M2 3h12v8.5H2zM5.5 14h5',
   keyboard: 'M1.5 4h13v8h-13zM4 6.7h.01M6.7 6.7h.01M9.3 6.7h.01M12 6.7h.01M4.5 9.5h7',
   leave: 'M6.5 2.5h-4v11h4M6 8h7.5M10.5 5l3 3-3 3',
-  refresh: 'M13 6.5A5.3 5.3 0 0 0 3.5 5M3 2.5V5.3h2.8M3 9.5A5.3 5.3 0 0 0 12.5 11M13 13.5v-2.8h-2.8',
   file: 'M4 1.5h5l3.5 3.5v9.5H4zM9 1.5V5h3.5',
   play: 'M4.5 2.8 13 8l-8.5 5.2z',
   pause: 'M5 3v10M11 3v10',
@@ -47,5 +43,72 @@ export function Icon({ name, size = 16 }: { readonly name: IconName; readonly si
     <svg class="icon" width={size} height={size} viewBox="0 0 16 16" aria-hidden="true" focusable="false">
       <path d={paths[name]} />
     </svg>
+  );
+}
+
+/** The mark of sluice. */
+export function Mark(): VNode {
+  return (
+    <svg class="mark" viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
+      <rect width="32" height="32" rx="7" />
+      <path d="M6 10.5h20M6 16h13M6 21.5h7" />
+      <circle cx="24" cy="21" r="3" />
+    </svg>
+  );
+}
+
+interface Bar {
+  /** Names the bar, on hover. */
+  readonly title: string;
+  readonly value: number;
+}
+
+interface BarsProps {
+  /** A description for those who do not see it. */
+  readonly label: string;
+  readonly bars: readonly Bar[];
+  /** A colour of tokens.css, such as `--inserted`. */
+  readonly ink: string;
+  /** Words below the axis, from left to right. */
+  readonly axis: readonly (string | undefined)[];
+}
+
+const height = 64;
+const step = 10;
+
+/** Draws numbers over time, a bar each, the newest at the right. */
+export function Bars({ label, bars, ink, axis }: BarsProps): VNode {
+  const most = Math.max(...bars.map(({ value }) => value)) || 1;
+  return (
+    <figure class="bars">
+      <svg
+        viewBox={`0 0 ${bars.length * step} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={label}
+      >
+        {bars.map(({ title, value }, at) => {
+          const tall = value === 0 ? 1 : Math.max(3, (value / most) * height);
+          const color = value === 0 ? 'var(--line)' : `var(${ink})`;
+          return (
+            <rect
+              key={title}
+              style={{ fill: color }}
+              x={at * step + 1}
+              y={height - tall}
+              width={step - 2}
+              height={tall}
+            >
+              <title>{title}</title>
+            </rect>
+          );
+        })}
+      </svg>
+      <figcaption class="faint num">
+        {axis.map((text, at) => (
+          <span key={at}>{text}</span>
+        ))}
+      </figcaption>
+    </figure>
   );
 }
