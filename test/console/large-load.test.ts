@@ -26,16 +26,6 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Milliseconds of each step, shown where the file is large. */
-function stopwatch() {
-  let last = performance.now();
-  return (step: string): void => {
-    const now = performance.now();
-    if (isLarge) process.stdout.write(`${step}: ${((now - last) / 1_000).toFixed(1)} s\n`);
-    last = now;
-  };
-}
-
 async function isLeft(page: Page, records: number): Promise<void> {
   const text = records === 0 ? 'All refused records are mended.' : `${count(records)} left`;
   await page.getByText(text).waitFor({ timeout: longMs });
@@ -46,20 +36,16 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   const path = join(folder, 'customers.csv');
   await pipeline(Readable.from(refusedFile(rows)), createWriteStream(path));
   const page = await stage.open('/load');
-  const done = stopwatch();
   await dropFile(page, path);
   await page.getByText('As it is written').first().waitFor({ timeout: longMs });
-  done('sent and read');
   await page.getByLabel('Encoding').selectOption('utf-8');
   await page.waitForURL(/encoding=utf-8/);
   await page.getByRole('link', { name: 'On to the columns' }).click();
   await page.getByRole('button', { name: 'Plan the load' }).click();
   await page.getByText(`${count(rows)} records planned`).waitFor({ timeout: longMs });
-  done('planned');
   await page.getByRole('button', { name: `Load: write ${count(rows - refused)} records` }).click();
   await page.getByText(`${count(rows)} records read`).waitFor({ timeout: longMs });
   await isLeft(page, refused);
-  done('loaded');
 
   // What the records show, the server proposes.
   let left = refused;
@@ -73,7 +59,6 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
     await page.getByRole('button', { name: `Mend ${count(each)} records` }).click();
     left -= each;
     await isLeft(page, left);
-    done(deed);
   }
   // What only a person knows: one record in the grid, the others by what is to stand in a column.
   const [noId, noAmount] = [rows / 200, rows / 200];
@@ -87,14 +72,12 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   await page.getByRole('button', { name: `Replace in all ${count(noId - 1)} …` }).click();
   await page.getByRole('button', { name: `Replace in ${count(noId - 1)} records` }).click();
   await isLeft(page, noAmount);
-  done('replaced the missing ids');
   await page.getByLabel('Replace in').selectOption({ label: 'amount' });
   await page.getByLabel('Replace with').fill('0');
   await page.getByRole('button', { name: `Replace in all ${count(noAmount)} …` }).click();
   await page.getByRole('button', { name: `Replace in ${count(noAmount)} records` }).click();
   await isLeft(page, 0);
   await page.getByText('Nothing is left to mend').waitFor();
-  done('replaced the missing amounts');
 
   expect(new URL(page.url()).pathname).toBe('/console/load');
   const { rows: found } = await sql.raw(mendedUsersSql.replace('$1', "'0'")).execute(stage.t.system.db);
@@ -157,7 +140,6 @@ test('of a file that is dropped the browser holds nothing: its heap stays flat w
     expect(cutAt).toBeGreaterThan(0);
     expect(cutAt).toBeLessThan(size);
     expect(await received()).toBe(size);
-    if (isLarge) process.stdout.write(`heap before ${before}, at most ${most}, cut at ${cutAt} of ${size}\n`);
     expect(most).toBeGreaterThan(0);
     expect(most - before).toBeLessThan(heapGrowth);
   } finally {

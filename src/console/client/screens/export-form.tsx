@@ -18,25 +18,19 @@ export function ExportForm(part: Part): VNode {
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
       <Section title="Data">
-        <div class="stack">
-          <Kinds {...part} />
-          <Range {...part} />
-        </div>
+        <Kinds {...part} />
+        <Range {...part} />
       </Section>
       <Section title="Users and companies">
-        <div class="stack">
-          <Segment {...part} />
-          <Text {...part} name="user_id" label="Ids of users" placeholder="u1, u2" />
-          <Text {...part} name="company_id" label="Ids of companies" placeholder="acme" />
-        </div>
+        <Segment {...part} />
+        <Text {...part} name="user_id" label="Ids of users" placeholder="u1, u2" />
+        <Text {...part} name="company_id" label="Ids of companies" placeholder="acme" />
       </Section>
       <Section title="Output">
-        <div class="stack">
-          <Layout {...part} />
-          <Columns {...part} />
-          <Text {...part} name="exclusions" label="Leave out" placeholder="user:test-*, event:heartbeat" />
-          <Text {...part} name="emails" label="E-mail to" placeholder="ada@example.com" />
-        </div>
+        <Layout {...part} />
+        <Columns {...part} />
+        <Text {...part} name="exclusions" label="Leave out" placeholder="user:test-*, event:heartbeat" />
+        <Text {...part} name="emails" label="E-mail to" placeholder="ada@example.com" />
       </Section>
     </form>
   );

@@ -3,21 +3,11 @@ import { useRef } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
 import type { Property, UserSegments } from '../../../api/definition.ts';
 import type { DeletionPreview } from '../../../api/deletion.ts';
-import type { Activity, StoredEvent } from '../../../api/profile.ts';
-import { api, post, screenHref, useApi, useApiPage, useData, useQuery, withQuery } from '../lib/api.ts';
-import {
-  formatCount,
-  formatShare,
-  plural,
-  shorten,
-  timeZone,
-  valueText,
-  visibleText,
-} from '../lib/format.ts';
+import type { StoredEvent } from '../../../api/profile.ts';
+import { api, post, screenHref, useApi, useApiPage, useData } from '../lib/api.ts';
+import { formatCount, plural, shorten, valueText, visibleText } from '../lib/format.ts';
 import { jobHref, type Profile } from '../lib/jobs.ts';
-import { Choices } from '../ui/controls.tsx';
 import { ConfirmButton } from '../ui/dialog.tsx';
-import { Bars } from '../ui/drawings.tsx';
 import {
   Empty,
   type Fact,
@@ -30,7 +20,8 @@ import {
   Time,
   Value,
 } from '../ui/page.tsx';
-import { type Column, Table, TableSection } from '../ui/table.tsx';
+import { type Column, TableSection } from '../ui/table.tsx';
+import { ActivityPanel } from './activity.tsx';
 import { type Entity, loadSegments, profileHref, words } from './profiles.tsx';
 
 interface Who {
@@ -83,7 +74,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
           )}
         </div>
         <div class="stack">
-          <ActivityPanel {...who} />
+          <ActivityPanel of={pathOf(who)} isCompany={entity === 'companies'} />
           {entity === 'users' ? <Events id={id} /> : <Members id={id} />}
         </div>
       </div>
@@ -275,114 +266,4 @@ function consequence(entity: Entity, of: DeletionPreview): string {
       ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`
       : `The profile will be removed. ${atLeast}${plural(of.users, 'user')} and ${plural(of.events, 'event')} will no longer belong to it.`;
   return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
-}
-
-const ranges = [
-  ['30', '30 days'],
-  ['90', '90 days'],
-  ['365', 'a year'],
-] as const;
-
-/** Shows the events of a user or company, by day in the reader's zone, and by name. */
-function ActivityPanel({ entity, id }: Who): VNode {
-  const query = useQuery();
-  const days = query.get('days') || '30';
-  const path = withQuery(`${pathOf({ entity, id })}/activity`, { days, time_zone: timeZone });
-  const activity = useApi<Activity>(path);
-  return (
-    <Section
-      title="Events by day"
-      aside={
-        <Choices
-          label="Days shown"
-          isLabelHidden
-          value={days}
-          options={ranges}
-          onChange={(value) => query.set({ days: value === '30' ? undefined : value }, { replace: true })}
-        />
-      }
-    >
-      {activity.error?.status === 404 ? (
-        <Empty title="No events" />
-      ) : (
-        <Loaded of={activity} rows={4}>
-          {(data) => <Sums of={data} days={Number(days)} isCompany={entity === 'companies'} />}
-        </Loaded>
-      )}
-    </Section>
-  );
-}
-
-interface SumsProps {
-  readonly of: Activity;
-  readonly days: number;
-  readonly isCompany: boolean;
-}
-
-function Sums({ of, days, isCompany }: SumsProps): VNode {
-  if (of.events === 0 && isCompany) {
-    return (
-      <Empty title="No event names this company">
-        Events count here if they carry its company_id. Events that only name a user are on the page of that
-        user.
-      </Empty>
-    );
-  }
-  if (of.events === 0) return <Empty title="No events" />;
-  return (
-    <div class="stack">
-      <DayBars of={of.days} days={days} />
-      <p class="muted">
-        {of.is_complete ? '' : 'The latest '}
-        {plural(of.events, 'event')}
-        {of.is_complete ? ' in all' : '; there are more'}, the first <Time at={of.first_event_at} ago />, the
-        last <Time at={of.last_event_at} ago />.{' '}
-        {of.archived_until === null ? null : (
-          <>
-            Events before <Time at={of.archived_until} /> may be in archives, which are not counted.
-          </>
-        )}
-      </p>
-      <Table
-        caption="Events by name, the most frequent first"
-        columns={nameColumns(of.events)}
-        rows={of.event_names}
-        keyOf={({ event_name }) => event_name}
-      />
-    </div>
-  );
-}
-
-function nameColumns(total: number): readonly Column<Activity['event_names'][number]>[] {
-  return [
-    ['Event', ({ event_name }) => <span class="break">{visibleText(event_name)}</span>],
-    ['Count', ({ events }) => formatCount(events), 'num'],
-    ['Share', ({ events }) => formatShare(events, total), 'num minor'],
-    ['Last', ({ last_at }) => <Time at={last_at} ago />, 'num'],
-  ];
-}
-
-/** The API writes days as the Canadians do. */
-const dayForm = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
-
-/** Draws a bar for each of the last days, today at the right. */
-function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: number }): VNode {
-  const today = new Date();
-  const counts = new Map(of.map(({ day, events }) => [day, events]));
-  const all = Array.from({ length: days }, (_, at) =>
-    dayForm.format(new Date(today.getFullYear(), today.getMonth(), today.getDate() - (days - 1 - at), 12)),
-  );
-  const most = Math.max(1, ...counts.values());
-  const sum = of.reduce((total, { events }) => total + events, 0);
-  return (
-    <Bars
-      label={`${plural(sum, 'event')} in ${days} days, ${formatCount(most)} on the busiest`}
-      ink="--accent-strong"
-      axis={[all[0], timeZone, all.at(-1)]}
-      bars={all.map((day) => {
-        const value = counts.get(day) ?? 0;
-        return { value, title: `${day}: ${plural(value, 'event')}` };
-      })}
-    />
-  );
 }

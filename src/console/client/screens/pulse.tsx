@@ -311,19 +311,17 @@ function Findings({ of, server }: { readonly of: FindingsRecord; readonly server
   const found = `${plural(of.failed, 'failure')} and ${plural(of.warnings, 'warning')}`;
   return (
     <Section id="doctor" title="Findings of the doctor" aside={<span class="faint">on {server}</span>}>
-      <div class="stack">
-        {of.is_known ? null : <p class="muted">The checks have not ended yet.</p>}
-        {of.is_known && items.length === 0 ? (
-          <p class="muted">{found}: the operator of the service sees what they are.</p>
-        ) : null}
-        {listOf(items.slice(0, items.length - well.length))}
-        {well.length === 0 ? null : (
-          <details class="stack">
-            <summary>{plural(well.length, 'check is fine', 'checks are fine')}</summary>
-            {listOf(well)}
-          </details>
-        )}
-      </div>
+      {of.is_known ? null : <p class="muted">The checks have not ended yet.</p>}
+      {of.is_known && items.length === 0 ? (
+        <p class="muted">{found}: the operator of the service sees what they are.</p>
+      ) : null}
+      {listOf(items.slice(0, items.length - well.length))}
+      {well.length === 0 ? null : (
+        <details class="stack">
+          <summary>{plural(well.length, 'check is fine', 'checks are fine')}</summary>
+          {listOf(well)}
+        </details>
+      )}
     </Section>
   );
 }

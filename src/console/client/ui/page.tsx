@@ -294,7 +294,7 @@ export function Section({ title, aside, children, flush = false, id }: SectionPr
         <h2>{title}</h2>
         {aside}
       </header>
-      <div class="panel-body">{children}</div>
+      <div class={flush ? 'panel-body' : 'panel-body stack'}>{children}</div>
     </section>
   );
 }

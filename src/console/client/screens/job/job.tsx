@@ -36,7 +36,7 @@ import {
 } from '../../ui/page.tsx';
 import { TableSection } from '../../ui/table.tsx';
 import { deliveriesPath, deliveryColumns, deliveryHref } from '../deliveries.tsx';
-import { JobActions } from './actions.tsx';
+import { JobActions } from '../jobs.tsx';
 import { Balance, Changes, Chunks, Phases, Progress, waitedMs } from './parts.tsx';
 
 /** The time between two loads of the job without a stream. */
@@ -135,7 +135,7 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
       ) : null}
       {isLoad(job) && job.counts !== undefined ? (
         <Section title="Balance" aside={<Refusals job={job} />}>
-          <Balance jobId={job.job_id} counts={job.counts} total={job.total_rows} />
+          <Balance of={job} />
         </Section>
       ) : null}
       {history === undefined ? null : (

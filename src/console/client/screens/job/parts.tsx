@@ -3,16 +3,12 @@ import type { JobHistory } from '../../../../api/job.ts';
 import type { LoadChunk, Plan } from '../../../../api/load.ts';
 import { apiHref, useApi } from '../../lib/api.ts';
 import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
-import { type Counts, type JobDetail, jobPath, refusedHref } from '../../lib/jobs.ts';
+import { type JobDetail, jobPath, refusedHref } from '../../lib/jobs.ts';
 import { Badge, Loaded, Time, type Tone, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, Table, TableSection } from '../../ui/table.tsx';
 
 /** Shows how far a job is, how fast it goes, and about how long it will take. */
-export function Progress({
-  job,
-}: {
-  readonly job: Pick<JobDetail, 'completed_rows' | 'total_rows' | 'rows_per_second' | 'progress' | 'type'>;
-}): VNode {
+export function Progress({ job }: { readonly job: Omit<JobDetail, 'counts'> }): VNode {
   const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
   const left = rate == null || rate === 0 ? 0 : ((total - done) / rate) * 1_000;
   return (
@@ -41,15 +37,9 @@ const parts: Readonly<Record<string, string>> = {
   amended: 'refused, and mended since by another job',
 };
 
-interface BalanceProps {
-  readonly jobId: string;
-  readonly counts: Counts;
-  /** Records in the file. Those that have not been read yet are the rest of the bar. */
-  readonly total: number;
-}
-
-/** Shows the balance of a load: every record that was read became one of these. */
-export function Balance({ jobId, counts, total }: BalanceProps): VNode {
+/** Shows the balance of a load: every record that was read became one of these; what has not been read is the rest of the bar. */
+export function Balance({ of }: { readonly of: JobDetail }): VNode {
+  const { job_id: jobId, counts = {}, total_rows: total } = of;
   const read = counts['read'] ?? 0;
   const all = Object.entries(parts).map(([name, meaning]) => ({ name, meaning, count: counts[name] ?? 0 }));
   const whole = Math.max(total, read, 1);

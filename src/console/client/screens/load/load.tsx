@@ -1,7 +1,6 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { JobDetail as LoadDetail } from '../../../../api/load.ts';
-import type { Inspection } from '../../../../api/upload.ts';
 import { api, mayUse, type Query, useQuery } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { cancelLoad, isUnfinished, jobPath } from '../../lib/jobs.ts';

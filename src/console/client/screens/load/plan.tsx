@@ -82,15 +82,13 @@ function Followed({ jobId, words, children }: FollowedProps): VNode {
 function UnderWay({ job, words }: { readonly job: LoadDetail; readonly words: string }): VNode {
   return (
     <Section title={words} aside={<StatusBadge status={job.status} />}>
-      <div class="stack">
-        <Progress job={job} />
-        {job.queue_position === null ? null : <p class="hint">{plural(job.queue_position, 'job')} ahead</p>}
-        {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
-        <div>
-          <ActionButton needs="import" act={() => cancelLoad(job.job_id)}>
-            Stop
-          </ActionButton>
-        </div>
+      <Progress job={job} />
+      {job.queue_position === null ? null : <p class="hint">{plural(job.queue_position, 'job')} ahead</p>}
+      {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
+      <div>
+        <ActionButton needs="import" act={() => cancelLoad(job.job_id)}>
+          Stop
+        </ActionButton>
       </div>
     </Section>
   );
@@ -113,7 +111,7 @@ function Planned({ query, job }: LoadProps): VNode {
       )}
       <Superseded query={query} job={job} />
       <Section title={`${plural(counts.read, 'record')} planned`}>
-        <Balance jobId={job.job_id} counts={{ ...counts }} total={job.total_rows} />
+        <Balance of={{ ...job, counts: { ...counts } }} />
       </Section>
       {job.plan == null ? null : <Changes jobId={job.job_id} />}
       <div class="row">
@@ -207,17 +205,15 @@ function Ended({ query, job, onChange }: LoadProps & { readonly onChange: () => 
         </p>
       ) : null}
       <Section title={`${plural(counts.read, 'record')} read`} aside={<StatusBadge status={job.status} />}>
-        <div class="stack">
-          <Balance jobId={job_id} counts={{ ...counts }} total={job.total_rows} />
-          <p class="row">
-            <a class="button" href={jobHref(job_id)}>
-              The job
-            </a>
-            <a class="button button-quiet" href={query.href(another)}>
-              Load another file
-            </a>
-          </p>
-        </div>
+        <Balance of={{ ...job, counts: { ...counts } }} />
+        <p class="row">
+          <a class="button" href={jobHref(job_id)}>
+            The job
+          </a>
+          <a class="button button-quiet" href={query.href(another)}>
+            Load another file
+          </a>
+        </p>
       </Section>
       {counts.rejected + counts.amended > 0 ? (
         <RefusedRecords query={query} job={job} onChange={onChange} />
