@@ -13,7 +13,7 @@ import { navGroups, type Screen, screens } from './screens.ts';
 /** Tells whether the page of keys is open. */
 const help = signal(false);
 
-/** Links to every screen, the environment, theme and sign-out. Folded away where there is little room. */
+/** Links to every screen, the environment and sign-out. Folded away where there is little room. */
 export function Nav(): VNode {
   const path = useLocation().path.slice(consoleRoot.length) || '/';
   const [isOpen, setOpen] = useState(false);
@@ -48,12 +48,7 @@ export function Nav(): VNode {
   );
 }
 
-interface GroupProps {
-  readonly group: (typeof navGroups)[number];
-  readonly path: string;
-}
-
-function Group({ group, path }: GroupProps): VNode {
+function Group({ group, path }: { readonly group: string; readonly path: string }): VNode {
   return (
     <>
       {group === '' ? null : <p class="nav-group">{group}</p>}

@@ -1,5 +1,5 @@
 /*
- * The one way to the API, and the address of the page. Every call carries the cookie of the session and names the environment
+ * The one way to the API, the session, and the address of the page. Every call carries the cookie of the session and names the environment
  * that this page shows, so that a change never reaches another environment that was chosen in another tab.
  */
 import { signal } from '@preact/signals';
@@ -72,7 +72,7 @@ export function useQuery(): Query {
 }
 
 /** An entry of the error record. */
-export interface Problem {
+interface Problem {
   readonly error_code: string;
   readonly message: string;
   readonly details: string;
@@ -332,7 +332,7 @@ function orRefused(asked: Promise<void>): Promise<boolean> {
   );
 }
 
-/** Signs in with a key, in an environment if ADMIN_KEY is to choose one, or with a one-time link. Throws `ApiError`. */
+/** Signs in with a key or a one-time link. Throws `ApiError`. */
 export async function signIn(credentials: Values, signal?: AbortSignal): Promise<void> {
   session.value = await post<Caller>('/v1/console/sign_in', credentials, signal);
 }

@@ -7,7 +7,7 @@ import type { UserProfile } from '../../../api/profile.ts';
 import type { Inspection } from '../../../api/upload.ts';
 import { ApiError, type Loaded, post, screenHref, useApi } from './api.ts';
 
-export type Counts = Readonly<Record<string, number>>;
+type Counts = Readonly<Record<string, number>>;
 
 /** The detail of a job of any kind: what all kinds have, and what only loads, deletions or exports have. */
 export type JobDetail = JobListItem &

@@ -12,7 +12,7 @@ export interface Form {
   readonly hint?: string;
 }
 
-export const authorization = '-H "Authorization: Token $SLUICE_KEY"';
+const authorization = '-H "Authorization: Token $SLUICE_KEY"';
 
 /** Returns the text as one word of a shell. */
 function shellWord(text: string): string {

@@ -12,22 +12,17 @@ export type RecordEdit = ReadonlyMap<number, string> | string;
 export type Edits = ReadonlyMap<number, RecordEdit>;
 
 /** Tells whether each cell of the record has a column to be edited in. If not, the record is edited as text. */
-export function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean {
+function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean {
   return columns !== null && cells !== null && cells.length <= columns.length;
 }
 
 /** Returns the edited cells of the record, one for each column. */
-export function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
+function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
   return columns.map((_, at) => (typeof edit === 'object' ? edit.get(at) : null) ?? cells?.[at] ?? '');
 }
 
 /** Returns the edit with another text in a cell; `null` if nothing is edited any more. */
-export function withCell(
-  reject: Reject,
-  edit: RecordEdit | undefined,
-  at: number,
-  text: string,
-): RecordEdit | null {
+function withCell(reject: Reject, edit: RecordEdit | undefined, at: number, text: string): RecordEdit | null {
   const next = new Map(typeof edit === 'object' ? edit : []);
   if (text === (reject.cells?.[at] ?? '')) next.delete(at);
   else next.set(at, text);
