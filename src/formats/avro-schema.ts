@@ -43,17 +43,6 @@ export class AvroBytes {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
-  varint(): number {
-    let [value, factor] = [0, 1];
-    for (let read = 0; read < 5; read++) {
-      const byte = this.byte();
-      value += (byte & 0x7f) * factor;
-      factor *= 0x80;
-      if (byte < 0x80) return value;
-    }
-    throw new DamagedFile('a length is too large');
-  }
-
   /** Exact: a bigint where a number would not be. */
   long(): number | bigint {
     const start = this.#at;

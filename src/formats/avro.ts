@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
+import { readVarInt } from 'hyparquet/src/thrift.js';
 import { DamagedFile, type InputError, inputError } from '../domain/errors.ts';
 import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { yielding } from '../yielding.ts';
@@ -16,8 +17,14 @@ import { type ReadRange, type WholeFile, windowed } from './whole-file.ts';
 
 const inflate = promisify(inflateRaw);
 const MARKER_BYTES = 16;
-const codecs = ['null', 'deflate', 'snappy', 'zstandard'] as const;
-type Codec = (typeof codecs)[number];
+/** Unpacks a block, into MAX_AVRO_BLOCK_BYTES at most. */
+type Unpack = (packed: Buffer) => Buffer | Promise<Buffer>;
+const codecs: ReadonlyMap<string, Unpack> = new Map<string, Unpack>([
+  ['null', (packed) => packed],
+  ['deflate', (packed) => inflate(packed, { maxOutputLength: MAX_AVRO_BLOCK_BYTES })],
+  ['snappy', unpackSnappy],
+  ['zstandard', async (packed) => Buffer.from((await openZstd())(packed, MAX_AVRO_BLOCK_BYTES))],
+]);
 
 /**
  * Yields the rows of the file, a line each. `notes` gets what a person should know, once the last has been read.
@@ -26,13 +33,13 @@ type Codec = (typeof codecs)[number];
  */
 export async function* avroToNdjson(file: WholeFile, notes: string[] = []): AsyncGenerator<Buffer> {
   const input = new Input(file);
-  const { rows, codec, marker } = await readHeader(input);
+  const { rows, unpack, marker } = await readHeader(input);
   while (!input.isAtEnd) {
     const count = await input.count('rows of a block', Number.MAX_SAFE_INTEGER);
     const length = await input.count('bytes of a block', MAX_AVRO_BLOCK_BYTES);
     const packed = await input.take(length);
     if (!(await input.take(MARKER_BYTES)).equals(marker)) throw damaged('a block does not end where it says');
-    const block = await unpack(packed, codec);
+    const block = await unpacked(packed, unpack);
     // A row of no bytes contains only nulls.
     if (count > block.length) throw damaged('a block has more rows than bytes');
     for await (const lines of yielding(blockLines(block, count, rows))) {
@@ -44,7 +51,7 @@ export async function* avroToNdjson(file: WholeFile, notes: string[] = []): Asyn
 
 interface Header {
   readonly rows: AvroRows;
-  readonly codec: Codec;
+  readonly unpack: Unpack;
   readonly marker: Buffer;
 }
 
@@ -67,37 +74,27 @@ async function readHeader(input: Input): Promise<Header> {
     }
   }
   const name = about.get('avro.codec')?.toString('latin1') ?? 'null';
-  const codec = codecs.find((each) => each === name);
-  if (codec === undefined) {
+  const unpack = codecs.get(name);
+  if (unpack === undefined) {
     throw unsupported(
       `it is packed with ${JSON.stringify(name.slice(0, 40))}; write it with zstandard, deflate, snappy or null`,
     );
   }
   const marker = Buffer.from(await input.take(MARKER_BYTES));
-  return { rows: guarded(() => compileAvroSchema(about.get('avro.schema'))), codec, marker };
+  return { rows: guarded(() => compileAvroSchema(about.get('avro.schema'))), unpack, marker };
 }
 
-async function unpack(packed: Buffer, codec: Codec): Promise<Buffer> {
+async function unpacked(packed: Buffer, unpack: Unpack): Promise<Buffer> {
   try {
-    switch (codec) {
-      case 'null':
-        return packed;
-      case 'deflate':
-        return await inflate(packed, { maxOutputLength: MAX_AVRO_BLOCK_BYTES });
-      case 'snappy':
-        return unpackSnappy(packed);
-      case 'zstandard':
-        return Buffer.from((await openZstd())(packed, MAX_AVRO_BLOCK_BYTES));
-      default:
-        return codec satisfies never;
-    }
+    return await unpack(packed);
   } catch (cause) {
     throw Object.assign(damaged('a block cannot be unpacked'), { cause });
   }
 }
 
 function unpackSnappy(packed: Buffer): Buffer {
-  const length = new AvroBytes(packed).varint();
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  const length = readVarInt({ view, offset: 0 }) >>> 0;
   if (length > MAX_AVRO_BLOCK_BYTES) throw new DamagedFile('a block is too large');
   const plain = Buffer.alloc(length);
   snappyUncompress(packed.subarray(0, -4), plain);

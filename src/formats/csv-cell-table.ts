@@ -1,7 +1,6 @@
 import { parse } from 'csv-parse/sync';
 import { MAX_STRAY_QUOTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
-import type { CellList } from './csv-walker.ts';
 import { CR, LF } from './record-scanner.ts';
 
 const BACKSLASH = 92;
@@ -15,8 +14,8 @@ const letters: ReadonlyMap<number, number> = new Map(
   ]),
 );
 
-/** The cells of one record, as the walker finds them. */
-export class CellTable implements CellList {
+/** The positions of a record's cells, without their quotes, as the walker finds them. */
+export class CellTable {
   count = 0;
   starts = new Int32Array(leastCells);
   ends = new Int32Array(leastCells);
@@ -27,6 +26,7 @@ export class CellTable implements CellList {
     this.count = 0;
   }
 
+  /** `marked`: the cell holds doubled quotes or escapes. */
   add(start: number, end: number, quoted: boolean, marked: boolean): void {
     if (this.count === this.starts.length) this.#grow();
     this.starts[this.count] = start;

@@ -43,7 +43,7 @@ const TAB = 9;
 const SPACE = 32;
 
 /** The parts of a header that tell how records are written. */
-export interface RecordForm {
+interface RecordForm {
   readonly delimiter: string;
   readonly dialect?: CsvDialect;
 }
@@ -59,11 +59,6 @@ export function marksOf({ delimiter, dialect = plainDialect({ delimiter }) }: Re
     comment: Buffer.from(dialect.comment),
     nulls: dialect.nulls.map((word) => Buffer.from(word)),
   };
-}
-
-/** Returns the marks of RFC 4180. */
-export function plainMarks(delimiter: string): CsvMarks {
-  return marksOf({ delimiter });
 }
 
 function byteOf(character: string): number {

@@ -3,7 +3,6 @@ import { idColumn } from '../domain/entity.ts';
 import { CellTable } from './csv-cell-table.ts';
 import { type CsvDialect, type CsvMarks, marksOf } from './csv-dialect.ts';
 import { distinctNames, joinRows } from './csv-header.ts';
-import { kindOf } from './csv-kinds.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import type { RecordScanner } from './record-scanner.ts';
 
@@ -60,70 +59,45 @@ export interface Score {
   readonly records: readonly (readonly string[])[];
 }
 
-/** The records of a sample, cut by one dialect as the loader cuts them. */
+/** The records of a sample, cut by one dialect as the loader cuts them; `scanner` and `cells` are about the one cut last. */
 class SampledRecords {
   readonly cells = new CellTable();
   readonly bytes: Buffer;
   readonly marks: CsvMarks;
+  readonly scanner: RecordScanner;
   readonly #isWhole: boolean;
-  readonly #scanner: RecordScanner;
 
   constructor(bytes: Buffer, isWhole: boolean, dialect: CsvDialect) {
     this.bytes = bytes;
     this.#isWhole = isWhole;
     this.marks = marksOf({ delimiter: dialect.delimiter, dialect });
-    this.#scanner = createCsvScanner(this.marks, bytes.length, this.cells);
+    this.scanner = createCsvScanner(this.marks, bytes.length, this.cells);
   }
 
   /** Returns the end of the record at `start`, its terminator included; -1 if it goes on after the sample. */
   next(start: number): number {
-    const { bytes } = this;
-    const end = this.#scanner.next(bytes, start, bytes.length, true);
+    const { bytes, scanner } = this;
+    const end = scanner.next(bytes, start, bytes.length, true);
+    // A quote stands where none may stand, or is never closed.
+    if (scanner.problem !== null) this.cells.clear();
     if (this.#isWhole) return end;
-    const mayClose = this.#scanner.open && bytes.length - start <= longCellBytes;
+    const mayClose = scanner.open && bytes.length - start <= longCellBytes;
     return mayClose || end === bytes.length ? -1 : end;
   }
 
-  /** Yields the start of each record from `start` on, up to the end of the sample or `limit`; blank lines and comments are left out. */
-  *from(start: number, limit = this.bytes.length): Generator<number> {
-    for (let at = start; at < limit; ) {
+  /** Yields the start of each record from `start` on, up to the end of the sample; blank lines and comments are left out. */
+  *from(start: number): Generator<number> {
+    for (let at = start; at < this.bytes.length; ) {
       const next = this.next(at);
       if (next < 0) return;
-      if (!this.#scanner.blank) yield at;
+      if (!this.scanner.blank) yield at;
       at = next;
     }
   }
 
-  get isBlank(): boolean {
-    return this.#scanner.blank;
-  }
-
-  /** A quote stands where none may stand, or is never closed. */
-  get isBad(): boolean {
-    return this.#scanner.problem !== null;
-  }
-
-  get lines(): number {
-    return this.#scanner.lines;
-  }
-
-  /** The texts of its cells; none for a bad record. */
+  /** Returns the texts of its cells; none for a malformed record. */
   texts(): string[] {
-    return this.isBad ? [] : this.cells.texts(this.bytes, this.marks);
-  }
-
-  /** The number of its cells; 0 for a bad record. */
-  get count(): number {
-    return this.isBad ? 0 : this.cells.count;
-  }
-
-  isEmpty(cell: number): boolean {
-    return this.cells.isEmpty(this.bytes, cell);
-  }
-
-  /** Tells whether the record has a cell for each of `width` columns, and nothing in any further cell. */
-  fits(width: number, isPadded: boolean): boolean {
-    return !this.isBad && this.cells.fits(this.bytes, width, isPadded);
+    return this.cells.texts(this.bytes, this.marks);
   }
 }
 
@@ -161,7 +135,7 @@ export class CsvSample {
     for (let at = 0; before.length < maxPreambleRecords && at < this.#head.length; ) {
       const next = records.next(at);
       if (next < 0) break;
-      if (records.isBlank) isAfterBlank = true;
+      if (records.scanner.blank) isAfterBlank = true;
       else {
         before.push({ cells: records.texts(), start: at, lines, isHash: this.bytes[at] === HASH });
         const made = before.slice(-rows);
@@ -175,7 +149,7 @@ export class CsvSample {
         }
         isAfterBlank = false;
       }
-      lines += records.lines;
+      lines += records.scanner.lines;
       at = next;
     }
     return null;
@@ -213,12 +187,12 @@ export class CsvSample {
     for (let at = 0; at < records.bytes.length; ) {
       const next = records.next(at);
       if (next < 0) break;
-      if (!records.isBlank) {
+      if (!records.scanner.blank) {
         seen++;
         if (seen === number) [start, startLine] = [at, lines];
         if (seen >= number) made.push(records.texts());
       }
-      lines += records.lines;
+      lines += records.scanner.lines;
       at = next;
       if (made.length === rows) {
         return { start, lines: startLine, end: at, cells: joinRows(made), rows, isDoubtful: false };
@@ -238,20 +212,21 @@ export class CsvSample {
   /** Measures how the dialect cuts the records from `start` on, under a header of `width` columns. */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const records = this.#records(dialect);
+    const { cells, scanner } = records;
     const bad = new Set<number>();
     let [good, quoted, bare, exact, lastEmpty, oddEscapes] = [0, 0, 0, 0, 0, 0];
     for (const at of records.from(start)) {
-      if (!records.isBad) oddEscapes += records.cells.oddEscapes(this.bytes, records.marks);
-      const isGood = records.fits(width, isPadded);
-      for (let cell = 0; cell < records.count; cell++) {
-        if (!records.cells.isQuoted(cell)) bare += records.isEmpty(cell) ? 0 : 1;
+      oddEscapes += cells.oddEscapes(this.bytes, records.marks);
+      const isGood = scanner.problem === null && cells.fits(this.bytes, width, isPadded);
+      for (let cell = 0; cell < cells.count; cell++) {
+        if (!cells.isQuoted(cell)) bare += cells.isEmpty(this.bytes, cell) ? 0 : 1;
         else if (isGood) quoted++;
       }
       if (isGood) good++;
       else bad.add(at);
-      if (isGood && records.count === width) {
+      if (isGood && cells.count === width) {
         exact++;
-        if (records.isEmpty(width - 1)) lastEmpty++;
+        if (cells.isEmpty(this.bytes, width - 1)) lastEmpty++;
       }
       if (good + bad.size === maxMeasuredRecords) break;
     }
@@ -266,7 +241,8 @@ export class CsvSample {
     for (const _ of sampled.from(start)) {
       if (records.length === maxScoredRecords) break;
       records.push(sampled.texts());
-      counts.set(sampled.count, (counts.get(sampled.count) ?? 0) + 1);
+      const { count } = sampled.cells;
+      counts.set(count, (counts.get(count) ?? 0) + 1);
     }
     const [width, fitting] = [...counts].reduce(
       (a, b) => (b[1] > a[1] || (b[1] === a[1] && b[0] > a[0]) ? b : a),
@@ -286,4 +262,91 @@ export class CsvSample {
 /** Tells whether the record may be a header of `width` columns: only the first of them is ever left without a name. */
 function isFull(cells: readonly string[], width: number): boolean {
   return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');
+}
+
+/** The appearance of a cell, for detecting dialects and headers only. */
+type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
+
+/** A longer cell is a text, whatever is in it. */
+const maxKindChars = 200;
+
+const kinds: readonly (readonly [CellKind, RegExp])[] = [
+  ['number', /^[-+]?[$€£]?(?:\d+|\d{1,3}(?:[,. ']\d{3})+)(?:[.,]\d+)?(?:[eE][-+]?\d+)?\s?[%€$£]?$/],
+  ['date', /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s?(?:Z|[-+]\d{2}:?\d{2}|UTC)?)?$/],
+  ['date', /^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:,? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AP]M)?)?$/i],
+  ['date', /^\d{1,2}:\d{2}(?::\d{2})?(?: ?[AP]M)?$/i],
+  ['mail', /^[^\s@,;|"']+@[^\s@,;|"']+\.[^\s@,;|"']+$/],
+  ['address', /^https?:\/\/[^\s"]+$/i],
+  ['uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i],
+  ['word', /^[\p{L}\p{N}_][\p{L}\p{N}\p{M}_.\-'/()& ]*$/u],
+];
+
+function kindOf(cell: string): CellKind {
+  const text = cell.trim();
+  if (text === '') return 'empty';
+  if (text.length > maxKindChars) return 'other';
+  return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
+}
+
+/** Returns true if a name of a column is hardly ever written like that. */
+function isData(kind: CellKind): boolean {
+  return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
+}
+
+/**
+ * Tells whether the first record is data: in some column it is a number, a date or an address as those after it are, and in none
+ * is it a text where those are not.
+ */
+export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
+  const [first, ...others] = records.filter((record) => record.length === width);
+  if (first === undefined || others.length === 0) return false;
+  let evidence = 0;
+  for (const [index, cell] of first.entries()) {
+    const kind = kindOf(cell);
+    const filled = others.map((record) => kindOf(record[index] as string)).filter((each) => each !== 'empty');
+    if (kind === 'empty' || filled.length === 0) continue;
+    const isUsual = (holds: (each: CellKind) => boolean) =>
+      filled.filter(holds).length >= 0.9 * filled.length;
+    if (!isData(kind) && isUsual(isData)) return false;
+    if (isData(kind) && isUsual((each) => each === kind) && !mayBeName(cell, index)) evidence++;
+  }
+  return evidence > 0;
+}
+
+/**
+ * Tells whether the first record is a header in which these columns can only be named by position: a column without a name is
+ * filled in every other record, and a column with a repeated name stands among names above columns of data.
+ */
+export function needsPositions(
+  records: readonly (readonly string[])[],
+  width: number,
+  positions: readonly (number | null)[],
+): boolean {
+  const [first = [], ...others] = records.filter((record) => record.length === width);
+  if (others.length === 0 || first.some((cell) => isData(kindOf(cell)))) return false;
+  const isAll = (index: number, holds: (kind: CellKind) => boolean) =>
+    others.every((record) => holds(kindOf(record[index] as string)));
+  const isAboveData = first.some((cell, index) => cell.trim() !== '' && isAll(index, isData));
+  return positions.every((index) => {
+    const name = index === null ? undefined : first[index];
+    if (index === null || name === undefined) return false;
+    if (name.trim() === '') return isAll(index, (kind) => kind !== 'empty');
+    return isAboveData && first.filter((cell) => cell === name).length > 1;
+  });
+}
+
+/** Years and the number of the column head columns. */
+function mayBeName(cell: string, index: number): boolean {
+  const text = cell.trim();
+  return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
+}
+
+/** Returns the first record that may hold names: as wide as most, all cells different, and none that looks like data; -1 if there is none. */
+export function findNames(records: readonly (readonly string[])[], width: number): number {
+  return records.findIndex(
+    (cells) =>
+      cells.length === width &&
+      new Set(cells).size === width &&
+      cells.every((cell) => cell.trim() !== '' && !isData(kindOf(cell))),
+  );
 }

@@ -1,6 +1,7 @@
 import { MAX_RECORD_BYTES } from '../domain/limits.ts';
-import { type CsvMarks, isBlankByte, marksOf, type RecordForm } from './csv-dialect.ts';
-import { type CellList, CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
+import type { CellTable } from './csv-cell-table.ts';
+import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
+import { CsvWalker, countLines, MORE, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
 
 /**
@@ -8,6 +9,7 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
  *
  * A line without a quote or escape costs three comparisons and one `indexOf`: the next LF, CR and quote are remembered.
  * Only a record with a quote or an escape is walked byte by byte; each of them if `cells` wants to know its cells.
+ * The receiver, the worker and whoever splits a refused record scan with the marks of the same header (`marksOf`).
  *
  * What is refused, and how much of the file goes with it:
  * - `record_too_large`: the record is longer than `maxRecordBytes`. Goes to its end, be it far beyond that.
@@ -21,21 +23,9 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
 export function createCsvScanner(
   marks: CsvMarks,
   maxRecordBytes = MAX_RECORD_BYTES,
-  cells: CellList | null = null,
+  cells: CellTable | null = null,
 ): RecordScanner {
   return new Scanner(marks, maxRecordBytes, cells);
-}
-
-/**
- * Returns the scanner of the records after this header: for the receiver, the worker, and a record that was refused. It puts the
- * cells of each record that it finds into `cells`, if given.
- */
-export function createRecordScanner(
-  header: RecordForm,
-  maxRecordBytes = MAX_RECORD_BYTES,
-  cells: CellList | null = null,
-): RecordScanner {
-  return createCsvScanner(marksOf(header), maxRecordBytes, cells);
 }
 
 const noBuffer = Buffer.alloc(0);
@@ -66,7 +56,7 @@ class Scanner implements RecordScanner {
   #quote = -1;
   #escape = -1;
 
-  constructor(marks: CsvMarks, maxRecordBytes: number, cells: CellList | null) {
+  constructor(marks: CsvMarks, maxRecordBytes: number, cells: CellTable | null) {
     this.#marks = marks;
     this.#maxBytes = maxRecordBytes;
     this.#walker = new CsvWalker(marks, maxRecordBytes, cells);

@@ -8,7 +8,6 @@ import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import { type CsvReading, isNamed, isNumbered, namesId } from './csv-header.ts';
-import { findNames, needsPositions, startsWithData } from './csv-kinds.ts';
 import {
   bestCut,
   type Cut,
@@ -21,7 +20,14 @@ import {
   refineDialect,
   tellingDelimiters,
 } from './csv-refine.ts';
-import { CsvSample, type Measure, type Place, type Score } from './csv-sample.ts';
+import {
+  CsvSample,
+  findNames,
+  type Measure,
+  needsPositions,
+  type Place,
+  startsWithData,
+} from './csv-sample.ts';
 
 /** Nearly all records behind a header agree on their number of cells if so many do, and there are so many. */
 const leastShare = 0.9;
@@ -94,7 +100,7 @@ class Sniffer {
 
   sniff(): Sniffed {
     const { header } = this.#hints.source;
-    if (header === 'none') return this.#withoutHeader();
+    if (header === 'none') return this.#headless(this.#bestCut());
     if (header !== undefined) return this.#withHeaderAt(header);
     const plain = this.#plain();
     const place = this.#sample.findFirst(plain, this.#rows);
@@ -286,8 +292,9 @@ class Sniffer {
 
   /** `map` names columns by their positions, and none is an id column by its name. A cell may hold such a number too. */
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
-    const { dialect, score } = this.#bestCut();
-    if (startsWithData(score.records, score.width)) return this.#headless(dialect, score);
+    const cut = this.#bestCut();
+    const { score } = cut;
+    if (startsWithData(score.records, score.width)) return this.#headless(cut);
     const positions = Object.keys(this.#hints.map).map((name) => positionOf(name));
     if (place !== null && (isNumbered(place.cells) || needsPositions(score.records, score.width, positions)))
       return this.#withHeader({ dialect: plain, place });
@@ -296,31 +303,13 @@ class Sniffer {
     throw inputError('invalid_field', message, 'header');
   }
 
-  /** Follows `header=none`. */
-  #withoutHeader(): Sniffed {
-    const { dialect, score } = this.#bestCut();
-    return this.#headless(dialect, score);
-  }
-
-  #headless(base: CsvDialect, { width }: Score): Sniffed {
-    const place = {
-      start: 0,
-      lines: 0,
-      end: 0,
-      rows: 0,
-      cells: Array.from({ length: width }, () => ''),
-      isDoubtful: false,
-    };
-    const dialect = refineDialect(this.#sample, base, place, {
-      delimiter: base.delimiter,
-      ...this.#hints.source,
-    });
-    return this.#sniffed(
-      dialect,
-      place,
-      ['The file has no header; its columns are named by position.'],
-      width,
-    );
+  #headless({ dialect: base, score: { width } }: Cut): Sniffed {
+    const cells = Array.from({ length: width }, () => '');
+    const place = { start: 0, lines: 0, end: 0, rows: 0, cells, isDoubtful: false };
+    const source = { delimiter: base.delimiter, ...this.#hints.source };
+    const dialect = refineDialect(this.#sample, base, place, source);
+    const note = 'The file has no header; its columns are named by position.';
+    return this.#sniffed(dialect, place, [note], width);
   }
 
   #bestCut(): Cut {

@@ -1,3 +1,4 @@
+import type { CellTable } from './csv-cell-table.ts';
 import { type CsvMarks, isBlankByte } from './csv-dialect.ts';
 import { CR, LF, type ScanProblem } from './record-scanner.ts';
 
@@ -17,13 +18,6 @@ const ENDS_LINE = 4;
 
 const APOSTROPHE = 0x27;
 const TAB = 9;
-
-/** The positions of a record's cells, without their quotes. */
-export interface CellList {
-  clear(): void;
-  /** `marked`: the cell holds doubled quotes or escapes. */
-  add(start: number, end: number, quoted: boolean, marked: boolean): void;
-}
 
 /**
  * The one machine that reads CSV byte by byte, in any dialect: `walk` finds the end of a record and its cells; `skip` and
@@ -45,7 +39,7 @@ export class CsvWalker {
   /** A quote between letters is an apostrophe (`'O'Brien'`): it neither opens a cell nor closes one. */
   readonly #hasApostrophes: boolean;
   readonly #maxBytes: number;
-  readonly #cells: CellList | null;
+  readonly #cells: CellTable | null;
   /** Bytes are looked at up to here, because of the record's maximum length (`#atMaximum`) or because no more are there. */
   #limit = 0;
   #atMaximum = false;
@@ -59,7 +53,7 @@ export class CsvWalker {
   #ahead = 0;
   #aheadLines = 0;
 
-  constructor(marks: CsvMarks, maxBytes: number, cells: CellList | null = null) {
+  constructor(marks: CsvMarks, maxBytes: number, cells: CellTable | null = null) {
     this.#marks = marks;
     this.#maxBytes = maxBytes;
     this.#cells = cells;

@@ -71,17 +71,22 @@ function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
   const isSpread = bytes.includes(LF) || bytes.includes(CR);
   const asRecord: SniffedJson = isSpread ? sequence : lines(plainLines);
   if (hinted === 'ndjson') return asRecord;
+  const records = lookInto(bytes, isOfRecord);
+  const isRecord = records?.isRecord === true && !records.holdsRecords;
+  if (records === null || (records.isFound && !isRecord)) return document;
+  return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
+}
+
+/** Returns null for what is no document: it will be said again when the document is read. */
+function lookInto(bytes: Buffer, isOfRecord: JsonHints['isOfRecord']): DocumentRecords | null {
   const records = new DocumentRecords({ path: null, isOfRecord });
   try {
     records.take(bytes);
+    return records;
   } catch (error) {
-    // It will be said again when the document is read.
-    if (error instanceof InputError) return document;
+    if (error instanceof InputError) return null;
     throw error;
   }
-  const isRecord = records.isRecord && !records.holdsRecords;
-  if (records.isFound && !isRecord) return document;
-  return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
 }
 
 /** No line tells, and the first object is damaged or longer than what is looked at. */
@@ -96,15 +101,9 @@ function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHin
 }
 
 /** A record of one line may be longer than what is looked at; a document has shown an array of objects by then. */
-function holdsArrays(text: Head, isOfRecord: (key: string) => boolean): boolean {
-  const records = new DocumentRecords({ path: null, isOfRecord });
-  try {
-    records.take(text.bytes.subarray(text.start));
-  } catch (error) {
-    if (!(error instanceof InputError)) throw error;
-    return true;
-  }
-  return records.arrays.length > 0 && (!records.isRecord || records.holdsRecords);
+function holdsArrays(text: Head, isOfRecord: JsonHints['isOfRecord']): boolean {
+  const records = lookInto(text.bytes.subarray(text.start), isOfRecord);
+  return records === null || (records.arrays.length > 0 && (!records.isRecord || records.holdsRecords));
 }
 
 /** Lines into which an object may reach that its own line does not end. */

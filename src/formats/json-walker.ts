@@ -3,7 +3,6 @@ import { MAX_BODY_DEPTH } from '../domain/limits.ts';
 import {
   firstState,
   isPlain,
-  JsonNesting,
   JsonPosition,
   tokenBroken,
   tokenEnded,
@@ -42,8 +41,8 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
  * Checks JSON of any size against the grammar, byte by byte, and copies parts of it as the listener says, white
- * space left out. Nothing is decoded: numbers, escapes and repeated keys come out as they went in. It keeps a byte
- * per level of nesting and no value, however long.
+ * space left out. Nothing is decoded: numbers, escapes and repeated keys come out as they went in. It keeps a
+ * number per level of nesting and no value, however long.
  */
 export class JsonWalker {
   readonly copy: LineCopy;
@@ -53,7 +52,8 @@ export class JsonWalker {
   readonly #listener: JsonListener;
   /** Allowed after a whole document. */
   readonly #afterwards: 'nothing' | 'next';
-  readonly #nesting = new JsonNesting(MAX_BODY_DEPTH);
+  /** The bytes that close the containers around, innermost last. */
+  #closers: number[] = [];
   #expects: keyof typeof expectations = 'value';
   /** State in `tokenTable`, or 0 outside of tokens. */
   #token = 0;
@@ -103,7 +103,7 @@ export class JsonWalker {
 
   /** Gives up the document it is in: the next may begin. */
   restart(): void {
-    while (this.#nesting.depth > 0) this.#nesting.pop();
+    this.#closers = [];
     this.#token = 0;
     this.#inKey = false;
     this.#expects = 'next';
@@ -150,7 +150,7 @@ export class JsonWalker {
     if (byte === QUOTE && (expects === 'key' || expects === 'keyOrEnd')) this.#startKey();
     else if (byte === COLON && expects === 'colon') this.#expects = 'value';
     else if (byte === COMMA && expects === 'commaOrEnd')
-      this.#expects = this.#nesting.inObject ? 'key' : 'value';
+      this.#expects = this.#closers[this.#closers.length - 1] === CLOSE_OBJECT ? 'key' : 'value';
     else if (byte === COMMA && expects === 'next') this.#expects = 'nextOrEnd';
     else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) this.#close(byte, at);
     else this.#startValue(byte, at);
@@ -171,30 +171,29 @@ export class JsonWalker {
     const isContainer = byte === OPEN_ARRAY || byte === OPEN_OBJECT;
     const token = isContainer ? 0 : firstState(byte);
     if (token === tokenBroken) throw this.#unexpected(byte, at);
-    if (this.#nesting.depth < this.watchedDepth) {
+    if (this.#closers.length < this.watchedDepth) {
       this.copy.at = at;
-      this.#listener.valueStarts(byte, this.#nesting.depth);
+      this.#listener.valueStarts(byte, this.#closers.length);
     }
     this.#token = token;
     if (!isContainer) return;
-    if (!this.#nesting.push(byte === OPEN_OBJECT)) {
+    if (this.#closers.length === MAX_BODY_DEPTH)
       throw this.position.invalid(`it is nested more than ${MAX_BODY_DEPTH} levels deep`, at);
-    }
+    this.#closers.push(byte === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY);
     this.#expects = byte === OPEN_OBJECT ? 'keyOrEnd' : 'valueOrEnd';
   }
 
   #close(byte: number, at: number): void {
-    const { inObject, depth } = this.#nesting;
-    const empty = inObject ? 'keyOrEnd' : 'valueOrEnd';
-    const fits = depth > 0 && inObject === (byte === CLOSE_OBJECT);
+    const empty = byte === CLOSE_OBJECT ? 'keyOrEnd' : 'valueOrEnd';
+    const fits = this.#closers[this.#closers.length - 1] === byte;
     if (!fits || (this.#expects !== empty && this.#expects !== 'commaOrEnd'))
       throw this.#unexpected(byte, at);
-    this.#nesting.pop();
+    this.#closers.pop();
     this.#endValue(at + 1);
   }
 
   #endValue(end: number): void {
-    const { depth } = this.#nesting;
+    const depth = this.#closers.length;
     this.#expects = depth === 0 ? this.#afterwards : 'commaOrEnd';
     if (depth >= this.watchedDepth) return;
     this.copy.at = end;
@@ -208,14 +207,14 @@ export class JsonWalker {
   }
 
   #keepKey(bytes: Buffer, start: number, end: number): void {
-    if (this.#nesting.depth >= this.watchedDepth || this.#key.length > MAX_KEY_BYTES) return;
+    if (this.#closers.length >= this.watchedDepth || this.#key.length > MAX_KEY_BYTES) return;
     this.#key += bytes.toString('latin1', start, Math.min(end, start + MAX_KEY_BYTES + 1));
   }
 
   #endKey(): void {
     this.#inKey = false;
     this.#expects = 'colon';
-    const { depth } = this.#nesting;
+    const depth = this.#closers.length;
     if (depth < this.watchedDepth) this.#listener.key(this.#key, depth);
   }
 

@@ -1,5 +1,6 @@
 import { deltaBinaryUnpack, deltaByteArray, deltaLengthByteArray } from 'hyparquet/src/delta.js';
 import { byteStreamSplit } from 'hyparquet/src/encoding.js';
+import { readVarInt } from 'hyparquet/src/thrift.js';
 import { DamagedFile } from '../domain/errors.ts';
 import { MAX_PARQUET_HELD_BYTES, MAX_PARQUET_PAGE_BYTES, MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
 import type { ParquetLeaf, StoredValue } from './parquet-columns.ts';
@@ -86,7 +87,7 @@ class PlainValues {
       return;
     }
     const width = widthOf(element.type, element.type_length);
-    const read = readers[element.type ?? ''];
+    const read = numbers[element.type ?? '']?.read;
     this.next = () => {
       this.at += width;
       const start = this.at - width;
@@ -99,12 +100,18 @@ class PlainValues {
   }
 }
 
-const readers: Readonly<Record<string, (view: DataView, at: number) => StoredValue>> = {
-  INT32: (view, at) => view.getInt32(at, true),
-  INT64: (view, at) => view.getBigInt64(at, true),
-  INT96: (view, at) => (BigInt(view.getInt32(at + 8, true)) << 64n) | view.getBigUint64(at, true),
-  FLOAT: (view, at) => view.getFloat32(at, true),
-  DOUBLE: (view, at) => view.getFloat64(at, true),
+/** Types of values of one length, and how one is read. */
+const numbers: Readonly<
+  Record<string, { readonly width: number; read(view: DataView, at: number): StoredValue }>
+> = {
+  INT32: { width: 4, read: (view, at) => view.getInt32(at, true) },
+  INT64: { width: 8, read: (view, at) => view.getBigInt64(at, true) },
+  INT96: {
+    width: 12,
+    read: (view, at) => (BigInt(view.getInt32(at + 8, true)) << 64n) | view.getBigUint64(at, true),
+  },
+  FLOAT: { width: 4, read: (view, at) => view.getFloat32(at, true) },
+  DOUBLE: { width: 8, read: (view, at) => view.getFloat64(at, true) },
 };
 
 function octetsAt(bytes: Uint8Array, start: number, length: number): Uint8Array {
@@ -112,16 +119,8 @@ function octetsAt(bytes: Uint8Array, start: number, length: number): Uint8Array 
   return bytes.subarray(start, start + length);
 }
 
-const widths: ReadonlyMap<string | undefined, number> = new Map([
-  ['INT32', 4],
-  ['INT64', 8],
-  ['INT96', 12],
-  ['FLOAT', 4],
-  ['DOUBLE', 8],
-]);
-
 function widthOf(type: string | undefined, length: number | undefined): number {
-  const width = type === 'FIXED_LEN_BYTE_ARRAY' ? length : widths.get(type);
+  const width = type === 'FIXED_LEN_BYTE_ARRAY' ? length : numbers[type ?? '']?.width;
   if (width === undefined || !(width > 0 && width <= MAX_PARQUET_PAGE_BYTES)) {
     throw new DamagedFile('a column has values of no known length');
   }
@@ -210,20 +209,11 @@ const MAX_DELTA_PARTS = 4_096;
 /** A list of differences begins with the length of its blocks, their parts, and how many values it has. */
 function countOfDeltas(reader: { readonly view: DataView; offset: number }, count: number): number {
   const at = { view: reader.view, offset: reader.offset };
-  const [, parts, values] = [varint(at), varint(at), varint(at)];
+  const [, parts = 0, values = 0] = Array.from({ length: 3 }, () => readVarInt(at) >>> 0);
   if (parts > MAX_DELTA_PARTS || values > count || values > MAX_PARQUET_PAGE_VALUES) {
     throw new DamagedFile('a page has more values than it says');
   }
   return values;
-}
-
-function varint(at: { readonly view: DataView; offset: number }): number {
-  for (let value = 0, shift = 0; shift < 35; shift += 7) {
-    const byte = at.view.getUint8(at.offset++);
-    value |= (byte & 0x7f) << shift;
-    if (byte < 0x80) return value >>> 0;
-  }
-  throw new DamagedFile('a length is too large');
 }
 
 /** Bounds the memory: each value may repeat the one before it and add a byte, so a page could grow to its square. */

@@ -217,20 +217,10 @@ function contradiction(said: string, but: string): Error {
 
 /** Returns true if nearly all of its characters beyond ASCII are UTF-8, as in a file of which a few records are broken. */
 function isNearlyUtf8(text: Buffer): boolean {
-  let valid = 0;
-  let broken = 0;
-  for (let at = 0; at < text.length; ) {
-    const first = text[at] as number;
-    if (first < 0x80) {
-      at++;
-      continue;
-    }
-    const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    const isBegun = first >= 0xc2 && (text[at + 1] ?? 0) >> 6 === 2 && at + length <= text.length;
-    const isCharacter = isBegun && isUtf8(text.subarray(at, at + length));
-    if (isCharacter) valid++;
-    else broken++;
-    at += isCharacter ? length : 1;
+  let [valid, broken] = [0, 0];
+  for (const character of text.toString('utf8')) {
+    if (character === '\ufffd') broken++;
+    else if (character > '\x7f') valid++;
   }
   return broken * BROKEN_SHARE <= valid;
 }

@@ -119,16 +119,15 @@ export function bytesJson(bytes: Uint8Array): JsonText {
 
 /** Writes text of a column `metadata`: a JSON object as it is, on one line, anything else as a JSON string. */
 export function metadataJson(bytes: Uint8Array): JsonText {
-  if (!isUtf8(bytes)) return textJson(bytes);
-  const text = asBuffer(bytes).toString('utf8');
-  return text.startsWith('{') && isJson(text) ? onOneLine(text) : JSON.stringify(text);
+  return declaredJson(bytes, '{');
 }
 
-/** Writes text that is declared as JSON, as a string if it is not. */
-export function declaredJson(bytes: Uint8Array): JsonText {
+/** Writes text that is declared as JSON, on one line; as a string if it is not, or starts with something else. */
+export function declaredJson(bytes: Uint8Array, start = ''): JsonText {
   if (!isUtf8(bytes)) return textJson(bytes);
   const text = asBuffer(bytes).toString('utf8');
-  return isJson(text) ? onOneLine(text) : JSON.stringify(text);
+  // Within JSON a line break is white space between its parts.
+  return text.startsWith(start) && isJson(text) ? text.replace(/[\r\n]/g, ' ') : JSON.stringify(text);
 }
 
 export function isText(bytes: Uint8Array): boolean {
@@ -142,11 +141,6 @@ function isJson(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Within JSON a line break is white space between its parts. */
-function onOneLine(json: string): string {
-  return json.replace(/[\r\n]/g, ' ');
 }
 
 const units: Readonly<Record<string, PerSecond>> = { millis: 1_000, micros: 1_000_000, nanos: 1_000_000_000 };

@@ -13,8 +13,8 @@ import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts
 
 export interface ZipMember {
   readonly name: string;
-  /** Bytes once unpacked, as the directory says. */
-  readonly bytes: number;
+  /** What the directory says of it. */
+  readonly entry: yauzl.Entry;
 }
 
 const local = 'PK\x03\x04';
@@ -26,18 +26,12 @@ export function isZip(head: Buffer): boolean {
 export class ZipArchive {
   readonly members: readonly ZipMember[];
   readonly #zip: yauzl.ZipFile;
-  readonly #entries: ReadonlyMap<ZipMember, yauzl.Entry>;
   readonly #file: ReturnType<typeof watched>;
 
-  private constructor(
-    zip: yauzl.ZipFile,
-    entries: Map<ZipMember, yauzl.Entry>,
-    file: ReturnType<typeof watched>,
-  ) {
+  private constructor(zip: yauzl.ZipFile, members: readonly ZipMember[], file: ReturnType<typeof watched>) {
     this.#zip = zip;
-    this.#entries = entries;
+    this.members = members;
     this.#file = file;
-    this.members = [...entries.keys()];
   }
 
   /** @throws InputError `unsupported_format` for what is damaged or not understood; what `read` throws. */
@@ -49,12 +43,11 @@ export class ZipArchive {
       if (zip.entryCount > MAX_ZIP_MEMBERS) {
         throw damaged(`it has ${zip.entryCount} members, and at most ${MAX_ZIP_MEMBERS} are read`);
       }
-      const entries = new Map<ZipMember, yauzl.Entry>();
+      const members: ZipMember[] = [];
       for await (const entry of zip.eachEntry()) {
-        if (entry.fileName.endsWith('/')) continue;
-        entries.set({ name: entry.fileName, bytes: entry.uncompressedSize }, entry);
+        if (!entry.fileName.endsWith('/')) members.push({ name: entry.fileName, entry });
       }
-      return new ZipArchive(zip, entries, file);
+      return new ZipArchive(zip, members, file);
     } catch (error) {
       file.rethrowFailure();
       throw explain(error);
@@ -66,9 +59,8 @@ export class ZipArchive {
    * @throws InputError `unsupported_format` for one with a password, a compression that is not understood, or other bytes
    *   than the directory says; what `guard` and reading the file throw.
    */
-  async *read(member: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
-    const entry = this.#entries.get(member) as yauzl.Entry;
-    if (entry.isEncrypted()) throw refused(`The member ${shownName(member.name)} has a password`);
+  async *read({ name, entry }: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
+    if (entry.isEncrypted()) throw refused(`The member ${shownName(name)} has a password`);
     const packed = this.#packed(entry);
     let bytes = 0;
     let crc = 0;
@@ -79,7 +71,7 @@ export class ZipArchive {
       yield piece;
     }
     if (bytes !== entry.uncompressedSize || crc !== entry.crc32) {
-      throw damaged(`the member ${shownName(member.name)} has other bytes than it should`);
+      throw damaged(`the member ${shownName(name)} has other bytes than it should`);
     }
   }
 

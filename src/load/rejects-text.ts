@@ -5,7 +5,7 @@ import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } f
 import { CellTable } from '../formats/csv-cell-table.ts';
 import { type CsvDialect, type CsvMarks, marksOf, plainDialect } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createRecordScanner } from '../formats/csv-scanner.ts';
+import { createCsvScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
 
 /**
@@ -206,7 +206,7 @@ export class RefusedCsv {
     this.header = header;
     this.dialect = header.dialect ?? plainDialect(header);
     this.#marks = marksOf(header);
-    this.#scanner = createRecordScanner(header, undefined, this.#table);
+    this.#scanner = createCsvScanner(this.#marks, undefined, this.#table);
   }
 
   /** Splits one well-formed record with a cell for each column; null for anything else, such as a record that may be cut off. */

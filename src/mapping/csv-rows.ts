@@ -4,8 +4,9 @@ import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limi
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { readStrayQuote } from '../formats/csv-cell-table.ts';
+import { marksOf } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createRecordScanner } from '../formats/csv-scanner.ts';
+import { createCsvScanner } from '../formats/csv-scanner.ts';
 import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames } from './cells.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
@@ -249,7 +250,7 @@ export class CsvChunk {
     this.#hasNul = source.includes(0);
     this.#problems = new Map();
     this.#strays = new Map();
-    const scanner = createRecordScanner(this.#header);
+    const scanner = createCsvScanner(marksOf(this.#header));
     let line = 0;
     for (let start = 0; start < source.length; ) {
       const end = scanner.next(source, start, source.length, true);

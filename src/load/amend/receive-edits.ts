@@ -5,7 +5,7 @@ import { MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.t
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createRecordScanner } from '../../formats/csv-scanner.ts';
+import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { readRejectsOf } from '../../postgres/stores/rejects.ts';
@@ -184,7 +184,7 @@ export class EditedCsv {
 
   /** Returns how many records the bytes are read as, and where the content of the first ends. */
   measure(bytes: Buffer): { readonly records: number; readonly end: number } {
-    const scanner = createRecordScanner(this.#header);
+    const scanner = createCsvScanner(marksOf(this.#header));
     let [records, contentEnd] = [0, 0];
     for (let start = 0; start < bytes.length; ) {
       const end = scanner.next(bytes, start, bytes.length, true);

@@ -8,7 +8,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
 import type { JsonObject } from '../../mapping/json-text.ts';
-import type { FileValues, ValuesSummary } from './values.ts';
+import type { NamedValues, ValuesSummary } from './values.ts';
 
 /*
  * An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. Here is how columns are
@@ -102,7 +102,7 @@ export function chooseKeys(records: readonly JsonObject[], keys: readonly string
 export function chooseByValues(
   header: CsvHeader | null,
   columns: readonly string[],
-  values: FileValues,
+  values: NamedValues,
   chosen: Chosen,
   { map, entity }: Said,
 ): Chosen {
@@ -199,7 +199,7 @@ const leastRecords = 3;
 /** Names the first column with a different value in every record; `null` if there is none. It is a guess as well. */
 function proposeByValues(
   columns: readonly string[],
-  values: FileValues,
+  values: NamedValues,
   map: ColumnMap,
   entity: LoadEntity,
 ): Proposal | null {

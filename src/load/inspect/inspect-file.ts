@@ -33,7 +33,6 @@ import {
   lacksId,
 } from './choose.ts';
 import {
-  FileValues,
   NamedValues,
   parseObject,
   readValues,
@@ -136,7 +135,7 @@ export async function look(
   // The keys of a JSON record say what it is. Only if no record can be stored are other names for the keys considered.
   const isUnread = header === null && options.preset === null && sample.rows.length === 0;
   if (isUnread) chosen = chooseKeys(first, columns, said);
-  const values = header === null && !isUnread ? new FileValues() : await readValues(store, received, most);
+  const values = header === null && !isUnread ? new NamedValues() : await readValues(store, received, most);
   if (lacksId(chosen)) chosen = chooseByValues(header, columns, values, chosen, said);
   if (isProposed(chosen) && sample.rows.length === 0)
     sample = await readSample(store, received, said, chosen, most);
@@ -162,7 +161,7 @@ function describe(
   header: CsvHeader | null,
   columns: readonly string[],
   { values: stored }: Sample,
-  cells: FileValues,
+  cells: NamedValues,
   { map, plan, reasons }: Chosen,
   { mapSays = 'map says so', given }: LookOptions & { readonly given: ColumnMap },
 ): InspectedColumn[] {

@@ -21,8 +21,9 @@ export function recordsWithin(columns: number, least: number): number {
   return Math.max(least, Math.min(INSPECTED_RECORDS, Math.floor(INSPECTED_VALUES / Math.max(1, columns))));
 }
 
-/** Values by the name of their column or key. */
+/** Values by the name of their column or key, and the number of records that they come from. */
 export class NamedValues {
+  records = 0;
   readonly #values = new Map<string, ColumnValues>();
 
   get names(): readonly string[] {
@@ -43,18 +44,13 @@ export class NamedValues {
   }
 }
 
-/** The values of a file as they stand in it, before any mapping. */
-export class FileValues extends NamedValues {
-  records = 0;
-}
-
 /** Reads at most `count` records from the start of a received file. Malformed ones are skipped. */
 export async function readValues(
   store: Pick<ReceivingStore, 'readRange'>,
   { ref, chunks, header, isWhole }: ReceivedFile,
   count: number,
-): Promise<FileValues> {
-  const values = new FileValues();
+): Promise<NamedValues> {
+  const values = new NamedValues();
   for (const chunk of chunks) {
     if (values.records >= count || chunk.oversized) break;
     const bytes = await store.readRange(ref, chunk.byteStart, chunk.byteEnd);
@@ -67,7 +63,7 @@ export async function readValues(
 }
 
 function addCells(
-  values: FileValues,
+  values: NamedValues,
   bytes: Buffer,
   isEnded: boolean,
   header: CsvHeader,
@@ -91,7 +87,7 @@ function addCells(
   }
 }
 
-function addObjects(values: FileValues, bytes: Buffer, isEnded: boolean, count: number): void {
+function addObjects(values: NamedValues, bytes: Buffer, isEnded: boolean, count: number): void {
   for (let at = 0; at < bytes.length && values.records < count; ) {
     const stop = bytes.indexOf('\n', at);
     if (stop === -1 && !isEnded) break;

@@ -1,7 +1,8 @@
 import { CHUNK_RECORDS, MAX_RECORD_BYTES, SCAN_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
+import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createRecordScanner } from '../../formats/csv-scanner.ts';
+import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import type { CsvBeginning, CsvHints, Sniffed } from '../../formats/csv-sniff.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
@@ -129,7 +130,7 @@ export class RecordIndex {
     this.#window.consume(end);
     this.#line += lines;
     const { header } = this.#opening;
-    return header === null ? null : createRecordScanner(header, this.#maxRecordBytes);
+    return header === null ? null : createCsvScanner(marksOf(header), this.#maxRecordBytes);
   }
 
   /** Scans about SCAN_BYTES; returns whether there is more to do, which may be to look for the close of a record that is open. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CellTable } from '../../../src/formats/csv-cell-table.ts';
-import { type CsvDialect, plainDialect } from '../../../src/formats/csv-dialect.ts';
+import { type CsvDialect, marksOf, plainDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
-import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
+import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { EditedCsv } from '../../../src/load/amend/receive-edits.ts';
 import { RefusedCsv } from '../../../src/load/rejects-text.ts';
 
@@ -30,7 +30,7 @@ const text = fc.array(fc.constantFrom(...pieces), { maxLength: 5 }).map((found) 
 function writtenCells(header: CsvHeader, record: Buffer): string[] {
   const cells = new CellTable();
   const dialect = header.dialect ?? plainDialect(header);
-  createRecordScanner({ ...header, dialect }, undefined, cells).next(record, 0, record.length, true);
+  createCsvScanner(marksOf({ ...header, dialect }), undefined, cells).next(record, 0, record.length, true);
   return Array.from({ length: cells.count }, (_, at) => {
     const quote = (cells.flags[at] ?? 0) & 1;
     return record.toString('utf8', (cells.starts[at] ?? 0) - quote, (cells.ends[at] ?? 0) + quote);

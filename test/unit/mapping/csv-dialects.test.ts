@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
+import { marksOf } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
-import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
+import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { feedScanner } from '../formats/feed-scanner.ts';
 import { readCopyText } from './copy-text.ts';
 import { readCsvRows } from './read-rows.ts';
@@ -121,10 +122,10 @@ describe('a CSV in any dialect', () => {
           ...cuts.filter((at) => at > 0 && at < bytes.length).sort((a, b) => a - b),
           bytes.length,
         ];
-        const whole = feedScanner(createRecordScanner(header), bytes, [bytes.length]);
-        expect(feedScanner(createRecordScanner(header), bytes, ends)).toEqual(whole);
+        const whole = feedScanner(createCsvScanner(marksOf(header)), bytes, [bytes.length]);
+        expect(feedScanner(createCsvScanner(marksOf(header)), bytes, ends)).toEqual(whole);
         const everyByte = Array.from({ length: bytes.length }, (_, at) => at + 1);
-        expect(feedScanner(createRecordScanner(header), bytes, everyByte)).toEqual(whole);
+        expect(feedScanner(createCsvScanner(marksOf(header)), bytes, everyByte)).toEqual(whole);
         expect(read(header, bytes).records).toBe(whole.filter((record) => !record.blank).length);
       }),
       { numRuns: 300 },
