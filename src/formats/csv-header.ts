@@ -36,7 +36,9 @@ export interface CsvReading {
   /** The number of records that name the columns; 0 if none does, and there are so many `columns`. */
   readonly headerRows: number;
   readonly columns: number;
+  /** Maps their header to our name. */
   readonly map: Readonly<Record<string, string>>;
+  /** Refuses columns that have no name, or the same. */
   readonly strict: boolean;
   /** Cells of the header without a name are no columns. */
   readonly hasSpareCells?: true;
@@ -89,14 +91,22 @@ export function skipLines(bytes: Buffer, count: number | null, final: boolean): 
 export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading): HeaderRecord | null {
   const form = formOf(reading);
   if (reading.headerRows === 0) {
-    return { header: { ...form, columns: numberedColumns(reading.columns) }, notes: [], end: 0, lines: 0 };
+    const columns = Array.from({ length: reading.columns }, (_, index) => numbered(index));
+    return { header: { ...form, columns }, notes: [], end: 0, lines: 0 };
   }
   const records = cutRecords(bytes, final, form, reading);
   if (records === null) return null;
   const joined = joinRows(records.rows);
   const cells = reading.hasSpareCells === true ? joined.filter(isNamed) : joined;
-  const { map, strict } = reading;
-  const { columns, notes } = nameColumns(cells, { map, strict, isOurs: isOwnHeader(cells) });
+  if (cells.length > MAX_COLUMNS) {
+    const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
+    throw inputError('invalid_field', message);
+  }
+  // In a file that we wrote a name has the blanks that it has.
+  const names = isOwnHeader(cells) ? cells : cells.map((cell) => cell.trim());
+  const [first, ...more] = findProblems(names, reading);
+  if (first !== undefined) throw new InputError(first, ...more);
+  const { columns, notes } = distinctNames(names);
   const defused = findDefusedCells(cells, records.text);
   const header = { ...form, columns, ...(defused !== 'kept' && { defused }) };
   return { header, notes, end: records.end, lines: records.lines };
@@ -167,16 +177,6 @@ function requireUtf8(record: Buffer): void {
   throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
 }
 
-/** The caller's words on the names of a CSV. */
-export interface NameHints {
-  /** Maps their header to our name. */
-  readonly map: Readonly<Record<string, string>>;
-  /** Refuses columns that have no name, or the same. */
-  readonly strict: boolean;
-  /** We wrote the file: a name has the blanks that it has. */
-  readonly isOurs: boolean;
-}
-
 /** Names of columns, all different. */
 interface Names {
   readonly columns: readonly string[];
@@ -195,30 +195,8 @@ const keyColumns: ReadonlySet<string> = new Set([
   'metadata',
 ]);
 
-/**
- * Returns the names of the columns that have these header cells, without blanks around them. A column without a name, or with the
- * name of another one, is given one: `column_7`, `name_2`.
- * @throws InputError `invalid_field` for too many columns, U+0000, two key columns of one name; with `strict` for each name that
- *   is missing or repeated.
- */
-function nameColumns(cells: readonly string[], hints: NameHints): Names {
-  if (cells.length > MAX_COLUMNS) {
-    const message = `The header has ${cells.length} columns; at most ${MAX_COLUMNS} are taken`;
-    throw inputError('invalid_field', message);
-  }
-  const names = hints.isOurs ? cells : cells.map((cell) => cell.trim());
-  const [first, ...more] = findProblems(names, hints);
-  if (first !== undefined) throw new InputError(first, ...more);
-  return distinctNames(names);
-}
-
 export function isNamed(cell: string): boolean {
   return cell.trim() !== '';
-}
-
-/** Returns the names for the columns of a file without a header. */
-function numberedColumns(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => numbered(index));
 }
 
 /** Joins the names that several records give together, one below the other, by blanks. */
@@ -234,7 +212,7 @@ export function joinRows(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Returns the names with every missing or repeated one replaced. No number of a name is tried twice, so it is linear. */
+/** Returns the names with every missing or repeated one replaced, as by `column_7` or `name_2`. No number of a name is tried twice, so it is linear. */
 export function distinctNames(names: readonly string[]): Names {
   const written = new Set(names);
   const taken = new Set<string>();
@@ -272,7 +250,7 @@ function shown(name: string): string {
   return name.length > 100 ? `${name.slice(0, 100).toWellFormed()}…` : name;
 }
 
-function findProblems(names: readonly string[], { map, strict }: NameHints): Problem[] {
+function findProblems(names: readonly string[], { map, strict }: CsvReading): Problem[] {
   const positions = new Map<string, number[]>();
   names.forEach((name, index) => {
     const at = positions.get(name);

@@ -4,6 +4,7 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
+import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { countLines } from '../../formats/csv-walker.ts';

@@ -8,7 +8,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
 import type { JsonObject } from '../../mapping/json-text.ts';
-import type { NamedValues, ValuesSummary } from './values.ts';
+import type { NamedValues } from './values.ts';
 
 /*
  * An inspection reads a file as the caller says; if that names no id, as the inspection itself proposes. Here is how columns are
@@ -223,14 +223,6 @@ function find(columns: readonly string[], names: readonly string[]): string | un
   return names.map((name) => byName.get(name)).find((column) => column !== undefined);
 }
 
-/** Values by field, and of properties by `metadata.<name>`. */
-interface Values {
-  readonly names: readonly string[];
-  summaryOf(name: string): ValuesSummary;
-}
-
-type OwnValues = Pick<Values, 'summaryOf'>;
-
 interface Why {
   readonly given: ColumnMap;
   readonly mapSays: string;
@@ -247,8 +239,8 @@ const isProperty = 'every other column is a property';
 export function describeColumns(
   { roles, names }: ColumnPlan,
   columns: readonly string[],
-  values: Values,
-  cells: OwnValues,
+  values: NamedValues,
+  cells: NamedValues,
   { given, mapSays, reasons }: Why,
 ): InspectedColumn[] {
   const stored = new Set(values.names);
@@ -280,7 +272,7 @@ function reasonOf(role: string, name: string): string {
   }
 }
 
-const member = (name: string, values: Values): InspectedColumn => ({
+const member = (name: string, values: NamedValues): InspectedColumn => ({
   name,
   becomes: name,
   reason: 'a member of the column metadata',
@@ -288,14 +280,14 @@ const member = (name: string, values: Values): InspectedColumn => ({
 });
 
 /** Describes the columns or keys of a file from which nothing can be stored, as they stand in it. */
-export function describeUnread(names: readonly string[], cells: OwnValues): InspectedColumn[] {
+export function describeUnread(names: readonly string[], cells: NamedValues): InspectedColumn[] {
   const reason = 'no record can be stored without an id';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
 }
 
 /** Describes the fields of the records of a file without columns. */
 export function describeKeys(
-  values: Values,
+  values: NamedValues,
   map: ColumnMap,
   { mapSays, reasons }: Omit<Why, 'given'>,
 ): InspectedColumn[] {

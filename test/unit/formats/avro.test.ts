@@ -51,20 +51,11 @@ describe('an Avro file', () => {
       field('micros', { type: 'long', logicalType: 'timestamp-micros' }),
     ]);
     const rows = Array.from({ length: 50 }, (_, n) => ({
-      ...{
-        user_id: `u"${n}é`,
-        n: n % 2 === 0 ? null : n,
-        big: -(2 ** 52) + n,
-        half: n / 2,
-        yes: n > 3,
-      },
+      ...{ user_id: `u"${n}é`, n: n % 2 === 0 ? null : n, big: -(2 ** 52) + n, half: n / 2, yes: n > 3 },
       ...{ kind: 'B', list: [null, 'x'], map: { a: n }, inner: { at: 1_790_000_000_123 } },
       ...{ raw: Buffer.from('raw'), day: 20_000, micros: 1_790_000_000_123_456 },
     }));
-    const wrapped = rows.map((row) => ({ ...row }));
-    const file = await fileOf(schema, wrapped, codec);
-    const found = await rowsOf(file);
-    expect(found).toEqual(
+    expect(await rowsOf(await fileOf(schema, rows, codec))).toEqual(
       rows.map(({ n, ...row }) => ({
         ...row,
         ...(n === null ? {} : { n }),
@@ -128,14 +119,7 @@ describe('an Avro file', () => {
     async (_name, type, body) => {
       const packed = deflateRawSync(Buffer.concat([long(1), Buffer.from('u'), ...body]));
       const schema = record([field('user_id', 'string'), field('tags', type)]);
-      const file = Buffer.concat([
-        headerOf(schema, 'deflate'),
-        long(1),
-        long(packed.length),
-        packed,
-        Buffer.alloc(16),
-      ]);
-      expect(await refusal(file)).toBe(
+      expect(await refusal(packedFile(schema, 'deflate', packed))).toBe(
         'The Avro file is damaged: row 1, column "tags" brings the row to more than 524288 values, which no record may have',
       );
     },
@@ -154,11 +138,8 @@ describe('an Avro file', () => {
     // `{"user_id":"u1"}`, as one raw block of a frame.
     const packed = Buffer.concat([Buffer.from('28b52ffd2003190000', 'hex'), long(2), Buffer.from('u1')]);
     const schema = record([field('user_id', 'string')]);
-    const body = [long(1), long(packed.length), packed, Buffer.alloc(16)];
-    expect(await linesOf(Buffer.concat([headerOf(schema, 'zstandard'), ...body]))).toEqual([
-      '{"user_id":"u1"}',
-    ]);
-    expect(await refusal(Buffer.concat([headerOf(schema, 'xz'), ...body]))).toBe(
+    expect(await linesOf(packedFile(schema, 'zstandard', packed))).toEqual(['{"user_id":"u1"}']);
+    expect(await refusal(packedFile(schema, 'xz', packed))).toBe(
       'The Avro file cannot be read: it is packed with "xz"; write it with zstandard, deflate, snappy or null',
     );
     // A byte that is repeated 131 072 times, in 200 blocks: more than a block of Avro may have.
@@ -167,19 +148,14 @@ describe('an Avro file', () => {
       ...Array<Buffer>(200).fill(Buffer.from('02001061', 'hex')),
       Buffer.from('03001061', 'hex'),
     ]);
-    const bombed = [long(1), long(bomb.length), bomb, Buffer.alloc(16)];
-    expect(await refusal(Buffer.concat([headerOf(schema, 'zstandard'), ...bombed]))).toBe(
+    expect(await refusal(packedFile(schema, 'zstandard', bomb))).toBe(
       'The Avro file is damaged: a block cannot be unpacked',
     );
   });
 
   test('packed with Snappy is read if its checksum is right', async () => {
     const packed = Buffer.concat([Buffer.of(3, 2 << 2), long(2), Buffer.from('u1'), Buffer.alloc(4)]);
-    const fileOfPacked = () =>
-      Buffer.concat([
-        headerOf(record([field('user_id', 'string')]), 'snappy'),
-        ...[long(1), long(packed.length), packed, Buffer.alloc(16)],
-      ]);
+    const fileOfPacked = () => packedFile(record([field('user_id', 'string')]), 'snappy', packed);
     expect(await refusal(fileOfPacked())).toBe('The Avro file is damaged: a block cannot be unpacked');
     packed.writeUInt32BE(crc32(packed.subarray(2, 5)), 5);
     expect(await linesOf(fileOfPacked())).toEqual(['{"user_id":"u1"}']);
@@ -251,7 +227,11 @@ describe('an Avro file', () => {
 
 /** One row, not packed. */
 function fileWith(schema: object, body: Buffer): Buffer {
-  return Buffer.concat([headerOf(schema), long(1), long(body.length), body, Buffer.alloc(16)]);
+  return packedFile(schema, 'null', body);
+}
+
+function packedFile(schema: object, codec: string, packed: Buffer): Buffer {
+  return Buffer.concat([headerOf(schema, codec), long(1), long(packed.length), packed, Buffer.alloc(16)]);
 }
 
 function zigzag(value: bigint): Buffer {
@@ -262,15 +242,12 @@ function zigzag(value: bigint): Buffer {
 }
 
 /** Unpacked blocks and a marker of zeros follow. */
-function headerOf(schema: object, codec = 'null'): Buffer {
+function headerOf(schema: object, codec: string): Buffer {
   const texts = ['avro.schema', JSON.stringify(schema), 'avro.codec', codec].map((text) => Buffer.from(text));
   const entries = texts.flatMap((text) => [long(text.length), text]);
   return Buffer.concat([Buffer.from('Obj\x01', 'latin1'), long(2), ...entries, long(0), Buffer.alloc(16)]);
 }
 
 function long(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value * 2;
-  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
-  return Buffer.from([...bytes, rest]);
+  return zigzag(BigInt(value));
 }

@@ -1,6 +1,10 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
 import { type CsvReading, readCsvHeader } from '../../../src/formats/csv-header.ts';
+import { exportHeader } from '../../../src/formats/csv-text.ts';
+import { hazardousText } from '../../support/formulas.ts';
+import { openCsv } from './open-csv.ts';
 
 const plain: CsvReading = {
   dialect: { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] },
@@ -99,4 +103,145 @@ describe('csv header', () => {
       'unsupported_format: The header is not UTF-8 text (header: byte 11 is not UTF-8: 0xE9)',
     );
   });
+});
+
+const open = (text: string) => openCsv(Buffer.from(text));
+const records = 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\nu3,Cy,Bern\n';
+
+describe('a delimiter too many in the header', () => {
+  it.each(['user_id,,name,city', ',user_id,name,city', 'user_id,name,city,', 'user_id,name,"",, city'])(
+    'is no column if no record has a cell for it: %s',
+    (header) => {
+      const { header: found, notes } = open(`${header}\n${records}`);
+      expect(found.columns).toEqual(['user_id', 'name', 'city']);
+      expect(notes.join()).toContain('cells without a name for which no record has a cell');
+    },
+  );
+
+  // proves: stray-quotes
+  it('is a column if a record has a cell for it', () => {
+    const columns = (text: string) => open(text).header.columns.join();
+    expect(columns(`user_id,,name,city\n${records}u4,x,Dee,Nice\n`)).toBe('user_id,column_2,name,city');
+    expect(columns('user_id,name,\nu1,Ann,\nu2,Bob,\n')).toBe('user_id,name,column_3');
+  });
+});
+
+describe('a header with a quote too many, or without a delimiter beside a quote', () => {
+  // proves: stray-quotes
+  it.each([
+    'user_id,"name,city',
+    'user_id,"name,"city"',
+    'user_id,""name",city',
+    'user_id,na"me,city',
+    'user_id,name"city"',
+    'user_id,"name"city',
+  ])('is refused, whatever the records say: %s', (header) => {
+    expect(() => open(`${header}\n${records}`)).toThrow(/quote/);
+  });
+});
+
+describe('a header with other delimiters than the records', () => {
+  // proves: stray-quotes
+  it.each([
+    ['user_id;name;city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+    ['user_id name city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+    ['user_id name city', 'u1,Ann Bo,Rome\nu2,"Bob","Oslo town"\nu3,Eve,An der Ruhr\nu4,x y,z\n'],
+    ['user_id,name,city', 'u1\tAnn\tRome, I\nu2\tBob\tOslo\n'],
+    ['user_id;name;city', 'u1,Ann\nu2,Bob\n'],
+    ['user_id;name;city', 'u1,a|b,c|d\nu2,a|b,c|d\n'],
+  ])('is refused: the few records that fit it by chance would have wrong values: %s', (header, rows) => {
+    expect(() => open(`${header}\n${rows}`)).toThrow(/alike at .* \(delimiter\)/);
+  });
+});
+
+describe('a header behind which every record has an empty cell more', () => {
+  // proves: shifted-columns
+  it.each([
+    'user_id,namecity,plan\nu1,Ann,Rome,\nu2,Bob,Oslo,\n',
+    'user_id;name\nu1;Ann;\nu2;Bob;;\n',
+    'user_id,name\nu1,Ann,""\n',
+  ])('is refused, since it may lack a delimiter: %j', (text) => {
+    expect(() => open(text)).toThrow(
+      /empty cell behind the \d columns of the header.*ragged=pad.*\(header\)/,
+    );
+  });
+});
+
+describe('a table drawn for reading', () => {
+  // proves: shifted-columns
+  it.each([
+    '| user_id | name |\n|---------|------|\n| u1 | Ann |\n',
+    '+---------+------+\n| user_id | name |\n+---------+------+\n| u1      | Ann  |\n+---------+------+\n',
+    ' user_id | name \n---------+------\n u1      | Ann\n(1 row)\n',
+    'user_id,name\n-------,----\nu1     ,Ann\n',
+    'user_id  name\n=======  ====\nu1       Ann\n',
+  ])('is refused, whose padded cells would be other values, and its ruler a record: %j', (text) => {
+    expect(() => open(text)).toThrow(/ruler.*comment/);
+  });
+});
+
+describe('the last column', () => {
+  const lines = (count: number, filled: number) =>
+    Array.from({ length: count }, (_, n) => `u${n},a,${n < filled ? 'x' : ''}\n`).join('');
+  const lastColumn = (text: string) => open(text).header.lastColumn;
+
+  // proves: shifted-columns
+  it('is known to be empty from ten records on, if it is so in most of them', () => {
+    expect(lastColumn(`user_id,name,note\n${lines(10, 4)}`)).toBe('empty');
+    expect(lastColumn(`user_id,name,note\n${lines(10, 5)}`)).toBeUndefined();
+    expect(lastColumn(`user_id,name,note\n${lines(9, 0)}`)).toBeUndefined();
+  });
+});
+
+const headerOf = (text: string) => open(`${text}\n`).header;
+const defusedIn = (text: string) => headerOf(text).defused ?? 'kept';
+
+const events = 'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata';
+const stream = 'event_type,user_id,company_id,inserted_at,event_name,source,metadata';
+
+describe('an apostrophe before a formula', () => {
+  // proves: formulas
+  it('is known as ours, or as part of the value, in each export as we write it, whatever its properties are called', () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(
+          hazardousText.filter((name) => name !== ''),
+          { maxLength: 4 },
+        ),
+        fc.constantFrom(['user_id', 'company_id'], ['company_id']),
+        fc.boolean(),
+        (properties, ids, escapeFormulas) => {
+          const names = [...ids, ...properties, 'first_seen_at', 'last_seen_at'];
+          const text = exportHeader(names, escapeFormulas);
+          expect(headerOf(text).columns).toHaveLength(names.length);
+          expect(defusedIn(text)).toBe(escapeFormulas ? 'undone' : 'kept');
+        },
+      ),
+    );
+    for (const names of [events, stream]) {
+      expect(defusedIn(exportHeader(names.split(','), true))).toBe('undone');
+      expect(defusedIn(exportHeader(names.split(','), false))).toBe('kept');
+    }
+  });
+
+  // proves: formulas
+  it.each([
+    events,
+    stream,
+    stream.replaceAll(',', ';'),
+    'user_id,name,first_seen_at,last_seen_at',
+    '"user_id","name","first_seen_at","last_seen_at"',
+    'last_seen_at\tuser_id\tfirst_seen_at',
+    '"user_id",name,first_seen_at,last_seen_at,more',
+  ])('is in doubt where the columns are those of an export, but not as we write them: %s', (text) => {
+    expect(defusedIn(text)).toBe('doubtful');
+  });
+
+  // proves: formulas
+  it.each(['user_id,name', 'user_id,last_seen_at', `${events},more`, '"user_id",name'])(
+    'is part of the value in any other file: %s',
+    (text) => {
+      expect(defusedIn(text)).toBe('kept');
+    },
+  );
 });

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { marksOf } from '../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { type FedRecord, feedScanner } from './feed-scanner.ts';
-import { referenceRecord } from './reference-csv.ts';
 
 const noLimit = 1_000_000;
 
@@ -194,3 +193,30 @@ describe('csv scanner', () => {
     ]);
   });
 });
+
+/**
+ * Where a well-formed CSV record ends, said as plainly as possible and without regard to speed: on the whole text, with
+ * regular expressions. Text is latin1, one character per byte. Null: what starts at `start` is no well-formed record.
+ */
+function referenceRecord(
+  text: string,
+  start: number,
+  delimiter: string,
+): { readonly contentEnd: number; readonly end: number } | null {
+  let at = start;
+  for (;;) {
+    const isQuoted = text[at] === '"';
+    const cell = isQuoted ? /"(?:[^"]|"")*"(?!")/y : new RegExp(`[^"\\r\\n${delimiter}]*`, 'y');
+    cell.lastIndex = at;
+    const match = cell.exec(text);
+    if (match === null) return null;
+    at += match[0].length;
+    const next = text[at];
+    if (next === undefined) return { contentEnd: at, end: at };
+    if (next === '\n' || next === '\r') {
+      return { contentEnd: at, end: at + (text.startsWith('\r\n', at) ? 2 : 1) };
+    }
+    if (next !== delimiter) return null;
+    at++;
+  }
+}

@@ -4,37 +4,13 @@ import { InputError } from '../../../src/domain/errors.ts';
 import type { SourceOptions } from '../../../src/domain/source.ts';
 import { type CsvHints, sniffCsv } from '../../../src/formats/csv-sniff.ts';
 
-interface Found {
-  readonly delimiter: string;
-  readonly quote: string;
-  readonly escape: string;
-  readonly comment: string;
-  /** The text from where the header starts, or the first record. */
-  readonly rest: string;
-  readonly headerRows: number;
-  readonly columns: number;
-  readonly lines: number;
-}
-
-function sniff(text: string, hints: Partial<CsvHints> = {}): Found {
+/** What was found: the dialect, and `rest`, the text from where the header starts, or the first record. */
+function sniff(text: string, hints: Partial<CsvHints> = {}) {
   const bytes = Buffer.from(text);
-  const { reading, start, lines } = sniffCsv({
-    bytes,
-    isWhole: true,
-    hints: { source: {}, map: {}, ...hints },
-  });
-  const { delimiter, quote, escape: escapes, comment } = reading.dialect;
-  const rest = bytes.toString('utf8', start);
-  return {
-    delimiter,
-    quote,
-    escape: escapes,
-    comment,
-    rest,
-    headerRows: reading.headerRows,
-    columns: reading.columns,
-    lines,
-  };
+  const said = { source: {}, map: {}, ...hints };
+  const { reading, start, lines } = sniffCsv({ bytes, isWhole: true, hints: said });
+  const { dialect, headerRows, columns } = reading;
+  return { ...dialect, headerRows, columns, lines, rest: bytes.toString('utf8', start) };
 }
 
 const said = (text: string, source: SourceOptions) => sniff(text, { source });

@@ -2,21 +2,10 @@ import { deflateRawSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { ZipArchive } from '../../../src/formats/zip.ts';
 import { type ZipContent, zipFile } from '../../support/zip-file.ts';
-import { collect, refusalOf } from './in-pieces.ts';
+import { collect, refusalOf, wholeFile } from './in-pieces.ts';
 
-const file = (bytes: Buffer) => ({
-  bytes: bytes.length,
-  read: async (start: number, end: number) => {
-    if (start < 0 || end > bytes.length) throw new RangeError('beyond the file');
-    return bytes.subarray(start, end);
-  },
-});
-
-async function unpack(
-  bytes: Buffer,
-  guard = (_: number): void => undefined,
-): Promise<Record<string, string>> {
-  const archive = await ZipArchive.open(file(bytes));
+async function unpack(bytes: Buffer, guard = (_: number): void => undefined) {
+  const archive = await ZipArchive.open(wholeFile(bytes));
   const found: Record<string, string> = {};
   for (const member of archive.members)
     found[member.name] = (await collect(archive.read(member, guard))).toString();

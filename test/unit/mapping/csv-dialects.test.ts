@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
-import { marksOf } from '../../../src/formats/csv-dialect.ts';
+import { type CsvDialect, marksOf } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { feedScanner } from '../formats/feed-scanner.ts';

@@ -11,30 +11,19 @@ const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond
 export type Said = Pick<ReceiveHints, 'map' | 'source' | 'format'> & { readonly preset?: Preset | null };
 
 /** Inspects a file of this text, or these bytes, with nothing but what is said of it. */
-export async function inspectText(text: string | Buffer, said: Said = {}): Promise<Inspection> {
+export async function inspectText(
+  text: string | Buffer,
+  { map = {}, preset = null, ...hints }: Said = {},
+): Promise<Inspection> {
   async function* source() {
     yield Buffer.from(text);
   }
-  return inspectSource(source(), said);
-}
-
-export async function inspectSource(
-  source: AsyncIterable<Buffer>,
-  { map = {}, preset = null, ...hints }: Said = {},
-): Promise<Inspection> {
   const folder = await mkdtemp(join(tmpdir(), 'inspect-'));
   try {
     const options = { entity: 'auto', map, preset } as const;
     const { signal } = new AbortController();
-    return await inspectFile(
-      createFileSystemStore(folder),
-      source,
-      { map, ...hints },
-      options,
-      limits,
-      signal,
-      look,
-    );
+    const store = createFileSystemStore(folder);
+    return await inspectFile(store, source(), { map, ...hints }, options, limits, signal, look);
   } finally {
     await rm(folder, { recursive: true });
   }
