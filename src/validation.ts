@@ -24,8 +24,6 @@ export interface Wording {
 export interface Refusal {
   /** The wording for a value, by the keyword that it fails. Without it, the schema around it is asked. */
   readonly says?: Wording | ((value: unknown, keyword: string) => Wording);
-  /** The message about a member that an object must not have. */
-  readonly unknown?: (name: string, known: readonly string[]) => string;
   /** Reports whatever is wrong below as one problem, in the words of `says`. */
   readonly whole?: true;
 }
@@ -168,8 +166,8 @@ function readError(root: TSchema, error: SchemaError, whole: unknown): Found {
   if (keyword === 'boolean') {
     const object = follow(root, keysOf(schemaPath).slice(0, -1)) as TSchema & { properties: object };
     const name = keys.at(-1) ?? '';
-    const message =
-      refusalOf(object)?.unknown?.(name, Object.keys(object.properties)) ?? 'There is no such field';
+    const known = Object.keys(object.properties).join(', ');
+    const message = `There is no ${JSON.stringify(name.slice(0, 100))} here; ${known === '' ? 'it takes none' : `known: ${known}`}`;
     return [{ place: instancePath, problem: toProblem({ message }, undefined, keyword, keys) }];
   }
   const value = follow(whole, keys);

@@ -311,22 +311,19 @@ export const plan = component(
 );
 export type Plan = Static<typeof plan.schema>;
 
-export const applyBody = worded(
-  object(
-    {
-      on_drift: Type.Optional(
-        worded(
-          Type.Enum([...onDriftChoices], {
-            type: 'string',
-            default: 'refuse',
-            description:
-              'What to do if profiles have changed since the plan: fail the job with `plan_drifted` and write nothing, or load all the same.',
-          }),
-          'on_drift must be refuse or proceed',
-        ),
+export const applyBody = object(
+  {
+    on_drift: Type.Optional(
+      worded(
+        Type.Enum([...onDriftChoices], {
+          type: 'string',
+          default: 'refuse',
+          description:
+            'What to do if profiles have changed since the plan: fail the job with `plan_drifted` and write nothing, or load all the same.',
+        }),
+        'on_drift must be refuse or proceed',
       ),
-    },
-    'Options of applying a plan.',
-  ),
-  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that applying a plan asks for` },
+    ),
+  },
+  'Options of applying a plan.',
 );

@@ -85,10 +85,7 @@ function bodyOf(entity: Entity) {
   const column = idColumn[entity];
   const item = Type.Object({ [column]: id('The same.') }, { additionalProperties: false });
   const items = worded(
-    Type.Union([
-      id('An id. A number stands for its digits, as in bulk data.'),
-      worded(item, { unknown: () => `An item has ${column} and nothing else` }),
-    ]),
+    Type.Union([id('An id. A number stands for its digits, as in bulk data.'), item]),
     notAnId,
   );
   const ids = worded(

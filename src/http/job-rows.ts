@@ -2,9 +2,9 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import pLimit from 'p-limit';
 import type { Static } from 'typebox';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
+import { MAX_PAGE_BYTES } from '../domain/limits.ts';
 import { takeTurns } from '../postgres/pool.ts';
-import { rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts';
+import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts';
 import { listQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
@@ -94,22 +94,25 @@ export function answerRows(kind: RowsOfJob): (call: RowsCall) => Promise<Fastify
     const { job_id: jobId } = params;
     const summary = await kind.summary?.(environment, jobId, query);
     if (summary != null) return sendJson(reply, JSON.stringify(summary));
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = query;
-    const after = Math.min(rowCursor.read(cursor) ?? 0, kind.lastPosition);
+    const { limit, after: position } = askedPage(query, rowCursor);
+    const after = Math.min(position ?? 0, kind.lastPosition);
     const page = await kind.list(environment, jobId, { limit, after }, query);
     const { items, last } = takeFitting(page);
     const next = last === null ? null : rowCursor.write(last);
-    return sendEnvelope(call, { items, next, limit, more: page.metadata });
+    return sendEnvelope(call, items, next, page.metadata);
   };
 }
 
 /** Takes the rows that fit into a page, and the position to go on after: `null` on the last page. */
-function takeFitting({ rows, more }: ListedRows): { readonly items: string[]; readonly last: number | null } {
-  const items: string[] = [];
+function takeFitting({ rows, more }: ListedRows): {
+  readonly items: { readonly json: string }[];
+  readonly last: number | null;
+} {
+  const items: { readonly json: string }[] = [];
   for (let bytes = 0; bytes < MAX_PAGE_BYTES && items.length < rows.length; ) {
-    const text = JSON.stringify(rows[items.length]?.row);
-    bytes += Buffer.byteLength(text);
-    items.push(text);
+    const json = JSON.stringify(rows[items.length]?.row);
+    bytes += Buffer.byteLength(json);
+    items.push({ json });
   }
   const isLast = !more && items.length === rows.length;
   return { items, last: isLast ? null : (rows[items.length - 1]?.position ?? null) };

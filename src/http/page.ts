@@ -122,14 +122,25 @@ export function isForwardedTls({ headers }: FastifyRequest): boolean {
   return headers['x-forwarded-proto'] === 'https';
 }
 
+interface PageQuery {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** Reads which page of a list is asked for. */
+export function askedPage<T>({ limit = DEFAULT_PAGE_SIZE, cursor = '' }: PageQuery, kind: CursorKind<T>) {
+  return { limit, after: kind.read(cursor) };
+}
+
 interface PageCall {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
+  readonly query: PageQuery;
   base(): string;
 }
 
 /** Sets the `Link` header that leads to the next page of the same list, if there is one. */
-export function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
+function linkNext({ request, reply, base }: PageCall, cursor: string | null): void {
   if (cursor === null) return;
   // The text after two slashes would be taken for a host.
   const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
@@ -137,18 +148,27 @@ export function linkNext({ request, reply, base }: PageCall, cursor: string | nu
   reply.header('link', `<${base()}${url.pathname}${url.search}>; rel="next"`);
 }
 
-interface Page {
-  /** Items as JSON: parsing and writing them again could lose digits. */
-  readonly items: readonly string[];
-  readonly next: string | null;
-  readonly limit: number;
-  readonly more?: object;
+/** Sets the headers of a list of jobs, whose body is a bare array. */
+export function linkJobs(
+  call: PageCall,
+  page: { readonly total: number; readonly next: string | null },
+): void {
+  call.reply.header('x-total-count', String(page.total));
+  linkNext(call, page.next === null ? null : jobCursor.write(page.next));
 }
 
-export function sendEnvelope(call: PageCall, { items, next, limit, more }: Page): FastifyReply {
+/** Items that are JSON already are sent as they are: parsing and writing them again could lose digits. */
+export function sendEnvelope(
+  call: PageCall,
+  items: readonly (object | { readonly json: string })[],
+  next: string | null,
+  more: object = {},
+): FastifyReply {
   linkNext(call, next);
+  const { limit = DEFAULT_PAGE_SIZE } = call.query;
   const metadata = { cursor: { after: next, before: null }, limit, ...more };
-  return sendJson(call.reply, `{"data":[${items.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
+  const data = items.map((item) => ('json' in item ? item.json : JSON.stringify(item)));
+  return sendJson(call.reply, `{"data":[${data.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
 }
 
 export function sendJson(reply: FastifyReply, json: string): FastifyReply {

@@ -104,6 +104,17 @@ export function instantParameter(description: string, message: string, example: 
   return checked(text, (value) => readInstant(value) !== null, message);
 }
 
+/** A day or a time by which a list is filtered. */
+export function dateParameter(
+  message: string,
+  description: string,
+  example: string,
+  isDate: (text: string) => boolean,
+) {
+  const date = checked(Type.String({ description, examples: [example] }), isDate, message);
+  return Type.Optional(worded(date, { says: { code: 'invalid_date', message } }));
+}
+
 export function dateOf(text: string | undefined): Date | null {
   const instant = text === undefined ? null : readInstant(text);
   return instant === null ? null : new Date(instant.ms);

@@ -7,22 +7,28 @@
  * comes back; who does not read is told how much was left out; a stream ends with its key.
  */
 
-import { hostname } from 'node:os';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { staticKeyId } from '../access/verify-key.ts';
 import { inputError } from '../domain/errors.ts';
 import { MAX_LIVE_UNREAD_BYTES } from '../domain/limits.ts';
 import { type LiveAnswer, readLive } from '../postgres/stores/live.ts';
-import { channelName, createView, RecordsView, type RecordTap, type Topic, type View } from './views.ts';
+import {
+  channelName,
+  createView,
+  type EnvironmentState,
+  RecordsView,
+  type RecordTap,
+  server,
+  type Topic,
+  type View,
+} from './views.ts';
 
 const liveTickMs = 1_000;
 const liveHeartbeatMs = 15_000;
 const maxLiveStreamsPerEnvironment = 500;
 const maxLiveStreams = 1_000;
 const liveRecordsTickMs = 250;
-
-const serverName = `${hostname()} ${process.pid}`;
 
 interface LiveOptions {
   readonly pool: pg.Pool;
@@ -98,7 +104,7 @@ export class Live {
     const known = this.#channels.get(name);
     if (known !== undefined) return known;
     const isRecords = topic.kind === 'records';
-    const view = isRecords ? this.#options.records.open(environmentId) : createView(environmentId, topic);
+    const view = isRecords ? this.#options.records.open(environmentId) : createView(topic);
     const channel = new Channel(environmentId, topic, view);
     this.#channels.set(name, channel);
     if (isRecords) this.#recordsTimer ??= setInterval(() => this.#showRecords(), liveRecordsTickMs).unref();
@@ -116,7 +122,7 @@ export class Live {
   #welcome(viewer: Viewer): void {
     if (viewer.waitsFor === 0) return;
     for (const channel of this.#viewers.get(viewer) ?? []) if (channel.isCurrent) channel.welcome(viewer);
-    if (viewer.waitsFor === 0) viewer.send(eventBytes('ready', { server: serverName }));
+    if (viewer.waitsFor === 0) viewer.send(eventBytes('ready', { server }));
   }
 
   #remove(viewer: Viewer): void {
@@ -189,7 +195,7 @@ export class Live {
       if (isAsked && !answer.keys.includes(viewer.keyId)) this.#end(viewer, 'key');
     }
     for (const channel of channels) {
-      const change = channel.view.update(answer);
+      const change = channel.view.update(ofEnvironment(answer, channel.environmentId));
       channel.isCurrent = true;
       if (change !== null) channel.publish(change);
     }
@@ -231,8 +237,19 @@ export class Live {
 }
 
 function endViewer({ sink }: Viewer, reason: EndReason): void {
-  sink.write(Buffer.from(`event: end\ndata: ${JSON.stringify({ reason })}\n\n`));
+  sink.write(eventBytes('end', { reason }));
   sink.end();
+}
+
+/** The part of an answer that is about one environment, newest jobs first. */
+function ofEnvironment({ jobs, chunks, queued }: LiveAnswer, environmentId: number): EnvironmentState {
+  return {
+    jobs: jobs
+      .filter((job) => job.environmentId === environmentId)
+      .sort((a, b) => (a.jobId < b.jobId ? 1 : -1)),
+    chunks,
+    queued: queued.find((each) => each.environmentId === environmentId)?.count ?? 0,
+  };
 }
 
 function isOfEnvironment({ topic }: Channel): boolean {

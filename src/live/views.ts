@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { LoadChunk } from '../api/load.ts';
 import { render } from '../api/render.ts';
 import { LIVE_RECENT_JOBS } from '../domain/limits.ts';
-import type { LiveAnswer, LiveChunk, LiveJob } from '../postgres/stores/live.ts';
+import type { LiveChunk, LiveJob } from '../postgres/stores/live.ts';
 
 /* Topics and their views: what each says of the ledger, and single records as this process takes them. */
 
@@ -24,47 +24,49 @@ export function channelName(environmentId: number, topic: Topic): string {
   return `${environmentId} ${topic.kind === 'job' ? topic.jobId : topic.kind}`;
 }
 
-/** A view of a topic: takes the ledger's state in, and tells what is new. */
+/** What the ledger says of one environment. */
+export interface EnvironmentState {
+  readonly jobs: readonly LiveJob[];
+  readonly chunks: readonly LiveChunk[];
+  /** The number of waiting jobs. */
+  readonly queued: number;
+}
+
+/** A view of a topic of an environment: takes the ledger's state in, and tells what is new. */
 export interface View {
   /** Everything, as it is known; null: nothing was looked at yet. */
   snapshot(): object | null;
-  update(answer: LiveAnswer): object | null;
+  update(state: EnvironmentState): object | null;
   readonly jobs: readonly string[];
   readonly chunks: 'none' | 'changed' | 'all';
 }
 
-export function createView(environmentId: number, topic: Topic): View {
-  if (topic.kind === 'job') return new JobView(environmentId, topic.jobId);
-  return topic.kind === 'jobs' ? new JobsView(environmentId) : new PulseView(environmentId);
+export function createView(topic: Topic): View {
+  if (topic.kind === 'job') return new JobView(topic.jobId);
+  return topic.kind === 'jobs' ? new JobsView() : new PulseView();
 }
 
 const isUnfinished = ({ status }: LiveJob): boolean => status === 'queued' || status === 'processing';
 
 /** The newest jobs of an environment and all that have not ended. Sends jobs that are new or have changed. */
 class JobsView implements View {
-  readonly #environmentId: number;
   #known: Map<string, string> | null = null;
   #items: readonly object[] = [];
   jobs: readonly string[] = [];
   readonly chunks = 'none';
 
-  constructor(environmentId: number) {
-    this.#environmentId = environmentId;
-  }
-
   snapshot(): object | null {
     return this.#known === null ? null : { snapshot: true, complete: true, jobs: this.#items };
   }
 
-  update({ jobs }: LiveAnswer): object | null {
-    const own = jobs.filter(({ environmentId }) => environmentId === this.#environmentId).sort(newestFirst);
-    const items = own.map(renderLiveJob);
+  update({ jobs }: EnvironmentState): object | null {
+    const items = jobs.map(renderLiveJob);
     const before = this.#known;
     const known = new Map(items.map((item) => [item.job_id, JSON.stringify(item)]));
     this.#known = known;
     this.#items = items;
     // Asked for by their ids until they have ended, however many come after them.
-    this.jobs = own.filter(isUnfinished).map(({ jobId }) => jobId);
+    this.jobs = jobs.filter(isUnfinished).map(({ jobId }) => jobId);
     if (before === null) return null;
     const changed = items.filter(({ job_id }) => before.get(job_id) !== known.get(job_id));
     if (changed.length === 0) return null;
@@ -73,28 +75,17 @@ class JobsView implements View {
   }
 }
 
-function newestFirst(a: LiveJob, b: LiveJob): number {
-  return a.jobId < b.jobId ? 1 : -1;
-}
-
 /** A job with its chunks. Sends the job when it changes, and the chunks that have. */
 class JobView implements View {
-  readonly #environmentId: number;
-  readonly #jobId: string;
+  readonly jobs: readonly [string];
   #job: LiveJob | null = null;
-  #text = '';
   #isKnown = false;
   /** All chunks were looked at after it had ended. */
   #isSeenWhole = false;
   readonly #chunks = new Map<number, string>();
 
-  constructor(environmentId: number, jobId: string) {
-    this.#environmentId = environmentId;
-    this.#jobId = jobId;
-  }
-
-  get jobs(): readonly string[] {
-    return [this.#jobId];
+  constructor(jobId: string) {
+    this.jobs = [jobId];
   }
 
   get chunks(): 'none' | 'changed' | 'all' {
@@ -106,31 +97,27 @@ class JobView implements View {
   snapshot(): object | null {
     if (!this.#isKnown) return null;
     const chunks = [...this.#chunks.values()].map((text) => JSON.parse(text) as object);
-    return { snapshot: true, job_id: this.#jobId, job: this.#job && renderLiveJob(this.#job), chunks };
+    return { snapshot: true, ...this.#rendered(), chunks };
   }
 
-  update(answer: LiveAnswer): object | null {
+  update(state: EnvironmentState): object | null {
     const asked = this.chunks;
-    const job = answer.jobs.find(
-      ({ jobId, environmentId }) => jobId === this.#jobId && environmentId === this.#environmentId,
-    );
-    const text = JSON.stringify(job === undefined ? null : renderLiveJob(job));
-    const found = job === undefined ? [] : answer.chunks.filter(({ jobId }) => jobId === this.#jobId);
+    const isMine = ({ jobId }: { readonly jobId: string }) => jobId === this.jobs[0];
+    const job = state.jobs.find(isMine) ?? null;
+    const found = job === null ? [] : state.chunks.filter(isMine);
     const chunks = found.map(renderLiveChunk).filter((chunk) => this.#isNew(chunk));
-    const isNew = text !== this.#text;
+    const isNew = JSON.stringify(job) !== JSON.stringify(this.#job);
     const isFirst = !this.#isKnown;
     this.#isKnown = true;
-    this.#text = text;
-    const isEnded = job !== undefined && !isUnfinished(job);
+    this.#job = job;
+    const isEnded = job !== null && !isUnfinished(job);
     this.#isSeenWhole = isEnded && (asked === 'all' || (this.#isSeenWhole && !isNew));
-    this.#job = job ?? null;
     if (isFirst || (!isNew && chunks.length === 0)) return null;
-    return {
-      snapshot: false,
-      job_id: this.#jobId,
-      job: job === undefined ? null : renderLiveJob(job),
-      chunks,
-    };
+    return { snapshot: false, ...this.#rendered(), chunks };
+  }
+
+  #rendered() {
+    return { job_id: this.jobs[0], job: this.#job && renderLiveJob(this.#job) };
   }
 
   #isNew(chunk: { readonly chunk: number }): boolean {
@@ -143,23 +130,16 @@ class JobView implements View {
 
 /** The environment's numbers of waiting and running jobs, and those that run. */
 class PulseView implements View {
-  readonly #environmentId: number;
   #now: object | null = null;
   readonly jobs: readonly string[] = [];
   readonly chunks = 'none';
-
-  constructor(environmentId: number) {
-    this.#environmentId = environmentId;
-  }
 
   snapshot(): object | null {
     return this.#now && { snapshot: true, ...this.#now };
   }
 
-  update({ jobs, queued: counts }: LiveAnswer): object | null {
-    const own = jobs.filter((job) => job.environmentId === this.#environmentId);
-    const running = own.filter(({ status }) => status === 'processing').sort(newestFirst);
-    const queued = counts.find(({ environmentId }) => environmentId === this.#environmentId)?.count ?? 0;
+  update({ jobs, queued }: EnvironmentState): object | null {
+    const running = jobs.filter(({ status }) => status === 'processing');
     const now = { queued, running: running.map(renderLiveJob) };
     const before = JSON.stringify(this.#now);
     this.#now = now;
@@ -205,7 +185,7 @@ export interface TakenRecord {
   readonly refusal: { readonly code: string; readonly message: string } | null;
 }
 
-const server = `${hostname()} ${process.pid}`;
+export const server = `${hostname()} ${process.pid}`;
 
 interface KeptRecord extends TakenRecord {
   readonly at: number;

@@ -18,6 +18,8 @@ export interface TestServer extends HttpServer {
 export interface FetchOptions extends RequestInit {
   readonly key?: string | null;
   readonly duplex?: 'half';
+  /** Sent as JSON, by POST unless `method` says otherwise. */
+  readonly json?: unknown;
 }
 
 export interface Answer<T> {
@@ -66,8 +68,12 @@ export async function walkPages<T>(
 /** Ends with `stop`. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
-  const send: TestServer['fetch'] = async (path, { key = system.key, headers, ...options } = {}) => {
+  const send: TestServer['fetch'] = async (path, { key = system.key, headers, json, ...options } = {}) => {
     const all = new Headers(headers);
+    if (json !== undefined) {
+      options = { method: 'POST', body: JSON.stringify(json), ...options };
+      if (!all.has('content-type')) all.set('content-type', 'application/json');
+    }
     if (key !== null && !all.has('authorization')) all.set('authorization', `Token ${key}`);
     const url = new URL(path, server.address);
     const response = await fetch(url, { ...options, headers: all });

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { InputError, type Problem } from '../../domain/errors.ts';
-import { compileSchema, hasWording, throwProblems, worded } from '../../validation.ts';
+import { compileSchema, hasWording, throwProblems } from '../../validation.ts';
 
 /**
  * Holds the path, the query and the headers of requests to the schemas of their routes. Bodies are not looked at here: some are
@@ -75,17 +75,11 @@ export function isUndocumented(query: unknown): boolean {
 
 /** The query of a list. Unknown parameters are refused: a misspelt filter would list everything. */
 export function listQuery<P extends TProperties>(properties: P) {
-  const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
-  return worded(schema, {
-    unknown: (name, known) => `There is no parameter ${quoteName(name)} here; ${listNames(known)}`,
-  });
+  return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
 }
 
 export function optionFields<P extends TProperties>(properties: P) {
-  const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
-  return worded(schema, {
-    unknown: (name, known) => `${quoteName(name)} is no option here; ${listNames(known)}`,
-  });
+  return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
 }
 
 function compileQuery(schema: TObject) {
@@ -140,12 +134,4 @@ function readText(type: string | undefined, texts: readonly string[]): unknown {
   if (type === 'array') return texts;
   if (type === 'integer') return /^\d{1,9}$/.test(text) ? Number(text) : text;
   return type === 'boolean' ? (flags[text] ?? text) : text;
-}
-
-function quoteName(name: string): string {
-  return JSON.stringify(name.slice(0, 100));
-}
-
-function listNames(known: readonly string[]): string {
-  return known.length === 0 ? 'it takes none' : `known: ${known.join(', ')}`;
 }

@@ -7,7 +7,7 @@ import { withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import { DEFAULT_PAGE_SIZE, PREVIEWED_ROWS } from '../../domain/limits.ts';
+import { PREVIEWED_ROWS } from '../../domain/limits.ts';
 import {
   contentType,
   fileLinks,
@@ -29,7 +29,7 @@ import { cancelExport } from '../../export/run-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
 import { ruled, worded } from '../../validation.ts';
 import { named } from '../answers.ts';
-import { jobCursor, jobPage, linkNext, pageBytes } from '../page.ts';
+import { askedPage, jobCursor, jobPage, linkJobs, pageBytes } from '../page.ts';
 import {
   actionHeaders,
   bodyHeaders,
@@ -140,12 +140,10 @@ const list = route({
   },
   handle: async (call) => {
     const { reader } = call.system;
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = call.query;
-    const filter = { statuses: readSeveral(status) };
-    const after = jobCursor.read(cursor);
-    const page = await pageExports(reader.db, call.environment, filter, { limit, after });
-    call.reply.header('x-total-count', String(page.total));
-    linkNext(call, page.next === null ? null : jobCursor.write(page.next));
+    const filter = { statuses: readSeveral(call.query.status) };
+    const asked = askedPage(call.query, jobCursor);
+    const page = await pageExports(reader.db, call.environment, filter, asked);
+    linkJobs(call, page);
     const [environment, base] = [callerEnvironment(call.request), call.base()];
     return page.exports.map((each) => renderExportItem(each, environment, base));
   },

@@ -14,7 +14,7 @@ import {
   requireRetryable,
 } from '../../background-jobs/jobs.ts';
 import { readInstant } from '../../domain/instant.ts';
-import { DEFAULT_PAGE_SIZE, MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
+import { MAX_BULK_JOBS, MAX_INTEGER } from '../../domain/limits.ts';
 import { renderLiveChunk } from '../../live/views.ts';
 import { retryLoad } from '../../load/retry-load.ts';
 import {
@@ -24,13 +24,13 @@ import {
   readChunks,
   readJobHistory,
 } from '../../postgres/stores/background-jobs.ts';
-import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { ruled, worded } from '../../validation.ts';
+import { worded } from '../../validation.ts';
 import { rowQuery } from '../job-rows.ts';
-import { jobCursor, jobPage, linkNext, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
+import { askedPage, jobCursor, jobPage, linkJobs, pageBytes, rowCursor, sendEnvelope } from '../page.ts';
 import {
   actionHeaders,
   dateOf,
+  dateParameter,
   idempotencyKeyOf,
   jobParameters,
   optionalNumber,
@@ -42,19 +42,17 @@ import {
 import { hasScope, requireScope } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
+import { renderQueued } from '../upload/receive-upload.ts';
 
 const maxFilterBytes = 512;
 
-function acceptedAt(name: string, description: string, example: string) {
-  const message = `${name} is YYYY-MM-DD or an ISO 8601 instant`;
-  const text = Type.String({ description, examples: [example] });
-  return Type.Optional(
-    worded(
-      ruled(text, (value) => (readInstant(repair(value)) === null ? message : null)),
-      { says: { code: 'invalid_date', message } },
-    ),
+const acceptedAt = (name: string, description: string, example: string) =>
+  dateParameter(
+    `${name} is YYYY-MM-DD or an ISO 8601 instant`,
+    description,
+    example,
+    (text) => readInstant(repair(text)) !== null,
   );
-}
 
 const jobFilterFields = {
   status: statusParameter('Only return jobs in this state.'),
@@ -140,11 +138,9 @@ const list = route({
   refuses: ['invalid_date'],
   handle: async (call) => {
     const { reader } = call.system;
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = call.query;
-    const after = jobCursor.read(cursor);
-    const page = await pageJobs(reader.db, call.environment, readJobFilter(given), { limit, after });
-    call.reply.header('x-total-count', String(page.total));
-    linkNext(call, page.next === null ? null : jobCursor.write(page.next));
+    const asked = askedPage(call.query, jobCursor);
+    const page = await pageJobs(reader.db, call.environment, readJobFilter(call.query), asked);
+    linkJobs(call, page);
     const [base, now] = [call.base(), new Date()];
     return page.jobs.map((job) => renderJobListItem(job, base, now));
   },
@@ -202,16 +198,11 @@ const listChunks = route({
   answer: { description: 'A page of chunks.', headers: ['Link'], schema: chunkPage.ref },
   handle: async (call) => {
     const { reader } = call.system;
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
-    const after = Math.min(rowCursor.read(cursor) ?? 0, MAX_INTEGER);
-    const jobId = call.params.job_id;
-    const page = await readChunks(reader.db, call.environment, jobId, { limit, after });
-    return sendEnvelope(call, {
-      items: page.chunks.map((chunk) => JSON.stringify(renderLiveChunk(chunk))),
-      next: page.more ? rowCursor.write(after + page.chunks.length) : null,
-      limit,
-      more: { total_count: page.total },
-    });
+    const { limit, after: position } = askedPage(call.query, rowCursor);
+    const after = Math.min(position ?? 0, MAX_INTEGER);
+    const page = await readChunks(reader.db, call.environment, call.params.job_id, { limit, after });
+    const next = page.more ? rowCursor.write(after + page.chunks.length) : null;
+    return sendEnvelope(call, page.chunks.map(renderLiveChunk), next, { total_count: page.total });
   },
 });
 
@@ -247,34 +238,23 @@ const retry = route({
     const jobId = params.job_id;
     await requireRetryable(system, environment, jobId);
     await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
-    const load = await requireLoad(system, environment, jobId);
-    // The answer shows what this request did; a worker may have begun, and even ended.
-    return renderJob({ ...load, status: 'queued', endedAt: null }, base());
+    return renderQueued({ system, environment, base }, jobId);
   },
 });
 
-const unknown = (name: string, known: readonly string[]) =>
-  `There is no field ${JSON.stringify(name.slice(0, 100))} here; known: ${known.join(', ')}`;
-
-const bulkBody = worded(
-  object(
-    {
-      filter: worded(
-        object(jobFilterFields, 'Parameters of `GET /v1/background_jobs`; `{}` matches all jobs.'),
-        {
-          says: { message: 'filter is an object' },
-          unknown,
-        },
-      ),
-      expected_count: optionalNumber(
-        { minimum: 0 },
-        'expected_count is a whole number',
-        'The `count` of the previous answer. Without it nothing is done.',
-      ),
-    },
-    'The jobs, and their expected number.',
-  ),
-  { unknown },
+const bulkBody = object(
+  {
+    filter: worded(
+      object(jobFilterFields, 'Parameters of `GET /v1/background_jobs`; `{}` matches all jobs.'),
+      'filter is an object',
+    ),
+    expected_count: optionalNumber(
+      { minimum: 0 },
+      'expected_count is a whole number',
+      'The `count` of the previous answer. Without it nothing is done.',
+    ),
+  },
+  'The jobs, and their expected number.',
 );
 
 const confirmed =

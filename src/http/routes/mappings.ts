@@ -9,7 +9,7 @@ import {
   readColumnMap,
 } from '../../domain/column-map.ts';
 import type { Problem } from '../../domain/errors.ts';
-import { DEFAULT_PAGE_SIZE, MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
+import { MAX_COLUMNS, MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
 import { sourceFormats } from '../../domain/source.ts';
 import {
   findContradictions,
@@ -27,7 +27,7 @@ import {
 } from '../../load/saved-mappings.ts';
 import { listMappings } from '../../postgres/stores/mappings.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
-import { keyCursor, keyPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
+import { askedPage, keyCursor, keyPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import { optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
@@ -44,13 +44,10 @@ const list = route({
   answer: { description: 'A page of mappings.', headers: ['Link'], schema: mappingPage.ref },
   handle: async (call) => {
     const { db } = call.system;
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = call.query;
-    const found = await listMappings(db, call.environment, limit + 1, keyCursor.read(cursor));
+    const { limit, after } = askedPage(call.query, keyCursor);
+    const found = await listMappings(db, call.environment, limit + 1, after);
     const { items, next } = takePage(found, limit, ({ name }) => keyCursor.write(name));
-    return sendEnvelope(call, {
-      items: items.map((each) => JSON.stringify(renderListedMapping(each))),
-      ...{ next, limit },
-    });
+    return sendEnvelope(call, items.map(renderListedMapping), next);
   },
 });
 
@@ -95,40 +92,37 @@ const mapField = worded(
   `map must be an object of at most ${MAX_MAPPED_COLUMNS} names, such as {"Their Header":"user_id"}`,
 );
 
-const mappingBody = worded(
-  object(
-    {
-      map: mapField,
-      entity: optionalChoice(
-        ['users', 'companies', 'auto'],
-        'entity must be users, companies or auto',
-        'Kind of records. `auto`: each record tells.',
-        'auto',
-      ),
-      column_names: Type.Optional(
-        worded(
-          Type.Array(
-            ruled(Type.String(), (name) => (isStorable(name) ? null : 'holds what no name may')),
-            {
-              maxItems: MAX_COLUMNS,
-              description:
-                'Columns of the files for which it is offered, in any order: the `column_names` of an inspection.',
-              examples: [['Customer No', 'Name']],
-            },
-          ),
-          `column_names must be at most ${MAX_COLUMNS} texts, without U+0000 and halves of surrogate pairs`,
+const mappingBody = object(
+  {
+    map: mapField,
+    entity: optionalChoice(
+      ['users', 'companies', 'auto'],
+      'entity must be users, companies or auto',
+      'Kind of records. `auto`: each record tells.',
+      'auto',
+    ),
+    column_names: Type.Optional(
+      worded(
+        Type.Array(
+          ruled(Type.String(), (name) => (isStorable(name) ? null : 'holds what no name may')),
+          {
+            maxItems: MAX_COLUMNS,
+            description:
+              'Columns of the files for which it is offered, in any order: the `column_names` of an inspection.',
+            examples: [['Customer No', 'Name']],
+          },
         ),
+        `column_names must be at most ${MAX_COLUMNS} texts, without U+0000 and halves of surrogate pairs`,
       ),
-      format: optionalChoice(
-        sourceFormats,
-        `format must be one of ${sourceFormats.join(', ')}`,
-        'Format of the files. Default: detected from the content.',
-      ),
-      ...sourceFields(sourceMember),
-    },
-    'The options to save. A load states or detects all others.',
-  ),
-  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a mapping says` },
+    ),
+    format: optionalChoice(
+      sourceFormats,
+      `format must be one of ${sourceFormats.join(', ')}`,
+      'Format of the files. Default: detected from the content.',
+    ),
+    ...sourceFields(sourceMember),
+  },
+  'The options to save. A load states or detects all others.',
 );
 
 function readMapping(body: Static<typeof mappingBody>): MappingRules {

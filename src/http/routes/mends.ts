@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { replacementPreview } from '../../api/reject.ts';
-import { renderJob } from '../../api/render.ts';
 import { object, ordinal, record, text, withExamples } from '../../api/schema.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import { InputError, inputError } from '../../domain/errors.ts';
@@ -14,7 +13,6 @@ import { countReplacement, mendedRejects, renderSample } from '../../load/causes
 import { readProposalId } from '../../load/causes/proposals.ts';
 import { receive } from '../../load/receive/receive.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
-import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { worded } from '../../validation.ts';
 import { abortWhenClosed } from '../gone-client.ts';
 import {
@@ -28,7 +26,7 @@ import {
 import { optionFields } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
-import { asAccepted, takeUpload } from '../upload/receive-upload.ts';
+import { renderQueued, takeUpload } from '../upload/receive-upload.ts';
 import {
   csvBody,
   ndjsonBody,
@@ -143,7 +141,7 @@ const amend = route({
       wins: said.wins,
       requestId: request.id,
     });
-    return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
+    return renderQueued({ system, environment, base }, jobId);
   },
 });
 
@@ -167,24 +165,21 @@ const edit = worded(
   { says: { message: editSays }, whole: true },
 );
 
-const edits = worded(
-  object(
-    {
-      records: worded(
-        Type.Array(edit, { minItems: 1, maxItems: MAX_EDITED_RECORDS, description: 'The edited records.' }),
-        `records is a list of 1 to ${MAX_EDITED_RECORDS} edits`,
-      ),
-      wins: flagParameter(
-        'wins',
-        'The records take effect now instead of as of the end of the job that refused them.',
-        {
-          default: false,
-        },
-      ),
-    },
-    'Refused records, edited.',
-  ),
-  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is not a field of an edit` },
+const edits = object(
+  {
+    records: worded(
+      Type.Array(edit, { minItems: 1, maxItems: MAX_EDITED_RECORDS, description: 'The edited records.' }),
+      `records is a list of 1 to ${MAX_EDITED_RECORDS} edits`,
+    ),
+    wins: flagParameter(
+      'wins',
+      'The records take effect now instead of as of the end of the job that refused them.',
+      {
+        default: false,
+      },
+    ),
+  },
+  'Refused records, edited.',
 );
 
 const editRejects = route({
@@ -225,7 +220,7 @@ const editRejects = route({
       idempotencyKey,
       requestId: request.id,
     });
-    return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
+    return renderQueued({ system, environment, base }, jobId);
   },
 });
 
@@ -236,23 +231,20 @@ const replacementText = (description: string) =>
     worded(Type.String({ maxLength: MAX_REPLACEMENT_CHARS, default: '', description }), replacementSays),
   );
 
-const replacement = worded(
-  object(
-    {
-      column: worded(text('Name of a column of the file.'), replacementSays),
-      find: replacementText('Text to replace: a whole cell or part of one. Empty: fill the empty cells.'),
-      by: replacementText('Replacement. `{row}` in it stands for the number of the record.'),
-      cause: Type.Optional(
-        checked(
-          text('Only replace in records with this cause, by its `id`.'),
-          (id) => readCauseId(id) !== null,
-          replacementSays,
-        ),
+const replacement = object(
+  {
+    column: worded(text('Name of a column of the file.'), replacementSays),
+    find: replacementText('Text to replace: a whole cell or part of one. Empty: fill the empty cells.'),
+    by: replacementText('Replacement. `{row}` in it stands for the number of the record.'),
+    cause: Type.Optional(
+      checked(
+        text('Only replace in records with this cause, by its `id`.'),
+        (id) => readCauseId(id) !== null,
+        replacementSays,
       ),
-    },
-    'A replacement of text in one column of refused records.',
-  ),
-  { unknown: (name) => `${JSON.stringify(name.slice(0, 100))} is nothing that a replacement asks for` },
+    ),
+  },
+  'A replacement of text in one column of refused records.',
 );
 
 const previewReplacement = route({

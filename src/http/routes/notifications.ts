@@ -12,7 +12,6 @@ import { render } from '../../api/render.ts';
 import { object } from '../../api/schema.ts';
 import { openSendContext, type System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import { DEFAULT_PAGE_SIZE } from '../../domain/limits.ts';
 import {
   channels,
   defaultJobKinds,
@@ -38,7 +37,7 @@ import {
 import { listSubscriptions, readEventBody } from '../../postgres/stores/notifications.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { worded } from '../../validation.ts';
-import { jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
+import { askedPage, jobCursor, jobPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import {
   checked,
   dateOf,
@@ -90,14 +89,15 @@ const listRoute = route({
   answer: { description: 'A page of deliveries.', headers: ['Link'], schema: deliveryPage.ref },
   handle: async (call) => {
     const { reader } = call.system;
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', state, channel, failed = false, since } = call.query;
+    const { state, channel, failed = false, since } = call.query;
+    const { limit, after } = askedPage(call.query, jobCursor);
     const filter = {
       states: readSeveral(state),
       channel,
       failed,
       jobId: call.query.job_id,
       since: dateOf(since),
-      after: jobCursor.read(cursor),
+      after,
       limit: limit + 1,
     };
     const [found, total_count] = await Promise.all([
@@ -105,10 +105,7 @@ const listRoute = route({
       countDeliveries(reader.db, call.environment, filter),
     ]);
     const { items, next } = takePage(found, limit, ({ publicId }) => jobCursor.write(publicId));
-    return sendEnvelope(call, {
-      items: items.map((each) => JSON.stringify(renderDelivery(each))),
-      ...{ next, limit, more: { total_count } },
-    });
+    return sendEnvelope(call, items.map(renderDelivery), next, { total_count });
   },
 });
 

@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { jobRecord } from '../../api/job.ts';
 import { applyBody, plan } from '../../api/load.ts';
-import { renderJob } from '../../api/render.ts';
 import { withExamples } from '../../api/schema.ts';
 import { exportPlan, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
 import { planJson } from '../../load/render-load.ts';
@@ -12,6 +11,7 @@ import { sendJson } from '../page.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters, optionalChoice } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
+import { renderQueued } from '../upload/receive-upload.ts';
 
 const query = listQuery({
   format: optionalChoice(
@@ -88,9 +88,7 @@ const apply = route({
     const jobId = params.job_id;
     await requireLoad(system, environment, jobId);
     await applyPlan(system, environment, jobId, body.on_drift ?? 'refuse', idempotencyKeyOf(request));
-    const load = await requireLoad(system, environment, jobId);
-    // The answer shows what this request did; a worker may have begun, and even ended.
-    return renderJob({ ...load, status: 'queued', endedAt: null }, base());
+    return renderQueued({ system, environment, base }, jobId);
   },
 });
 

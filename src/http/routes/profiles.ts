@@ -11,12 +11,7 @@ import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
-import {
-  DEFAULT_PAGE_SIZE,
-  MAX_EVENT_NAME_BYTES,
-  MAX_ID_BYTES,
-  MAX_PAGE_BYTES,
-} from '../../domain/limits.ts';
+import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import {
   countUsersOf,
   findArchivedUntil,
@@ -32,8 +27,17 @@ import {
   requireSegment,
 } from '../../profiles/profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
-import { eventCursor, eventPage, keyCursor, keyPage, pageBytes, sendEnvelope, sendJson } from '../page.ts';
-import { checked, optionalNumber, pathParameter, textParameter } from '../parameters.ts';
+import {
+  askedPage,
+  eventCursor,
+  eventPage,
+  keyCursor,
+  keyPage,
+  pageBytes,
+  sendEnvelope,
+  sendJson,
+} from '../page.ts';
+import { checked, dateParameter, optionalNumber, pathParameter, textParameter } from '../parameters.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -128,18 +132,19 @@ const list = (entity: Entity): Route =>
     refuses: entity === 'users' ? ['unknown_segment'] : ['invalid_cursor'],
     handle: async (call) => {
       const { reader } = call.system;
-      const { limit = DEFAULT_PAGE_SIZE, cursor = '', property = [], ...others } = call.query;
-      const { company_id: companyId = null, segment_id, id_prefix: idPrefix = null } = others;
+      const {
+        property = [],
+        company_id: companyId = null,
+        segment_id,
+        id_prefix: idPrefix = null,
+      } = call.query;
       const segment =
         segment_id === undefined ? null : await requireSegment(reader.db, call.environment, segment_id);
       const filter = { properties: property.map(readPropertyFilter), companyId, idPrefix, segment };
-      const after = keyCursor.read(cursor);
-      const page = await listProfiles(reader, entity, call.environment, filter, { limit, after });
-      return sendEnvelope(call, {
-        items: page.profiles.map(({ json }) => json),
-        next: page.next === null ? null : keyCursor.write(page.next),
-        limit,
-      });
+      const asked = askedPage(call.query, keyCursor);
+      const page = await listProfiles(reader, entity, call.environment, filter, asked);
+      const next = page.next === null ? null : keyCursor.write(page.next);
+      return sendEnvelope(call, page.profiles, next);
     },
   });
 
@@ -231,16 +236,13 @@ async function isKnown(
   return (await readProfile(reader, entity, environment, id)) !== null;
 }
 
-function end(name: 'from' | 'to', description: string) {
-  const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;
-  const text = Type.String({ description, examples: ['2026-11-20'] });
-  return Type.Optional(
-    worded(
-      ruled(text, (value) => (readRangeEnd(value) === null ? message : null)),
-      { says: { code: 'invalid_date', message } },
-    ),
+const end = (name: 'from' | 'to', description: string) =>
+  dateParameter(
+    `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
+    description,
+    '2026-11-20',
+    (text) => readRangeEnd(text) !== null,
   );
-}
 
 const eventQuery = listQuery({
   ...eventPage,
@@ -278,11 +280,12 @@ const listUserEvents = route({
     const { reader } = call.system;
     const { environment } = call;
     const { user_id: userId } = call.params;
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', event_name: eventName = null } = call.query;
+    const { event_name: eventName = null } = call.query;
+    const { limit, after: before } = askedPage(call.query, eventCursor);
     const [{ events, more }, archived_until] = await Promise.all([
       readUserEvents(reader, environment, {
         ...readRange(call.query),
-        ...{ userId, eventName, limit, before: eventCursor.read(cursor), bytes: MAX_PAGE_BYTES },
+        ...{ userId, eventName, limit, before, bytes: MAX_PAGE_BYTES },
       }),
       findArchivedUntil(reader.db, environment),
     ]);
@@ -290,12 +293,8 @@ const listUserEvents = route({
       throw noSuchProfile('users', userId);
     }
     const last = events.at(-1);
-    return sendEnvelope(call, {
-      items: events.map(({ json }) => json),
-      next: more && last !== undefined ? eventCursor.write(last) : null,
-      limit,
-      more: { archived_until },
-    });
+    const next = more && last !== undefined ? eventCursor.write(last) : null;
+    return sendEnvelope(call, events, next, { archived_until });
   },
 });
 

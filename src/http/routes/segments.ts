@@ -70,20 +70,17 @@ const preview = route({
 
 const previewLimits = { sample: SEGMENT_PREVIEW_USERS, timeoutMs: READ_TIMEOUT_MS };
 
-const definitionBody = worded(
-  object(
-    {
-      definition: worded(
-        Type.Object(
-          {},
-          { additionalProperties: true, description: 'The definition, in the language of docs/segments.md.' },
-        ),
-        'definition must be an object',
+const definitionBody = object(
+  {
+    definition: worded(
+      Type.Object(
+        {},
+        { additionalProperties: true, description: 'The definition, in the language of docs/segments.md.' },
       ),
-    },
-    'A definition that is not stored.',
-  ),
-  { unknown: () => 'There is no such field' },
+      'definition must be an object',
+    ),
+  },
+  'A definition that is not stored.',
 );
 
 const previewDefinition = route({

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
+import { renderJob } from '../../api/render.ts';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { Fault, inputError } from '../../domain/errors.ts';
@@ -10,12 +11,12 @@ import { Intake } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
 import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
-import type { Load } from '../../postgres/stores/read-loads.ts';
-import { requireLoad } from '../../postgres/stores/read-loads.ts';
+import { type Load, requireLoad } from '../../postgres/stores/read-loads.ts';
 import { watchClient } from '../gone-client.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
+import type { Call } from '../route.ts';
 import { requireSaidBefore, type Taker, takeForm } from './form.ts';
 import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
 import {
@@ -127,8 +128,16 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
 }
 
 /** Shows a load as it was accepted: a worker may have begun, and even ended, before the answer is written. */
-export function asAccepted(load: Load): Load {
+function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
+}
+
+/** Renders the load that a request has just queued. */
+export async function renderQueued(
+  { system, environment, base }: Pick<Call, 'system' | 'environment' | 'base'>,
+  jobId: string,
+) {
+  return renderJob(asAccepted(await requireLoad(system, environment, jobId)), base());
 }
 
 /** Takes the file of a form, a body that is the file itself, or one that is named in its place. */

@@ -230,8 +230,7 @@ describe('refused are', () => {
     const { status } = await server.json('/v1/users', {
       method: 'DELETE',
       key: owner.key,
-      body: JSON.stringify({ users: ['u1'] }),
-      headers: { 'content-type': 'application/json' },
+      json: { users: ['u1'] },
     });
     expect(status).toBe(202);
     const mended = 'user_id,name,sluice_row\nu2,Grace,2\n';

@@ -69,14 +69,6 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     expect([other.status, other.body.errors[0]?.details]).toEqual([400, 'entity']);
   });
 
-  test('gives the first answer again for the same Idempotency-Key, and 409 for another body', async () => {
-    const headers = { ...json, 'idempotency-key': `key-${entity}` };
-    const [first, second] = [await post(path, body, headers), await post(path, body, headers)];
-    expect(second).toEqual({ ...first, headers: expect.anything() });
-    const other = await post(path, JSON.stringify({ [entity]: items(1) }), headers);
-    expect([other.status, other.body.errors[0]?.error_code]).toEqual([409, 'idempotency_conflict']);
-  });
-
   test.each([
     ['{"other":[]}', 'missing_field'],
     [`{"${entity}":{}}`, 'invalid_field'],

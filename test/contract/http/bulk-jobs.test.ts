@@ -42,10 +42,8 @@ const list = async ({ key }: Tenant, query: string) => {
 
 const act = (action: 'cancel' | 'retry', key: string, body: object) =>
   server.json<{ count: number; done: number; refused: object[] }>(`/v1/background_jobs/${action}`, {
-    method: 'POST',
     key,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+    json: body,
   });
 
 describe('the list of jobs', () => {
@@ -80,15 +78,6 @@ describe('the list of jobs', () => {
     expect(await list(tenant, `until=${newest[0]?.start_time}`)).toEqual(all.slice(1));
     expect(await list(await t.addEnvironment('others'), 'idempotency_key=nightly')).toEqual([]);
   });
-
-  test.each([
-    ['until=soon', 'invalid_date'],
-    ['status=queued,', 'invalid_field'],
-    ['sha256=abc', 'invalid_field'],
-    [`request_id=${'x'.repeat(513)}`, 'invalid_field'],
-  ])('refuses ?%s: %s', async (query, code) => {
-    expect(await refusalOf(server, `/v1/background_jobs?${query}`)).toEqual([400, [code]]);
-  });
 });
 
 describe('jobs that match a filter', () => {
@@ -102,10 +91,8 @@ describe('jobs that match a filter', () => {
     const filter = { filename: 'users' };
     expect((await act('cancel', tenant.key, { filter })).body).toEqual({ count: 2, done: 0, refused: [] });
     const changed = await server.json<ErrorBody>('/v1/background_jobs/cancel', {
-      method: 'POST',
       key: tenant.key,
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ filter, expected_count: 3 }),
+      json: { filter, expected_count: 3 },
     });
     expect([changed.status, changed.body.errors[0]?.error_code]).toEqual([409, 'count_changed']);
     expect(changed.body.errors[0]?.details).toBe('count: 2, expected_count: 3');
@@ -214,13 +201,7 @@ describe('the overview', () => {
   test('has what came in by the minute, the lane in its order, what failed, and that nothing is unaccounted for', async () => {
     const tenant = await t.addEnvironment('overview');
     const { key } = tenant;
-    const post = (path: string, body: object) =>
-      server.fetch(path, {
-        method: 'POST',
-        key,
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
+    const post = (path: string, body: object) => server.fetch(path, { key, json: body });
     await post('/v1/identify', { user_id: 'u1' });
     await post('/v1/track', {});
     await post('/v1/batch', [{ type: 'track', user_id: 'u1', event_name: 'e' }, {}] as object);

@@ -19,12 +19,7 @@ interface Who {
 const own = { 'sec-fetch-site': 'same-origin' };
 
 const signIn = (body: object, headers: Record<string, string> = own) =>
-  server.json<Who & ErrorBody>('/v1/console/sign_in', {
-    method: 'POST',
-    key: null,
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
+  server.json<Who & ErrorBody>('/v1/console/sign_in', { key: null, headers, json: body });
 
 /** Signs in, and gives the header that a browser would send from then on. */
 async function cookieOf(body: object): Promise<string> {
@@ -140,8 +135,8 @@ describe('a session', () => {
     const moved = await server.json<Who>('/v1/console/session', {
       method: 'PUT',
       key: null,
-      headers: { cookie, ...own, 'content-type': 'application/json' },
-      body: JSON.stringify({ environment: 'staging' }),
+      headers: { cookie, ...own },
+      json: { environment: 'staging' },
     });
     expect([moved.status, moved.body.environment]).toEqual([200, 'staging']);
     const stale = await ask('/v1/background_jobs', cookie, 'GET', {
@@ -153,8 +148,8 @@ describe('a session', () => {
     const refused = await server.json<ErrorBody>('/v1/console/session', {
       method: 'PUT',
       key: null,
-      headers: { cookie: key, ...own, 'content-type': 'application/json' },
-      body: JSON.stringify({ environment: 'staging' }),
+      headers: { cookie: key, ...own },
+      json: { environment: 'staging' },
     });
     expect(refused.status).toBe(403);
   });
@@ -226,10 +221,9 @@ describe('signing in', () => {
 
   const guess = (fresh: TestServer, forwardedFor: string) =>
     fresh.json<ErrorBody>('/v1/console/sign_in', {
-      method: 'POST',
       key: null,
-      headers: { 'content-type': 'application/json', 'x-forwarded-for': forwardedFor, ...own },
-      body: JSON.stringify({ key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` }),
+      headers: { 'x-forwarded-for': forwardedFor, ...own },
+      json: { key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` },
     });
 
   // proves: session-secret

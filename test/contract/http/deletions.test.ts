@@ -17,8 +17,8 @@ const neighbour = await t.addEnvironment('neighbour');
 
 const request = (method: string, body: unknown, headers: Record<string, string> = {}) => ({
   method,
-  body: JSON.stringify(body),
-  headers: { 'content-type': 'application/json', ...headers },
+  json: body,
+  headers,
 });
 
 async function send(path: string, body: unknown, key = t.key): Promise<void> {

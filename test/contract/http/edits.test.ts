@@ -35,12 +35,7 @@ async function load(owner: Tenant, body: string | Buffer, query = '', type = 'te
 }
 
 const edit = <T = Job>({ key }: Tenant, jobId: string, records: readonly Edit[]) =>
-  server.json<T>(`/v1/background_jobs/${jobId}/rejects/edits`, {
-    method: 'POST',
-    key,
-    body: JSON.stringify({ records }),
-    headers: { 'content-type': 'application/json' },
-  });
+  server.json<T>(`/v1/background_jobs/${jobId}/rejects/edits`, { key, json: { records } });
 
 async function edited(owner: Tenant, jobId: string, records: readonly Edit[]): Promise<Job> {
   const { status, body } = await edit(owner, jobId, records);

@@ -23,11 +23,7 @@ test('with files on S3 an upload is loaded, and the links of its export are answ
     body: `user_id,n\n${rows}`,
   });
   expect((await t.ended(upload.body.job_id)).status).toBe('completed');
-  const created = await server.json<{ job_id: string }>(exportsPath, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ compression: 'none' }),
-  });
+  const created = await server.json<{ job_id: string }>(exportsPath, { json: { compression: 'none' } });
   expect(created.status).toBe(201);
   const jobId = created.body.job_id;
   const detail = await waitFor('the export to end', async () => {

@@ -288,11 +288,6 @@ describe('a file as the body', () => {
     expect(body.errors[0]?.details).toBe(query.split('=', 1)[0]);
   });
 
-  test('with several things wrong is told all of them', async () => {
-    const { body } = await postCsv(csv, '/v1/imports?entity=x&format=y&colour=z');
-    expect(body.errors.map((each) => each.details).sort()).toEqual(['colour', 'entity', 'format']);
-  });
-
   test.each([
     ['application/xml', {}],
     ['text/html', {}],
@@ -455,7 +450,7 @@ test('an upload for which the disk of the files has no room is 503 with the reas
       .split('\n')
       .slice(1, -1)
       .map((line) => ({ user_id: line }));
-    const array = { body: JSON.stringify({ users }), headers: { 'content-type': 'application/json' } };
+    const array = { json: { users } };
     for (const [path, options] of [
       ['/v1/imports', {}],
       ['/v1/imports', { body: form(body), headers: {} }],

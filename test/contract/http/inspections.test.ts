@@ -189,11 +189,7 @@ describe('a file that is inspected', () => {
   // proves: inspection
   test('goes with the next deletion of profiles', async () => {
     const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
-    const accepted = await server.fetch('/v1/users', {
-      method: 'DELETE',
-      headers: json,
-      body: JSON.stringify({ users: ['nobody'] }),
-    });
+    const accepted = await server.fetch('/v1/users', { method: 'DELETE', json: { users: ['nobody'] } });
     expect(accepted.status).toBe(202);
     await waitFor('the upload to be gone', async () => {
       const again = await server.fetch(`${path}?upload_id=${body.upload_id}`, { method: 'POST' });
@@ -339,11 +335,7 @@ describe('the file of a load', () => {
     const other = await createEnvironment(t.system.db, `other${++serial}`);
     const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test', expiresAt: null });
     expect(await refusalOf(server, taken, { method: 'POST', key })).toEqual([404, ['not_found']]);
-    await server.fetch('/v1/users', {
-      method: 'DELETE',
-      headers: json,
-      body: JSON.stringify({ users: ['nobody'] }),
-    });
+    await server.fetch('/v1/users', { method: 'DELETE', json: { users: ['nobody'] } });
     expect(await refusalOf(server, taken, { method: 'POST' })).toEqual([410, ['job_expired']]);
   });
 });

@@ -41,12 +41,7 @@ const get = async <T>(name: string, { key }: Tenant, options: object = {}): Prom
 };
 
 async function post(path: string, body: object, { key }: Tenant): Promise<void> {
-  const options = {
-    method: 'POST',
-    key,
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json' },
-  };
+  const options = { key, json: body };
   expect((await server.fetch(path, options)).status).toBe(202);
 }
 
@@ -160,10 +155,8 @@ describe('what data brought', () => {
     await post('/v1/track', { ...event, metadata: { total: 9.5, paidAt: '2026-11-20', none: null } }, tenant);
     await post('/v1/track', { ...event, total: '1', coupon: true, items: [1] }, tenant);
     const batch = {
-      method: 'POST',
       key: tenant.key,
-      body: JSON.stringify({ batch: [{ type: 'track', ...event, metadata: { size: 7, coupon: false } }] }),
-      headers: { 'content-type': 'application/json' },
+      json: { batch: [{ type: 'track', ...event, metadata: { size: 7, coupon: false } }] },
     };
     expect((await server.json('/v1/batch', batch)).body).toMatchObject({ accepted: 1 });
     const line = { event_type: 'track', ...event, metadata: { channel: 'web', size: 8 } };

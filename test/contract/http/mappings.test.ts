@@ -22,11 +22,7 @@ let serial = 0;
 const fresh = () => ({ name: `m${++serial}`, id: `Nr ${serial}`, header: `Nr ${serial};Stufe` });
 
 const save = (name: string, mapping: object) =>
-  server.json<Mapping & ErrorBody>(`/v1/mappings/${name}`, {
-    method: 'PUT',
-    headers: json,
-    body: JSON.stringify(mapping),
-  });
+  server.json<Mapping & ErrorBody>(`/v1/mappings/${name}`, { method: 'PUT', json: mapping });
 const show = (name: string) => server.json<Mapping & ErrorBody>(`/v1/mappings/${name}`);
 const inspect = (text: string, query = '') =>
   server.json<Inspection & ErrorBody>(`/v1/imports/inspect${query}`, {

@@ -35,7 +35,7 @@ const other = await t.addEnvironment('other');
 
 const post = (body?: object) => ({
   method: 'POST',
-  ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+  ...(body && { json: body }),
 });
 
 describe('the inbox', () => {

@@ -14,11 +14,7 @@ beforeAll(async () => {
   await fill();
 });
 
-const json = (body: unknown, method = 'POST') => ({
-  method,
-  body: JSON.stringify(body),
-  headers: { 'content-type': 'application/json' },
-});
+const json = (body: unknown, method = 'POST') => ({ method, json: body });
 
 async function send(path: string, body: object, { key }: { readonly key: string } = t): Promise<void> {
   expect((await server.json(path, { ...json(body), key })).status).toBe(202);

@@ -28,12 +28,7 @@ let environments = 0;
 const newTenant = () => t.addEnvironment(`reading-${++environments}`);
 
 async function send(path: string, body: object, { key }: { readonly key: string } = t): Promise<void> {
-  const options = {
-    method: 'POST',
-    key,
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json' },
-  };
+  const options = { key, json: body };
   expect((await server.fetch(path, options)).status).toBe(202);
 }
 const identify = (user_id: string, more: object = {}, tenant?: Tenant) =>

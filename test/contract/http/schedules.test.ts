@@ -34,7 +34,7 @@ const other = await t.addEnvironment('other');
 
 const post = (body?: object) => ({
   method: 'POST',
-  ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+  ...(body && { json: body }),
 });
 
 async function list({ key } = { key: t.key }): Promise<readonly Schedule[]> {

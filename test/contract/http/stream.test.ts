@@ -228,13 +228,7 @@ describe('a stream', () => {
 });
 
 describe('a stream of records', () => {
-  const send = (path: string, key: string, body: object) =>
-    server.fetch(path, {
-      method: 'POST',
-      key,
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json' },
-    });
+  const send = (path: string, key: string, body: object) => server.fetch(path, { key, json: body });
 
   // proves: live-truth
   test('has those that were taken and those that were refused, by whichever route, and says how many there were', async () => {

@@ -14,7 +14,6 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const { t, server } = await openServer({ worker: true, settings: { MAX_UPLOAD_BYTES: '40m' } });
 
-const json = { 'content-type': 'application/json' };
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex');
 
@@ -84,9 +83,7 @@ describe('an upload that comes in several requests', () => {
     const inspect = async (options: object) =>
       (
         await server.json<Record<string, unknown>>('/v1/imports/inspect', {
-          method: 'POST',
-          headers: json,
-          body: JSON.stringify({ upload_id: id, ...options }),
+          json: { upload_id: id, ...options },
         })
       ).body;
     expect(await inspect({})).toMatchObject({
@@ -98,9 +95,7 @@ describe('an upload that comes in several requests', () => {
     expect(await inspect({ map: { Name: 'user_id' } })).toMatchObject({ map: { Name: 'user_id' } });
     expect(await inspect({ delimiter: 'comma' })).toMatchObject({ columns: [{ name: 'Kunden-Nr;Name' }] });
     const { body } = await server.json<{ job_id: string }>('/v1/imports', {
-      method: 'POST',
-      headers: json,
-      body: JSON.stringify({ upload_id: id, map: { 'Kunden-Nr': 'user_id' } }),
+      json: { upload_id: id, map: { 'Kunden-Nr': 'user_id' } },
     });
     expect(await t.ended(body.job_id)).toMatchObject({ status: 'completed', sha256: sha256(file) });
   });

@@ -70,11 +70,7 @@ describe('events of a user', () => {
       company_id: 'acme',
       metadata: { pages: 12 },
     };
-    const sent = await server.fetch('/v1/track', {
-      method: 'POST',
-      body: JSON.stringify(track),
-      headers: { 'content-type': 'application/json' },
-    });
+    const sent = await server.fetch('/v1/track', { json: track });
     expect(sent.status).toBe(202);
     await store('one', [
       { id: 'e0', at: '2024-02-29T23:59:59.123456Z', metadata: '{"n": 12345678901234567890}' },
