@@ -56,7 +56,7 @@ export const deletionJobDetail = component(
 );
 export type DeletionJobDetail = Static<typeof deletionJobDetail.schema>;
 
-export const idOutcome = component(
+const idOutcome = component(
   'IdOutcome',
   object(
     {

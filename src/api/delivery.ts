@@ -86,7 +86,7 @@ export const replayed = component(
 
 const previousSecretUntil = 'Until when webhooks are also signed with the previous secret.';
 
-export const subscriptionFields = {
+const subscriptionFields = {
   id: uuid('ID of the subscription.'),
   channel: deliveryFields.channel,
   target: deliveryFields.target,

@@ -132,7 +132,7 @@ export const readAs = object(
   'How the file was read: the given options and what was detected.',
 );
 
-export const valueFields = {
+const valueFields = {
   appear: count('Values that are added.'),
   change: count('Values that are replaced.'),
   go: count('Values that are removed.'),
@@ -148,9 +148,9 @@ const counted = (description: string) =>
     description,
   );
 
-export const entityField = choice(entities, 'Kind of profile.');
+const entityField = choice(entities, 'Kind of profile.');
 
-export const planFields = {
+const planFields = {
   planned_at: time('When planning began, in UTC with milliseconds.', '2026-11-20T11:58:59.562Z'),
   applied_at: orNull(time('When applying the plan was last requested.', '2026-11-20T12:10:00.000Z')),
   on_drift: choiceOrNull(onDriftChoices, 'The choice with which it was applied. Null until then.', null),

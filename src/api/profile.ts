@@ -40,7 +40,7 @@ export const companyPage = envelope('CompanyPage', companyProfile.ref, 'Companie
 
 const exampleEventTime = '2026-11-20T12:34:56.123456Z';
 
-export const storedEvent = component(
+const storedEvent = component(
   'StoredEvent',
   object(
     {

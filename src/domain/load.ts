@@ -198,3 +198,12 @@ export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind
     ),
   );
 }
+
+export const guardRule = 'must be a number such as 100, or a share such as 5%';
+export const guardPattern = '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$';
+
+export function readGuard(value: number | string | undefined): GuardLimit | null {
+  if (value === undefined) return null;
+  if (typeof value === 'string' && value.endsWith('%')) return { percent: Number(value.slice(0, -1)) };
+  return { count: Number(value) };
+}

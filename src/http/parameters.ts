@@ -111,7 +111,8 @@ export function dateParameter(
   example: string,
   isDate: (text: string) => boolean,
 ) {
-  const date = checked(Type.String({ description, examples: [example] }), isDate, message);
+  const text = Type.String({ description, examples: [example] });
+  const date = ruled(text, (value) => (isDate(value) ? null : message));
   return Type.Optional(worded(date, { says: { code: 'invalid_date', message } }));
 }
 

@@ -270,11 +270,11 @@ export interface Sink {
   end(): void;
 }
 
-export function eventBytes(event: string, data: object): Buffer {
+function eventBytes(event: string, data: object): Buffer {
   return Buffer.from(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-export class Viewer {
+class Viewer {
   readonly environmentId: number;
   readonly keyId: string;
   readonly sink: Sink;

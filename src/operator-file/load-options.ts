@@ -4,7 +4,7 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
-import { type FileOptions, type GuardLimit, presets } from '../domain/load.ts';
+import { type FileOptions, guardPattern, guardRule, presets, readGuard } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
 import {
   findContradictions,
@@ -23,21 +23,12 @@ import { choice, rule, text, withDefault } from './schema.ts';
 
 const guard = (description: string) =>
   Type.Union(
-    [
-      Type.Integer({ minimum: 0, maximum: 999_999_999_999_999 }),
-      Type.String({ pattern: '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$' }),
-    ],
+    [Type.Integer({ minimum: 0, maximum: 999_999_999_999_999 }), Type.String({ pattern: guardPattern })],
     {
       description: `${description} Nothing of it is written then.`,
-      problem: rule('must be a number such as 100, or a share such as 5%'),
+      problem: rule(guardRule),
     },
   );
-
-function readGuard(value: number | string | undefined): GuardLimit | null {
-  if (value === undefined) return null;
-  if (typeof value === 'string' && value.endsWith('%')) return { percent: Number(value.slice(0, -1)) };
-  return { count: Number(value) };
-}
 
 const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
   type: 'object',

@@ -81,13 +81,12 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
   const validator = validatorOf(schema);
   if (validator.Check(value)) return [];
   const errors = listErrors(validator, value, MAX_SCHEMA_ERRORS);
+  const tooLong = errors.filter(({ keyword }) => keyword === 'maxItems').map((error) => error.instancePath);
   const schemaPaths = new Map<string, string>();
-  const tooLong = new Set<string>();
   const otherType = new Set<string>();
   for (const { keyword, instancePath, schemaPath } of errors) {
     const known = schemaPaths.get(instancePath);
     if (known === undefined || schemaPath.length < known.length) schemaPaths.set(instancePath, schemaPath);
-    if (keyword === 'maxItems') tooLong.add(instancePath);
     if (keyword === 'type') otherType.add(`${schemaPath} ${instancePath}`);
   }
   return errors
@@ -97,19 +96,11 @@ export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
       if (schemaPaths.get(error.instancePath) !== error.schemaPath) return false;
       if (error.keyword !== 'type' && otherType.has(`${error.schemaPath} ${error.instancePath}`))
         return false;
-      if (tooLong.size > 0 && isBelow(error.instancePath, tooLong)) return false;
+      if (tooLong.some((list) => error.instancePath.startsWith(`${list}/`))) return false;
       return error.keyword !== 'if' || errors.length === 1 || !isConsequence(error, errors, index);
     })
     .flatMap((error) => wordError(schema, error, value))
     .filter(isFirstOfValue());
-}
-
-function isBelow(path: string, lists: ReadonlySet<string>): boolean {
-  for (let end = path.lastIndexOf('/'); end >= 0; end = path.lastIndexOf('/', end - 1)) {
-    if (lists.has(path.slice(0, end))) return true;
-    if (end === 0) return false;
-  }
-  return false;
 }
 
 /** A rule about a whole object counts where its parts are right. */

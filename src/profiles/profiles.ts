@@ -47,13 +47,13 @@ export interface ProfileFilter {
   readonly segment: Segment | null;
 }
 
-export interface PageRequest {
+interface PageRequest {
   readonly limit: number;
   readonly after: string | null;
   readonly budgetMs?: number;
 }
 
-export interface ProfilePage {
+interface ProfilePage {
   readonly profiles: readonly ReadProfile[];
   /** The id after which the next page begins, which need not be one of these; null: this is the last. */
   readonly next: string | null;

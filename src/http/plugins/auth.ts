@@ -158,7 +158,7 @@ function insufficient(scope: Scope, scopes: readonly Scope[]): Error {
 const name = 'sluice_session';
 const pattern = new RegExp(`(?:^|;)\\s*${name}=([\\w-]{43})\\s*(?:;|$)`);
 
-export function sessionCookie({ headers: { cookie } }: FastifyRequest): string | null {
+function sessionCookie({ headers: { cookie } }: FastifyRequest): string | null {
   return cookie === undefined ? null : (pattern.exec(cookie)?.[1] ?? null);
 }
 

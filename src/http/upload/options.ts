@@ -3,7 +3,14 @@ import { type TSchema, Type } from 'typebox';
 import { mappingNamePattern, mappingNameRule, readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
-import { defaultLoadOptions, type GuardLimit, type LoadOptions, presets } from '../../domain/load.ts';
+import {
+  defaultLoadOptions,
+  guardPattern,
+  guardRule,
+  type LoadOptions,
+  presets,
+  readGuard,
+} from '../../domain/load.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import {
   findContradictions,
@@ -160,15 +167,12 @@ function sourceInForm(name: SourceOptionName): TSchema {
 }
 
 function guardOption(name: string, what: string) {
-  const message = `${name} must be a number such as 100, or a share such as 5%`;
   const text = Type.String({
-    pattern: '^(\\d{1,15}|\\d{1,3}(\\.\\d{1,6})?%)$',
+    pattern: guardPattern,
     description: `Fails the job if more ${what}: a number, or a share of the records. Nothing is written then.`,
     examples: ['5%'],
   });
-  return Type.Optional(
-    checked(text, (value) => !value.endsWith('%') || Number(value.slice(0, -1)) <= 100, message),
-  );
+  return Type.Optional(worded(text, `${name} ${guardRule}`));
 }
 
 /** An option as it was given, in the query or as a form field. A name may come several times. */
@@ -237,11 +241,6 @@ function readSource(options: GivenSource): SourceOptions {
     problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),
   );
   return source;
-}
-
-function readGuard(text: string | undefined): GuardLimit | null {
-  if (text === undefined) return null;
-  return text.endsWith('%') ? { percent: Number(text.slice(0, -1)) } : { count: Number(text) };
 }
 
 const maxCharacters = 255;

@@ -3,7 +3,7 @@ import { type Scope, scopes } from '../../../src/domain/scope.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { describedApi } from '../../support/api-document.ts';
 import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, openServer, serve } from '../../support/http.ts';
+import { type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
 
 const { log, lines } = collectLog();
@@ -312,8 +312,7 @@ describe('addresses', () => {
   });
 
   test('that are no proper URL are 400', async () => {
-    const { status, body } = await server.json<ErrorBody>('/v1/background_jobs/%zz');
-    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect(await refusalOf(server, '/v1/background_jobs/%zz')).toEqual([400, ['invalid_field']]);
   });
 });
 

@@ -1,20 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { createSignInLink } from '../../../src/access/console-session.ts';
+import type { Caller as Who } from '../../../src/api/access.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { type ErrorBody, openServer, serve, serversPerTest, type TestServer } from '../../support/http.ts';
 
 const adminKey = 'admin-key-of-the-tests-0123';
 const staticKey = 'a-static-key-of-the-operator';
 const { t, server } = await openServer({ settings: { ADMIN_KEY: adminKey, API_KEY: staticKey } });
-
-interface Who {
-  readonly environment: string;
-  readonly environments: readonly string[];
-  readonly scopes: readonly string[];
-  readonly key_id: string;
-  readonly is_admin: boolean;
-  readonly session_id: string | null;
-}
 
 const own = { 'sec-fetch-site': 'same-origin' };
 

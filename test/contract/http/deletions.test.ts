@@ -1,16 +1,14 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
+import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import type { DeletionJobDetail as Detail } from '../../../src/api/deletion.ts';
+import type { DeletionJobDetail as Detail, outcomePage } from '../../../src/api/deletion.ts';
 import type { JobRecord as Job } from '../../../src/api/job.ts';
 import { type ErrorBody, openServer } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-interface Outcomes {
-  readonly data: readonly { readonly id: string; readonly outcome: string; readonly events: number }[];
-  readonly metadata: { readonly cursor: { readonly after: string | null }; readonly total_count: number };
-}
+type Outcomes = Static<typeof outcomePage.schema>;
 
 const { t, server } = await openServer({ worker: true });
 const neighbour = await t.addEnvironment('neighbour');

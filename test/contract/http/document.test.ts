@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { describeApi } from '../../../tools/describe-api.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { openServer, refusalOf } from '../../support/http.ts';
 
 const { server } = await openServer();
 
@@ -58,7 +58,6 @@ describe('/docs', () => {
     ['GET', '/docs/static/..%2f..%2fpackage.json'],
     ['GET', `/docs/static/${'x'.repeat(300)}`],
   ])('%s %s is 404 with the error record', async (method, path) => {
-    const { status, body } = await server.json<ErrorBody>(path, { method, key: null });
-    expect([status, body.errors[0]?.error_code]).toEqual([404, 'route_not_found']);
+    expect(await refusalOf(server, path, { method, key: null })).toEqual([404, ['route_not_found']]);
   });
 });

@@ -1,31 +1,18 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { sql } from 'kysely';
+import type { Static } from 'typebox';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { ExportJob as Detail } from '../../../src/api/export.ts';
+import type { createdExport, ExportJob as Detail } from '../../../src/api/export.ts';
 import { fileLinks, findLinkedFile } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { type Answer, type ErrorBody, openServer, serve } from '../../support/http.ts';
+import { type Answer, type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-interface Created {
-  readonly environment_app_token: string;
-  readonly environment_name: string;
-  readonly job_id: string;
-  readonly links: string;
-  readonly start_time: string;
-  readonly warnings: readonly { readonly details: string }[];
-}
-
-interface FileItem {
-  readonly filename: string;
-  readonly url: string;
-  readonly bytes: number;
-  readonly rows: number;
-  readonly sha256: string;
-}
+type Created = Static<typeof createdExport.schema>;
+type FileItem = Detail['presigned_urls'][number];
 
 const exportsPath = '/api/v1/analytics/exports';
 const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
@@ -327,8 +314,7 @@ describe("another environment's export", () => {
     ['POST', () => `/v1/background_jobs/${jobId}/cancel`],
     ['GET', () => `${exportsPath}/jobs/${unknownJob}`],
   ])('%s is 404', async (method, path) => {
-    const { status, body } = await server.json<ErrorBody>(path(), { method });
-    expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
+    expect(await refusalOf(server, path(), { method })).toEqual([404, ['not_found']]);
   });
 
   // proves: environments-apart

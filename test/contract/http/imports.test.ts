@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
+import type { Static } from 'typebox';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { JobDetail as Detail } from '../../../src/api/load.ts';
+import type { JobDetail as Detail, importRecord } from '../../../src/api/load.ts';
 import { parquetOf } from '../../support/columnar-file.ts';
 import { type ErrorBody, form, openServer, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
@@ -11,17 +12,7 @@ import { zipFile } from '../../support/zip-file.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
 
-interface ImportBody {
-  job_id: string;
-  type: string;
-  status: string;
-  filename: string;
-  file_size: string;
-  total_rows: string;
-  start_time: string;
-  end_time: string | null;
-  links: string;
-}
+type ImportBody = Static<typeof importRecord.schema>;
 
 const { t, server } = await openServer({ worker: true });
 

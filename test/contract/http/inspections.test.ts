@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
+import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { JobDetail as Detail } from '../../../src/api/load.ts';
-import type { Inspection } from '../../../src/api/upload.ts';
+import type { Inspection, uploadOfLoad } from '../../../src/api/upload.ts';
 import { sweep } from '../../../src/background-jobs/prune.ts';
 import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
@@ -198,12 +199,7 @@ describe('a file that is inspected', () => {
   });
 });
 
-interface TakenAgain {
-  upload_id: string;
-  sha256: string;
-  file_of: string;
-  options: Record<string, unknown>;
-}
+type TakenAgain = Static<typeof uploadOfLoad.schema>;
 
 const again = (jobId: string) =>
   server.json<TakenAgain & ErrorBody>(`/v1/background_jobs/${jobId}/upload`, { method: 'POST' });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
 import type { JobListItem as Item } from '../../../src/api/job.ts';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 
 const { t, server } = await openServer();
@@ -94,8 +94,7 @@ describe('the list', () => {
     ['sha256=abc', 'invalid_field'],
     [`request_id=${'x'.repeat(513)}`, 'invalid_field'],
   ])('?%s is 400 %s', async (query, code) => {
-    const { status, body } = await server.json<ErrorBody>(`/v1/background_jobs?${query}`);
-    expect([status, body.errors.map((each) => each.error_code)]).toEqual([400, [code]]);
+    expect(await refusalOf(server, `/v1/background_jobs?${query}`)).toEqual([400, [code]]);
   });
 });
 
@@ -188,10 +187,10 @@ describe('one job', () => {
 
   test.each(['', '/rejects'])('GET …%s of a job that is not there is 404', async (suffix) => {
     for (const id of [unknownJob, 'nonsense', '%00', 'a'.repeat(3_000), '../x']) {
-      const { status, body } = await server.json<ErrorBody>(
-        `/v1/background_jobs/${encodeURIComponent(id)}${suffix}`,
-      );
-      expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
+      expect(await refusalOf(server, `/v1/background_jobs/${encodeURIComponent(id)}${suffix}`)).toEqual([
+        404,
+        ['not_found'],
+      ]);
     }
   });
 

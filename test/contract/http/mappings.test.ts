@@ -1,16 +1,12 @@
+import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
+import type { savedMapping } from '../../../src/api/mapping.ts';
 import type { Inspection } from '../../../src/api/upload.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { type ErrorBody, form, openServer, refusalOf, walkPages } from '../../support/http.ts';
 
-interface Mapping {
-  name: string;
-  map: Record<string, string>;
-  column_names: string[] | null;
-  saved_at: string;
-  last_used_at: string | null;
-}
+type Mapping = Static<typeof savedMapping.schema>;
 
 const { t, server } = await openServer({ worker: true });
 

@@ -1,25 +1,13 @@
 import fc from 'fast-check';
+import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
+import type { UserProfile as Profile, userPage } from '../../../src/api/profile.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
 import type { Tenant } from '../../support/system.ts';
 
-interface Profile {
-  readonly user_id?: string;
-  readonly company_id: string | null;
-  readonly metadata: Readonly<Record<string, unknown>>;
-  readonly first_seen_at: string;
-  readonly last_seen_at: string;
-  readonly updated_at: string;
-}
-interface Page {
-  readonly data: readonly Profile[];
-  readonly metadata: {
-    readonly cursor: { readonly after: string | null; readonly before: null };
-    readonly limit: number;
-  };
-}
+type Page = Static<typeof userPage.schema>;
 
 const { t, server } = await openServer();
 const other = await t.addEnvironment('other');

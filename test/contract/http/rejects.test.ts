@@ -1,10 +1,11 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
+import type { Static } from 'typebox';
 import { uuidv7 } from 'uuidv7';
 import { describe, expect, test } from 'vitest';
-import type { RejectPage as RejectsPage } from '../../../src/api/reject.ts';
+import type { causePage, RejectPage as RejectsPage } from '../../../src/api/reject.ts';
 import { hazardousText } from '../../support/formulas.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { openServer, refusalOf } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
 
 const { t, server } = await openServer({ worker: true });
@@ -93,26 +94,7 @@ describe('as JSON', () => {
   });
 });
 
-interface Causes {
-  data: {
-    id: string;
-    error_code: string;
-    column: string | null;
-    shape: string | null;
-    count: number;
-    first_row: number;
-    samples: { row: number; line: number; value: string | null; raw: string }[];
-    proposals: {
-      id: string;
-      sentence: string;
-      tried: number;
-      accepted: number;
-      ambiguous: boolean;
-      samples: { row: number; before: string; after: string }[];
-    }[];
-  }[];
-  metadata: { total_count: number; causes: number; other_causes: number; other_count: number };
-}
+type Causes = Static<typeof causePage.schema>;
 
 async function causesOf(jobId: string): Promise<Causes> {
   const { status, body } = await server.json<Causes>(`/v1/background_jobs/${jobId}/rejects?group_by=cause`);
@@ -208,8 +190,7 @@ describe('by cause', () => {
     ['limit=501', 'invalid_field'],
   ])('?%s is 400: %s', async (query, code) => {
     const jobId = await load('user_id,name\n,x\n');
-    const { status, body } = await server.json<ErrorBody>(`/v1/background_jobs/${jobId}/rejects?${query}`);
-    expect([status, body.errors[0]?.error_code]).toEqual([400, code]);
+    expect(await refusalOf(server, `/v1/background_jobs/${jobId}/rejects?${query}`)).toEqual([400, [code]]);
   });
 
   // proves: shapes

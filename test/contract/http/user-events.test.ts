@@ -1,20 +1,10 @@
+import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
+import type { eventPageAnswer } from '../../../src/api/profile.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
 import type { Tenant } from '../../support/system.ts';
 
-interface Event {
-  readonly event_id: string;
-  readonly event_name: string;
-  readonly inserted_at: string;
-}
-interface Page {
-  readonly data: readonly Event[];
-  readonly metadata: {
-    readonly cursor: { readonly after: string | null; readonly before: null };
-    readonly limit: number;
-    readonly archived_until: string | null;
-  };
-}
+type Page = Static<typeof eventPageAnswer.schema>;
 
 const { t, server } = await openServer();
 const other = await t.addEnvironment('other');
