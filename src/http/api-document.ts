@@ -5,7 +5,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
 import { readPackage } from '../package-root.ts';
 import { answerHeaders, exampleOf, responseName } from './answers.ts';
-import { baseUrl } from './page.ts';
 import { namesTag } from './parameters.ts';
 import { isUndocumented } from './plugins/validation.ts';
 
@@ -128,7 +127,7 @@ function responseKey(operationId: string, status: string): string {
 }
 
 /** Adds what all operations share, and sorts everything, so that the order of the routes does not matter. */
-function finishDocument(document: ApiDocument, names: ResponseNames): ApiDocument {
+function finishDocument(document: ApiDocument, names: ResponseNames, url: string): ApiDocument {
   const { openapi, info, tags, components } = document;
   const shared: Record<string, Answer> = {};
   const finish = ({ operationId = '', responses, ...operation }: Operation): Operation => {
@@ -143,7 +142,7 @@ function finishDocument(document: ApiDocument, names: ResponseNames): ApiDocumen
   return {
     openapi,
     info,
-    servers: [{ url: '/' }],
+    servers: [{ url }],
     tags,
     security: [{ apiKey: [] }],
     paths: mapValues(sortKeys(document.paths), (path) => mapValues(path, finish)),
@@ -197,45 +196,35 @@ function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Marks the place of the server's address in the text. The address depends on the request. */
-const addressMark = 'sluice-server-address';
-
-interface Rendered {
-  readonly before: string;
-  readonly after: string;
-  readonly digest: string;
-}
-
 /** The OpenAPI document of an app as JSON, which is YAML too. It is made once, since anybody may ask for it. */
 export class DocumentText {
   readonly #app: FastifyInstance;
-  #rendered: Rendered | undefined;
+  #made: { readonly text: string; readonly etag: string } | undefined;
 
   constructor(app: FastifyInstance) {
     this.#app = app;
   }
 
-  send(request: FastifyRequest, reply: FastifyReply, type: string, address: string): FastifyReply {
-    this.#rendered ??= this.#render();
-    const { before, after, digest } = this.#rendered;
-    const hash = createHash('sha256').update(`${digest} ${address}`).digest('hex');
-    const etag = `"${hash}"`;
+  send(request: FastifyRequest, reply: FastifyReply, type: string): FastifyReply {
+    this.#made ??= this.#make();
+    const { text, etag } = this.#made;
     reply.header('etag', etag).header('cache-control', 'no-cache');
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
-    return reply
-      .type(`application/${type}; charset=utf-8`)
-      .send(`${before}${JSON.stringify(address)}${after}`);
+    return reply.type(`application/${type}; charset=utf-8`).send(text);
   }
 
-  #render(): Rendered {
-    const text = JSON.stringify({ ...this.#app.swagger(), servers: [{ url: addressMark }] });
-    const [before = '', after = ''] = text.split(`"${addressMark}"`);
-    return { before, after, digest: createHash('sha256').update(text).digest('hex') };
+  #make() {
+    const text = JSON.stringify(this.#app.swagger());
+    return { text, etag: `"${createHash('sha256').update(text).digest('hex')}"` };
   }
 }
 
 /** Collects the schemas of the routes that are registered after it into one document: `app.swagger()`, once the app is ready. */
-export function addApiDocument(app: FastifyInstance, components: readonly object[]): void {
+export function addApiDocument(
+  app: FastifyInstance,
+  components: readonly object[],
+  { config }: System,
+): void {
   const names = new Map<string, string>();
   for (const component of components) app.addSchema(component);
   app.register(swagger, {
@@ -265,7 +254,9 @@ export function addApiDocument(app: FastifyInstance, components: readonly object
     },
     transformObject: (found) => {
       if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');
-      return finishDocument(found.openapiObject as unknown as ApiDocument, names) as object;
+      // Without PUBLIC_URL the paths are those of the host that the document comes from.
+      const url = config.publicUrl ?? '/';
+      return finishDocument(found.openapiObject as unknown as ApiDocument, names, url) as object;
     },
   });
 }
@@ -284,7 +275,7 @@ const contentSecurityPolicy = {
 };
 
 /** Adds the document as a page for people at `/docs`, with its scripts and styles from the package. */
-export function addApiDocs(app: FastifyInstance, { config }: System, document: DocumentText): void {
+export function addApiDocs(app: FastifyInstance, document: DocumentText): void {
   app.register(swaggerUi, {
     routePrefix: '/docs',
     theme: { title: 'sluice' },
@@ -295,7 +286,7 @@ export function addApiDocs(app: FastifyInstance, { config }: System, document: D
       preHandler: (request, reply, done) => {
         const [, type] = /^\/docs\/(json|yaml)$/.exec(request.routeOptions.url ?? '') ?? [];
         if (type === undefined) done();
-        else document.send(request, reply, type, baseUrl(request, config.publicUrl));
+        else document.send(request, reply, type);
       },
     },
   });

@@ -117,7 +117,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addNotFound(app);
   addRawBody(app);
   addValidation(app);
-  addApiDocument(app, components);
+  addApiDocument(app, components, system);
   app.register(accepts);
   // A scope of its own waits for the plugins before it.
   app.register(async (scope) => addRoutes(scope, system, state));
@@ -138,7 +138,7 @@ const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: num
 
 function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {
   const document = new DocumentText(app);
-  addApiDocs(app, system, document);
+  addApiDocs(app, document);
   showConsole(app, system);
   for (const [kind, addParser] of Object.entries(parsers)) {
     app.register(async (scope) => {

@@ -104,16 +104,13 @@ class Connections {
 
 /** Bounds the wanted number of connections by half of the descriptors that this process may open. */
 function boundConnections(wanted: number): number {
-  const descriptors = openFilesLimit();
-  return descriptors === null ? wanted : Math.max(1, Math.min(wanted, Math.floor(descriptors / 2) - reserve));
-}
-
-function openFilesLimit(): number | null {
   try {
-    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
-    return limit === null ? null : Number(limit[1]);
+    const [, descriptors] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    if (descriptors === undefined) return wanted;
+    return Math.max(1, Math.min(wanted, Math.floor(Number(descriptors) / 2) - reserve));
   } catch {
-    return null;
+    // Not Linux.
+    return wanted;
   }
 }
 

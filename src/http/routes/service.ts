@@ -217,7 +217,7 @@ const showDocument = route({
     304: { type: 'null', description: 'The caller has the document already.', headers: named('ETag') },
   },
   refuses: ['rate_limited', 'internal_error', 'unavailable'],
-  handle: async ({ server, request, reply, base }) => server.document.send(request, reply, 'json', base()),
+  handle: async ({ server, request, reply }) => server.document.send(request, reply, 'json'),
 });
 
 export const serviceRoutes: readonly Route[] = [showLiveness, showReadiness, showMetrics];

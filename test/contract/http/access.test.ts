@@ -402,6 +402,8 @@ test('PUBLIC_URL is what links start with, whatever the host', async () => {
     await post();
     const { headers } = await there.json('/v1/background_jobs?limit=1');
     expect(headers.get('link')).toMatch(/^<https:\/\/data\.example\.com\/sluice\/v1\/background_jobs\?/);
+    const document = await there.json<{ servers: object[] }>('/openapi.json');
+    expect(document.body.servers).toEqual([{ url: 'https://data.example.com/sluice' }]);
   } finally {
     await there.stop();
     await other.close();

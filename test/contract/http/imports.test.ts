@@ -441,7 +441,7 @@ test('an upload for which the disk of the files has no room is 503 with the reas
       .split('\n')
       .slice(1, -1)
       .map((line) => ({ user_id: line }));
-    const array = { json: { users } };
+    const array = { body: JSON.stringify({ users }), headers: { 'content-type': 'application/json' } };
     for (const [path, options] of [
       ['/v1/imports', {}],
       ['/v1/imports', { body: form(body), headers: {} }],
