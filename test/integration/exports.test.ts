@@ -117,7 +117,7 @@ describe('an export', () => {
     const work = await accept();
     const gate = gatedWriter(writeExport, { deaf: false });
     const write: ExportWriter = async (context, options) => {
-      await options.onSnapshot({ at: new Date(), rowsExpected: 1_000, backendPid: 1 });
+      await options.onSnapshot({ rowsExpected: 1_000, backendPid: 1 });
       options.onProgress(250, 2_500);
       return gate.write(context, options);
     };

@@ -112,19 +112,13 @@ const maxColumns = 1500;
 /** A load takes a header of 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
-/** The properties that get a column each, and whether there may be others: those share one, as JSON. */
-export interface PropertyColumns {
-  readonly names: readonly string[];
-  readonly hasOthers: boolean;
-}
-
-/** Lists the properties that are not left out, in the order of their names' bytes. */
+/** The properties that get a column each, in the order of their names' bytes, and whether there may be others: those share one, as JSON. */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,
   entity: Entity,
   exclusions: readonly Exclusion[],
-): Promise<PropertyColumns> {
+): Promise<{ readonly names: readonly string[]; readonly hasOthers: boolean }> {
   const listed = await listProperties(db, environmentId, entity);
   const isLeftOut = nameTest(leftOut(exclusions, 'property'));
   const automatic = listed.filter((row) => row.is_auto_property).map(({ key }) => key);

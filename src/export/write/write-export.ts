@@ -39,7 +39,6 @@ export interface WriteExportContext {
 }
 
 export interface SnapshotFacts {
-  readonly at: Date;
   /** The planner's estimate, of all datasets together. */
   readonly rowsExpected: number;
   /** Whoever ends this session ends the export's reading. */
@@ -92,18 +91,13 @@ async function readAll(
   options: WriteExportOptions,
 ): Promise<ManifestFacts> {
   const plans = await planFiles(snapshot.client, context.files, options);
-  const rowsExpected = await estimateAll(snapshot, plans);
-  await options.onSnapshot({ at: snapshot.at, rowsExpected, backendPid: snapshot.backendPid });
+  let rowsExpected = 0;
+  for (const { select, pieces } of plans.flatMap(({ readings }) => readings)) {
+    rowsExpected += (await estimateRows(snapshot.client, select)) + (pieces?.rows ?? 0);
+  }
+  await options.onSnapshot({ rowsExpected, backendPid: snapshot.backendPid });
   const datasets = await writeAll(snapshot, files, plans, options);
   return { ...options.manifest, snapshotAt: snapshot.at, datasets };
-}
-
-async function estimateAll({ client }: Snapshot, plans: readonly FilePlan[]): Promise<number> {
-  let rows = 0;
-  for (const { select, pieces } of plans.flatMap(({ readings }) => readings)) {
-    rows += (await estimateRows(client, select)) + (pieces?.rows ?? 0);
-  }
-  return rows;
 }
 
 async function writeAll(
