@@ -15,6 +15,7 @@ import {
   newEnvironment,
   readProfiles,
   runManually,
+  shuffled,
   startManually,
 } from '../support/load-file.ts';
 import { ndjsonFile, type RandomFile } from '../support/random-files.ts';
@@ -71,10 +72,7 @@ async function pruneAll(): Promise<void> {
 
 /** Chunks in an order of their own, and once more if one was given back. */
 async function run(load: ManualLoad, ranks: readonly number[]): Promise<void> {
-  const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
-    (a, b) => (ranks[a % ranks.length] ?? 0) - (ranks[b % ranks.length] ?? 0) || a - b,
-  );
-  const ended = await runManually(load, order);
+  const ended = await runManually(load, shuffled(load, ranks));
   expect([ended.status, ended.failure]).toEqual(['completed', null]);
 }
 

@@ -15,7 +15,9 @@ import {
   newEnvironment,
   readProfiles,
   readVersions,
+  runAtOnce,
   runManually,
+  shuffled,
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
@@ -137,25 +139,13 @@ async function runShuffled(
   { ranks, atOnce }: LoadStep,
   cancelAfter: number | null,
 ) {
-  const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
-    (a, b) => (ranks[a % 30] ?? 0) - (ranks[b % 30] ?? 0) || a - b,
-  );
+  const order = shuffled(load, ranks);
   if (cancelAfter !== null && cancelAfter < order.length) {
     for (const chunkNo of order.slice(0, cancelAfter)) await load.chunk(chunkNo);
     await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
     await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
   }
-  // Deadlocks give a chunk back, as they do in a worker: it is done again.
-  for (let round = 0; round < 5; round++) {
-    const left = [...order];
-    const run = async () => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
-    };
-    await Promise.all(Array.from({ length: atOnce }, run));
-    const { tally, totalRows } = await load.look();
-    if (tally.read === totalRows) break;
-  }
-  return load.finish();
+  return runAtOnce(load, order, atOnce);
 }
 
 function rowOf(environmentId: number, record: UserRecord | CompanyRecord): DatedUserRow {

@@ -142,27 +142,6 @@ test('ids chosen so that their stored hashes are equal end as any others; all th
   }
 });
 
-describe('a dry run', () => {
-  test.each(cases)(
-    'counts what the load after it counts, and writes nothing: $name',
-    async ({ stored, file }) => {
-      for (const chunkBytes of [1, 60, 1_000]) {
-        const environment = await fill(stored);
-        const before = await readProfiles(t.system, environment);
-        const dry = await runManually(
-          await startManually(t.system, environment, text(file), { chunkBytes, dryRun: true }),
-        );
-        expect(dry.status).toBe('completed');
-        expect(await readProfiles(t.system, environment)).toEqual(before);
-        const real = await runManually(
-          await startManually(t.system, environment, text(file), { chunkBytes }),
-        );
-        expect(dry.tally).toEqual(real.tally);
-      }
-    },
-  );
-});
-
 describe('these tests notice', () => {
   test('when keys written out of order are not replayed', async () => {
     const wrong: string[] = [];

@@ -6,17 +6,18 @@ import {
   countLeftovers,
   endedLoad,
   type FileOptions,
-  type ManualLoad,
   manualLoad,
   newEnvironment,
   readProfiles,
   readVersions,
+  runAtOnce,
   runManually,
+  shuffled,
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
 import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
-import { ndjsonFile, type RandomFile, randomFile } from '../support/random-files.ts';
+import { type RandomFile, randomFile } from '../support/random-files.ts';
 import { redisAvailable } from '../support/redis.ts';
 import { runs } from '../support/runs.ts';
 import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
@@ -100,7 +101,7 @@ describe('chunks merged in any order, some at a time', () => {
       chunkBytes: bytes,
       ...options,
     });
-    return runInOrder(load, ranks, atOnce);
+    return runAtOnce(load, shuffled(load, ranks), atOnce);
   }
 
   async function applyShuffled(
@@ -113,24 +114,7 @@ describe('chunks merged in any order, some at a time', () => {
     await applyPlan(quiet, environmentId, jobId, 'refuse');
     const load = await manualLoad(quiet, environmentId, jobId);
     await load.begin();
-    return runInOrder(load, ranks, atOnce);
-  }
-
-  async function runInOrder(load: ManualLoad, ranks: readonly number[], atOnce: number) {
-    const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
-      (a, b) => (ranks[a % 60] ?? 0) - (ranks[b % 60] ?? 0) || a - b,
-    );
-    // Deadlocks give a chunk back, as they do in a worker: it is done again.
-    for (let round = 0; round < 5; round++) {
-      const left = [...order];
-      const run = async () => {
-        for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
-      };
-      await Promise.all(Array.from({ length: atOnce }, run));
-      const { tally, totalRows } = await load.look();
-      if (tally.read === totalRows) break;
-    }
-    return load.finish();
+    return runAtOnce(load, shuffled(load, ranks), atOnce);
   }
 });
 
@@ -200,48 +184,10 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
   );
 
   const ended = (environmentId: number, jobId: string) => endedLoad(t.system, environmentId, jobId);
-
-  test.skipIf(skip)(
-    'a file whose keys do not contradict themselves is not rewritten when it comes again',
-    async () => {
-      const property = fc.asyncProperty(ndjsonFile, chunkBytes, async (file, bytes) => {
-        const environmentId = await newEnvironment(t.system);
-        const lines = file.text.trimEnd().split('\n');
-        const settled = lines.filter(
-          (line, index) => !lines.slice(0, index).some((other) => sameKey(other, line)),
-        );
-        // Every record twice: repeated keys, but no second opinion.
-        const text = [...settled, ...settled].map((line) => `${line}\n`).join('');
-        await ended(
-          environmentId,
-          await acceptFile(t.system, environmentId, text, { format: 'ndjson', chunkBytes: bytes }),
-        );
-        const before = await readVersions(t.system, environmentId);
-        const jobId = await acceptFile(t.system, environmentId, text, {
-          format: 'ndjson',
-          chunkBytes: bytes,
-        });
-        const again = await ended(environmentId, jobId);
-        expectEnd(again);
-        const { tally } = again;
-        expect(tally.inserted + tally.updated).toBe(0);
-        expect(tally.unchanged + tally.superseded + tally.rejected).toBe(tally.read);
-        expect(await readVersions(t.system, environmentId)).toEqual(before);
-      });
-      await fc.assert(property, { ...parameters, numRuns: runs(4) });
-    },
-  );
 });
 
 /** A load fails if every one of its records was refused, and only then. */
 function expectEnd({ tally, failure }: Awaited<ReturnType<typeof endedLoad>>): void {
   const isAllRefused = tally.read > 0 && tally.rejected === tally.read;
   expect(failure?.code ?? null).toBe(isAllRefused ? 'all_records_refused' : null);
-}
-
-/** The key is the line's first member; a company may also be named further on. */
-function sameKey(a: string, b: string): boolean {
-  const keys = (line: string): readonly string[] => line.match(/"(?:user|company)_id":"[^"]*"/g) ?? [];
-  const theirs = keys(b);
-  return keys(a).some((key) => theirs.includes(key));
 }

@@ -129,6 +129,26 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
   return done.status === 'processing' && done.pass !== pass ? runManually(load, order) : done;
 }
 
+/** The chunks of a load in the order of their ranks. */
+export function shuffled({ chunkCount }: ManualLoad, ranks: readonly number[]): number[] {
+  const rank = (chunk: number): number => ranks[chunk % ranks.length] ?? 0;
+  return Array.from({ length: chunkCount }, (_, chunk) => chunk).sort((a, b) => rank(a) - rank(b) || a - b);
+}
+
+/** Chunks in this order, some at once, then the finish. A chunk that a deadlock gives back is done again, as a worker does it. */
+export async function runAtOnce(load: ManualLoad, order: readonly number[], atOnce: number): Promise<Load> {
+  for (let round = 0; round < 5; round++) {
+    const left = [...order];
+    const run = async () => {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
+    };
+    await Promise.all(Array.from({ length: atOnce }, run));
+    const { tally, totalRows } = await load.look();
+    if (tally.read === totalRows) break;
+  }
+  return load.finish();
+}
+
 const nothing = async (): Promise<void> => undefined;
 
 /** A context whose queue is never told: the test runs the steps itself. */

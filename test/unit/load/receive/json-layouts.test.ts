@@ -73,75 +73,69 @@ function parsed(text: string): unknown {
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** How records may be written that follow one another. */
-const streams: Readonly<Record<string, (rows: Rows, indent: string) => string>> = {
-  lines: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
-  'lines that end with CRLF': (rows) => rows.map((row) => `${JSON.stringify(row)}\r\n`).join(''),
-  'lines that end with CR': (rows) => rows.map((row) => `${JSON.stringify(row)}\r`).join(''),
-  'nothing between them': (rows) => rows.map((row) => JSON.stringify(row)).join(''),
-  'blanks between them': (rows) => rows.map((row) => JSON.stringify(row)).join(' \t'),
-  'several lines each': (rows, indent) =>
-    rows.map((row) => `${JSON.stringify(row, null, indent)}\n`).join(''),
-  'several lines each, nothing between them': (rows, indent) =>
-    rows.map((row) => JSON.stringify(row, null, indent)).join(''),
-  'several lines each that end with CR': (rows, indent) =>
-    rows.map((row) => `${JSON.stringify(row, null, indent).replaceAll('\n', '\r')}\r`).join(''),
-  'a comma at the end of each line': (rows) => rows.map((row) => `${JSON.stringify(row)}, \n`).join(''),
-  'a comma at the end of each line but the last': (rows) =>
-    rows.map((row) => JSON.stringify(row)).join(',\r\n'),
-  'commas and CR': (rows) => rows.map((row) => `${JSON.stringify(row)},\r`).join(''),
-  'commas between them': (rows) => rows.map((row) => JSON.stringify(row)).join(','),
-  'several lines each, commas between them': (rows, indent) =>
-    rows.map((row) => JSON.stringify(row, null, indent)).join(',\n'),
-  'U+001E before each': (rows) => rows.map((row) => `\u001e${JSON.stringify(row)}\n`).join(''),
-  'U+001E before each, over several lines': (rows, indent) =>
-    rows.map((row) => `\u001e${JSON.stringify(row, null, indent)}\n`).join(''),
+/** How records may be written that follow one another; `isSpread`: over several lines each. */
+interface Stream {
+  readonly before?: string;
+  readonly after?: string;
+  readonly between?: string;
+  readonly isSpread?: true;
+  readonly newline?: string;
+}
+
+const streams: Readonly<Record<string, Stream>> = {
+  lines: { after: '\n' },
+  'lines that end with CRLF': { after: '\r\n' },
+  'lines that end with CR': { after: '\r' },
+  'nothing between them': {},
+  'blanks between them': { between: ' \t' },
+  'several lines each': { isSpread: true, after: '\n' },
+  'several lines each, nothing between them': { isSpread: true },
+  'several lines each that end with CR': { isSpread: true, after: '\r', newline: '\r' },
+  'a comma at the end of each line': { after: ', \n' },
+  'a comma at the end of each line but the last': { between: ',\r\n' },
+  'commas and CR': { after: ',\r' },
+  'commas between them': { between: ',' },
+  'several lines each, commas between them': { isSpread: true, between: ',\n' },
+  'U+001E before each': { before: '\u001e', after: '\n' },
+  'U+001E before each, over several lines': { isSpread: true, before: '\u001e', after: '\n' },
 };
+
+function writeStream(stream: Stream, rows: Rows, indent: string): string {
+  const { before = '', after = '', between = '', isSpread = false, newline = '\n' } = stream;
+  const text = (row: object) => JSON.stringify(row, null, isSpread ? indent : '').replaceAll('\n', newline);
+  return rows.map((row) => before + text(row) + after).join(between);
+}
 
 interface Document {
   readonly records?: string;
-  write(rows: Rows, indent: string): string;
+  /** The documents of one file. */
+  readonly of: (rows: Rows) => readonly unknown[];
 }
 
 /** Documents that hold them. */
 const documents: Readonly<Record<string, Document>> = {
-  'an array': { write: (rows, indent) => JSON.stringify(rows, null, indent) },
-  users: { write: (users, indent) => JSON.stringify({ users }, null, indent) },
+  'an array': { of: (rows) => [rows] },
+  users: { of: (users) => [{ users }] },
   'data between other things': {
-    write: (data, indent) =>
-      JSON.stringify({ meta: { data: [{}] }, total: 1, data, next: [[1]], batch: 'x' }, null, indent),
+    of: (data) => [{ meta: { data: [{}] }, total: 1, data, next: [[1]], batch: 'x' }],
   },
-  'events before another array': {
-    write: (events, indent) => JSON.stringify({ events, teams: [{ id: 1 }] }, null, indent),
-  },
+  'events before another array': { of: (events) => [{ events, teams: [{ id: 1 }] }] },
   'data.users': {
     records: 'data.users',
-    write: (users, indent) =>
-      JSON.stringify(
-        { users: [{}], data: { groups: [{ users: [{}] }], users, data: { users: [{}] } } },
-        null,
-        indent,
-      ),
+    of: (users) => [{ users: [{}], data: { groups: [{ users: [{}] }], users, data: { users: [{}] } } }],
   },
   'a key with a dot and a backslash': {
     records: 'a\\.b.c\\\\d.é',
-    write: (rows, indent) =>
-      JSON.stringify({ a: { b: [{}] }, 'a.b': { 'c\\d': { e: [], é: rows } } }, null, indent),
+    of: (rows) => [{ a: { b: [{}] }, 'a.b': { 'c\\d': { e: [], é: rows } } }],
   },
   'the second of an array': {
     records: '1.rows',
-    write: (rows, indent) => JSON.stringify([{ rows: [{}] }, { rows }, { rows: [{}] }], null, indent),
+    of: (rows) => [[{ rows: [{}] }, { rows }, { rows: [{}] }]],
   },
-  'an array in an array': {
-    records: '1',
-    write: (rows, indent) => JSON.stringify([[{}], rows], null, indent),
-  },
+  'an array in an array': { records: '1', of: (rows) => [[[{}], rows]] },
   'several documents': {
     records: 'data',
-    write: (rows, indent) =>
-      [rows.slice(0, 1), rows.slice(1)]
-        .map((data) => JSON.stringify({ page: 1, data }, null, indent))
-        .join('\n'),
+    of: (rows) => [rows.slice(0, 1), rows.slice(1)].map((data) => ({ page: 1, data })),
   },
 };
 
@@ -172,10 +166,10 @@ function endsOf(text: string, shares: readonly number[]): number[] {
 
 describe('the same rows come of records written with', () => {
   // proves: json-layouts
-  it.each(Object.entries(streams))('%s, however the bytes come', async (_, write) => {
+  it.each(Object.entries(streams))('%s, however the bytes come', async (_, stream) => {
     await fc.assert(
       fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
-        const text = bom + write(values, spaces);
+        const text = bom + writeStream(stream, values, spaces);
         await expectRows(values, text, { filename: name }, endsOf(text, shares));
       }),
       { numRuns: 30 },
@@ -183,10 +177,11 @@ describe('the same rows come of records written with', () => {
   });
 });
 describe('the same rows come of a document with', () => {
-  it.each(Object.entries(documents))('%s, however the bytes come', async (_, { write, records }) => {
+  it.each(Object.entries(documents))('%s, however the bytes come', async (_, { of, records }) => {
     await fc.assert(
       fc.asyncProperty(rows, indent, mark, cuts, async (values, spaces, bom, shares) => {
-        const text = bom + write(values, spaces);
+        const written = of(values).map((document) => JSON.stringify(document, null, spaces));
+        const text = bom + written.join('\n');
         const source = records === undefined ? {} : { records };
         await expectRows(values, text, { source }, endsOf(text, shares));
       }),
@@ -206,7 +201,8 @@ describe('a record that is damaged', () => {
   // proves: json-layouts
   it.each(Object.entries(streams))(
     'costs no other, or the file is refused, and never makes another of it: %s',
-    async (_, write) => {
+    async (_, stream) => {
+      const write = (values: Rows, spaces: string) => writeStream(stream, values, spaces);
       await fc.assert(
         fc.asyncProperty(
           rows,
