@@ -47,7 +47,7 @@ interface Moved {
 /** `company`, or `company_id` as in bulk data; null for either takes the user out of the company. */
 function readMove(fields: Fields, company: unknown, plainId: unknown): Moved {
   const given = fields.objectOf(company, 'company');
-  if (given === null || isEmptyObject(given)) {
+  if (given === null) {
     const isGiven = company === null || plainId !== undefined;
     return { companyId: fields.id(plainId, 'company_id') ?? (isGiven ? '' : null), company: {} };
   }
@@ -138,25 +138,15 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
   };
 }
 
-/** Two names for one thing: both may be given if they say the same. */
-function either(fields: Fields, oneName: string, one: unknown, otherName: string, other: unknown): unknown {
-  if (other == null) return one ?? undefined;
-  if (one == null) return other;
-  if (one !== other) {
-    const names = `${oneName} and ${otherName}`;
+/** Reads when it happened: `inserted_at` or `timestamp`, or both if they say the same; null if neither is there. */
+export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
+  const value = inserted_at ?? timestamp;
+  if (value === undefined || value === null) return null;
+  if (timestamp != null && timestamp !== value) {
+    const names = 'inserted_at and timestamp';
     fields.refuse('invalid_field', `${names} say different things; give one`, names);
   }
-  return one;
-}
-
-/** When it happened: `inserted_at`, or `timestamp`; null if neither is there. */
-export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
-  const value = either(fields, 'inserted_at', inserted_at, 'timestamp', timestamp);
-  return readTime(fields, value, inserted_at == null ? 'timestamp' : 'inserted_at');
-}
-
-function readTime(fields: Fields, value: unknown, path: string): Instant | null {
-  if (value === undefined) return null;
+  const path = inserted_at == null ? 'timestamp' : 'inserted_at';
   const text = numberText(value) ?? value;
   const instant = typeof text === 'string' ? (readInstant(text) ?? readEpoch(text)) : null;
   if (instant === null) {
