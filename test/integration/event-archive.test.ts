@@ -60,6 +60,9 @@ function makeEvents(environment: number, count: number, months = 10): StoredEven
   });
 }
 
+const makePageViews = (count: number) =>
+  makeEvents(environmentId, count).map((each) => ({ ...each, name: 'page_view' }));
+
 const inCompanies: SegmentTest = (user) => sql<boolean>`${sql.ref(`${user}.metadata`)} ->> 'plan' = 'pro'`;
 
 const filters: readonly ExportOptions[] = [
@@ -215,16 +218,13 @@ describe('archived events', () => {
   });
 
   test('that come again later are exported once', async () => {
-    const [first] = makeEvents(environmentId, 1).map((each) => ({
-      ...each,
-      at: instantBetween(monthsAgo(9), monthsAgo(8), 0.3),
-    }));
-    if (first === undefined) throw new Error('an event was expected');
-    await insertEvents(t, [first]);
+    const at = instantBetween(monthsAgo(9), monthsAgo(8), 0.3);
+    const event = makePageViews(1).map((each) => ({ ...each, at }));
+    await insertEvents(t, event);
     const before = await exportOnce();
     for (let time = 0; time < 2; time++) {
       expect(await prune(t.system)).toMatchObject({ archived: 1 });
-      await insertEvents(t, [first]);
+      await insertEvents(t, event);
       expect(await exportOnce()).toBe(before);
     }
   });
@@ -233,7 +233,7 @@ describe('archived events', () => {
 describe('deletion and archived events', () => {
   // proves: archives
   test('events of deleted users go from the archives, and are counted; all else stays; what was replaced is removed', async () => {
-    const events = makeEvents(environmentId, 2_000).map((each) => ({ ...each, name: 'page_view' }));
+    const events = makePageViews(2_000);
     const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
     await insertEvents(t, [...events, ...makeEvents(neighbour, 200)]);
     await prune(t.system);
@@ -262,7 +262,7 @@ describe('deletion and archived events', () => {
   });
 
   test('archived events of deleted companies name them no more', async () => {
-    const events = makeEvents(environmentId, 1_000).map((each) => ({ ...each, name: 'page_view' }));
+    const events = makePageViews(1_000);
     const of = (id: string): number => events.filter(({ company }) => company === id).length;
     await insertEvents(t, events);
     await prune(t.system);
@@ -311,10 +311,7 @@ describe('deletion and archived events', () => {
   });
 
   test('an export under way reads the archives to its end that a deletion replaces meanwhile', async () => {
-    await insertEvents(
-      t,
-      makeEvents(environmentId, 300).map((each) => ({ ...each, name: 'page_view' })),
-    );
+    await insertEvents(t, makePageViews(300));
     await prune(t.system);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1', 'u2']);
     const before = await exportedIds(environmentId);
@@ -339,7 +336,7 @@ test('on S3 events are archived, exported and deleted alike', async () => {
     settings: { EVENT_RETENTION_DAYS: '100', EVENT_ARCHIVE: 'parquet' },
   });
   environmentId = t.environment.environmentId;
-  const events = makeEvents(environmentId, 300).map((each) => ({ ...each, name: 'page_view' }));
+  const events = makePageViews(300);
   await insertEvents(t, events);
   const before = await exportOnce();
   expect((await prune(t.system)).archived).toBeGreaterThan(100);

@@ -45,6 +45,16 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
   return runExportTask(t.system, work.exportId, write, stopping);
 }
 
+/** An export that waits in the middle of being written; a deaf writer does not hear that it is to stop. */
+async function held(deaf: boolean, stopping = never) {
+  const work = await accept();
+  const gate = gatedWriter(writeExport, { deaf });
+  const running = run(work, gate.write, stopping);
+  running.catch(() => undefined);
+  const signal = await gate.arrived;
+  return { work, running, signal, open: gate.open };
+}
+
 const reconcile = () => reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
 
 /** The export that is next; null: none is due. */
@@ -92,6 +102,15 @@ async function pauseInSnapshot(work: ManualExport) {
   };
 }
 
+async function addSegment(key: string, definition: object): Promise<number> {
+  const { rows } = await sql<{ id: number }>`
+    insert into segments
+      (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+    values (${environmentId}, ${key}, '', '', '', false, false, '', ${JSON.stringify(definition)})
+    returning segment_id as id`.execute(t.system.db);
+  return rows[0]?.id ?? 0;
+}
+
 const failing =
   (error: Error): ExportWriter =>
   async ({ files }) => {
@@ -134,10 +153,7 @@ describe('an export', () => {
 describe('a worker that is lost', () => {
   // proves: export-survives
   test('has its export taken over, and leaves no file behind', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: true });
-    void run(work, gate.write).catch(() => undefined);
-    await gate.arrived;
+    const { work } = await held(true);
     expect(await filesOf(work)).toHaveLength(2);
     await expireLeases(t.system);
     await reconcile();
@@ -148,15 +164,12 @@ describe('a worker that is lost', () => {
   });
 
   test('and comes back late changes nothing, and takes its own files along', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: true });
-    const late = run(work, gate.write);
-    await gate.arrived;
+    const { work, running: late, open } = await held(true);
     await expireLeases(t.system);
     await reconcile();
     await run(work);
     const done = await work.look();
-    gate.open();
+    open();
     await late;
     expect(await work.look()).toEqual(done);
     expect(await filesOf(work)).toHaveLength(done.files.length);
@@ -189,10 +202,7 @@ test('an export that takes longer than it may fails with the reason, and leaves 
 
 describe('an export that is cancelled', () => {
   test('stops the worker that is at it, and leaves no file', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: false });
-    const running = run(work, gate.write);
-    const signal = await gate.arrived;
+    const { work, running, signal } = await held(false);
     await cancelExport(t.system, environmentId, work.jobId);
     await running;
     expect(signal.aborted).toBe(true);
@@ -201,22 +211,16 @@ describe('an export that is cancelled', () => {
   });
 
   test('while it is written out in full is not completed', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: true });
-    const running = run(work, gate.write);
-    await gate.arrived;
+    const { work, running, open } = await held(true);
     await cancelExport(t.system, environmentId, work.jobId);
-    gate.open();
+    open();
     await running;
     expect(await work.look()).toMatchObject({ status: 'cancelled', files: [] });
     expect(await filesOf(work)).toEqual([]);
   });
 
   test('under a worker that died leaves no file, a lease later', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: true });
-    void run(work, gate.write).catch(() => undefined);
-    await gate.arrived;
+    const { work } = await held(true);
     await cancelExport(t.system, environmentId, work.jobId);
     await reconcile();
     expect(await filesOf(work)).toHaveLength(2);
@@ -256,11 +260,8 @@ describe('a worker that is paused', () => {
 
 describe('a worker that is asked to stop', () => {
   test('gives its export back, and no attempt is held against it', async () => {
-    const work = await accept();
-    const gate = gatedWriter(writeExport, { deaf: false });
     const stopping = new AbortController();
-    const running = run(work, gate.write, stopping.signal);
-    await gate.arrived;
+    const { work, running } = await held(false, stopping.signal);
     stopping.abort(new Interrupted('the worker stops'));
     await running;
     expect(await filesOf(work)).toEqual([]);
@@ -304,11 +305,7 @@ describe('an error', () => {
     await sql`
       insert into users (environment_id, user_id, metadata)
       select ${environmentId}, 'grown' || n, '{}' from generate_series(1, 5000) as n`.execute(t.system.db);
-    const { rows } = await sql<{ id: number }>`
-      insert into segments
-        (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
-      values (${environmentId}, 'grown', '', '', '', false, false, '', '{"property":"user_id","starts_with":"grown"}')
-      returning segment_id as id`.execute(t.system.db);
+    const segment_id = await addSegment('grown', { property: 'user_id', starts_with: 'grown' });
     const changed = async (): Promise<number> => {
       const counted = await sql<{ rows: number }>`
         select n_mod_since_analyze::int as rows from pg_stat_user_tables
@@ -320,7 +317,7 @@ describe('an error', () => {
     const plain = await accept({ event_type: ['users'] });
     await run(plain);
     expect(await changed()).toBeGreaterThanOrEqual(5000);
-    const work = await accept({ event_type: ['users'], segment_id: rows[0]?.id });
+    const work = await accept({ event_type: ['users'], segment_id });
     await run(work);
     expect(await work.look()).toMatchObject({ status: 'completed', rowsWritten: 5000 });
     await waitFor('the look at the table', async () => (await changed()) < 5000);
@@ -329,12 +326,8 @@ describe('an error', () => {
   });
 
   test('a segment that was removed since fails it at once, and says so', async () => {
-    const { rows } = await sql<{ id: number }>`
-      insert into segments
-        (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
-      values (${environmentId}, 'gone', '', '', '', false, false, '', '{"property":"a","exists":true}')
-      returning segment_id as id`.execute(t.system.db);
-    const work = await accept({ segment_id: rows[0]?.id });
+    const segment_id = await addSegment('gone', { property: 'a', exists: true });
+    const work = await accept({ segment_id });
     await sql`delete from segments`.execute(t.system.db);
     await run(work);
     expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'unknown_segment' } });

@@ -9,7 +9,6 @@ import {
   type TaskClaim,
   type TaskFailure,
 } from '../../domain/task.ts';
-import type { FileRef } from '../../files/file-store.ts';
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
@@ -245,12 +244,7 @@ export async function isBeforeDeletion(db: Database, environmentId: number, jobI
   return rows[0]?.before ?? false;
 }
 
-export interface KeptFile {
-  readonly loadId: number;
-  readonly ref: FileRef;
-}
-
-export function findKeptFiles(db: Database, deletionId: number, limit: number): Promise<KeptFile[]> {
+export function findKeptFiles(db: Database, deletionId: number, limit: number) {
   return db
     .selectFrom('loads')
     .select(['load_id as loadId', 'file_ref as ref'])
@@ -283,15 +277,10 @@ export async function restartExports(db: Database, environmentId: number): Promi
   return rows[0]?.moment ?? new Date();
 }
 
-export async function findKeptExports(
-  db: Database,
-  environmentId: number,
-  moment: Date,
-  limit: number,
-): Promise<{ exportId: number; jobId: string }[]> {
+export function findKeptExports(db: Database, environmentId: number, moment: Date, limit: number) {
   return db
     .selectFrom('exports')
-    .select(['export_id as exportId', 'job_id as jobId'])
+    .select(camel('export_id', 'job_id'))
     .where((eb) => eb.and({ environment_id: environmentId, status: 'completed' }))
     .where('files_expired_at', 'is', null)
     .where('snapshot_at', '<=', moment)

@@ -9,7 +9,6 @@ import {
   type TaskClaim,
   type TaskFailure,
 } from '../../domain/task.ts';
-import type { FileRef } from '../../files/file-store.ts';
 import { camel, daysAgo, hex, inMs, snake, type Tables, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { pageJobs } from './background-jobs.ts';
@@ -325,17 +324,8 @@ function selectFiles(db: Database) {
     .select(hex('sha256', 'sha256'));
 }
 
-export interface FoundFile {
-  readonly environmentId: number;
-  readonly filesExpired: boolean;
-  readonly file: (ExportFile & { readonly ref: FileRef }) | null;
-}
-
-export async function findExportFile(
-  db: Database,
-  jobId: string,
-  filename: string,
-): Promise<FoundFile | null> {
+/** Finds a file of an export. `file` is `null` if the export has none of this name. */
+export async function findExportFile(db: Database, jobId: string, filename: string) {
   const found = await db
     .selectFrom('exports')
     .select(['export_id', 'environment_id', 'files_expired_at'])

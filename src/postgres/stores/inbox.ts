@@ -11,7 +11,8 @@ import { isUniqueViolation } from '../sqlstate.ts';
 /*
  * Files of the inbox: loading | refused → concluded. They are not tasks of `src/tasks/`: their order of arrival counts, and one process
  * at a time looks after an inbox, under an advisory lock that ends with its session. A row is written when a file is taken, and refused
- * if the file was taken since it was seen: that fences a process that has lost the lock.
+ * if the file was taken since it was seen: that fences a process that has lost the lock. The lock stands here too, since the two are one
+ * design, and makes the file a long one.
  */
 
 export interface NewInboxFile extends SeenFile {
@@ -225,8 +226,6 @@ type FileRow = InferResult<ReturnType<typeof selectInboxFiles>>[number];
 export function toInboxFile({ inode, size, modifiedNs, ...file }: FileRow): InboxFile {
   return { ...file, inode: BigInt(inode), size: BigInt(size), modifiedNs: BigInt(modifiedNs) };
 }
-
-/* The inbox as a whole: its lock, and its files as they are shown. */
 
 /** Spells INBX: the class half of a two-key advisory lock. */
 const inboxLock = 0x494e4258;

@@ -14,7 +14,8 @@ import { changesByName } from '../merge/plan-batch.ts';
 
 /*
  * Plans: what a load would change, row by row (`planned_rows`), and their summary (`loads.plan`). Chunks add to them
- * (`merge/plan-batch.ts`); here they are put right where keys stand in several chunks, summed up, read and forgotten.
+ * (`merge/plan-batch.ts`); here they are put right where keys stand in several chunks, summed up, shown, compared with what is stored now,
+ * and forgotten. One file, though a long one: all of it reads and writes the same rows.
  */
 
 /** Corrections in `planned_chunks`: what is taken back, and what stands in its place. */
@@ -200,8 +201,6 @@ async function sumProperties(db: Database, loadId: number): Promise<readonly Sum
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('planned_rows').where('load_id', 'in', loadIds).execute();
 }
-
-/* The rows of plans: as they are shown, a few or page by page, and compared with what is stored now. */
 
 /** A row that changes, as the summary shows it: of its properties only those that differ, and these cut. */
 export interface SampledRow {

@@ -124,13 +124,7 @@ export async function deleteRuns(db: Database, days: number): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-export interface RunWork {
-  readonly runId: number;
-  readonly environmentId: number;
-  readonly name: string;
-  readonly dueAt: Date;
-  readonly definition: unknown;
-}
+export type RunWork = NonNullable<Awaited<ReturnType<typeof beginRun>>>;
 
 /**
  * Makes a task of the first queued run of each schedule that has no other under way. One dispatcher at a time looks at a schedule;
@@ -175,7 +169,7 @@ export async function queueRuns(db: Database): Promise<DueTask[]> {
   return rows;
 }
 
-export async function beginRun(db: Database, runId: number): Promise<RunWork | null> {
+export async function beginRun(db: Database, runId: number) {
   const row = await db
     .updateTable('schedule_runs')
     .set((eb) => ({ attempts: eb('attempts', '+', 1), started_at: sql<Date>`coalesce(started_at, now())` }))
