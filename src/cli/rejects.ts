@@ -179,25 +179,16 @@ export async function reportRejects(
     const { path, file } = load.dryRun
       ? { path: dryPath, file: await open(dryPath, 'w') }
       : await openNew(stem, format);
-    await writeRejects(context, jobId, format, file);
+    try {
+      for await (const bytes of exportRejects(system, environmentId, jobId, format))
+        await file.appendFile(bytes);
+    } finally {
+      await file.close();
+    }
     return { ...report, path, problem: null };
   } catch (error) {
     // The load is done, and the rejects are in the database: a folder that cannot be written changes neither.
     return { ...report, path: null, problem: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-async function writeRejects(
-  { system, environmentId }: Context,
-  jobId: string,
-  format: RejectsFormat,
-  file: FileHandle,
-): Promise<void> {
-  try {
-    for await (const bytes of exportRejects(system, environmentId, jobId, format))
-      await file.appendFile(bytes);
-  } finally {
-    await file.close();
   }
 }
 

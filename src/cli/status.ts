@@ -8,7 +8,6 @@ import { render } from '../api/render.ts';
 import { readStatus } from '../background-jobs/jobs.ts';
 import { type Config, showSettings } from '../config.ts';
 import type { Finding, FindingStatus } from '../doctor/check.ts';
-import { examine } from '../doctor/examine.ts';
 import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { renderNeed } from '../domain/need.ts';
 import { formatBytes, plural } from '../domain/wording.ts';
@@ -149,6 +148,8 @@ export const doctor = defineCommand({
     `sluice doctor --json | jq '.[] | select(.status != "ok")'`,
   ],
   run: async ({ cli, command, terminal, json }) => {
+    // Loaded when it is needed: `status --worker` is run every few seconds.
+    const { examine } = await import('../doctor/examine.ts');
     const findings = await examine(readSettings(cli, command).config, cli.processEnv);
     if (json) terminal.json(findings);
     else printFindings(terminal, findings);

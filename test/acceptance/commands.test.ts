@@ -42,16 +42,8 @@ describe('sluice env and keys', () => {
   });
 
   test('a key is shown once, alone on standard output; lists never show it', async () => {
-    const made = await sluice(
-      'keys',
-      'create',
-      '--label',
-      'nightly',
-      '--scopes',
-      'import,read',
-      '--expires',
-      '90d',
-    );
+    const flags = ['--label', 'nightly', '--scopes', 'import,read', '--expires', '90d'];
+    const made = await sluice('keys', 'create', ...flags);
     expect(made.stdout).toMatch(/^slk_\w{12}_\w{40}\n$/);
     const listed = await sluice('keys', 'list', '--json');
     expect(json(listed)).toMatchObject([{ label: 'nightly', scopes: ['import', 'read'], status: 'live' }]);
@@ -85,9 +77,6 @@ describe('sluice jobs', () => {
     const [job] = json<Job[]>(await sluice('jobs', 'list', '--limit', '1', '--json'));
     const id = job?.job_id ?? '';
     expect(await sluice('jobs', 'cancel', id)).toMatchObject({ code: 0 });
-    const twice = await sluice('jobs', 'cancel', id);
-    expect(twice.code).toBe(1);
-    expect(twice.stderr).toContain('cancelled already');
     expect(json(await sluice('jobs', 'retry', id, '--wait', '--json'))).toMatchObject({
       status: 'completed',
     });

@@ -6,9 +6,9 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Redis } from 'ioredis';
-import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { exampleVariables, makeSecrets, readCompose, type Service, withSecrets } from '../support/compose.ts';
+import { connectTo } from '../support/connect.ts';
 import { freePort } from '../support/free-port.ts';
 import { buildImage, type Image } from '../support/image.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
@@ -145,12 +145,8 @@ async function startRedisOf(service: Service | undefined, secrets: string): Prom
   try {
     const names = ['maxmemory-policy', 'appendonly', 'appendfsync', 'maxmemory'];
     const told = await Promise.all(names.map((name) => redis.config('GET', name)));
-    expect(told.map((answer) => (answer as string[])[1])).toEqual([
-      'noeviction',
-      'yes',
-      'everysec',
-      '536870912',
-    ]);
+    const expected = ['noeviction', 'yes', 'everysec', '536870912'];
+    expect(told.map((answer) => (answer as string[])[1])).toEqual(expected);
   } finally {
     redis.disconnect();
   }
@@ -190,11 +186,5 @@ async function lastSeen(url: string): Promise<unknown> {
 }
 
 async function execute(url: string, sql: string): Promise<unknown[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
+  return (await connectTo(url, (client) => client.query(sql))).rows;
 }

@@ -1,8 +1,8 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { connectTo } from '../support/connect.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { textRow, workbookFile } from '../support/workbook-file.ts';
@@ -39,15 +39,8 @@ function importing(args: readonly string[], options: RunOptions = {}): Promise<F
   return runCli(['import', ...args, '--data-dir', dataDir], { cwd: folder, ...options, env });
 }
 
-async function stored(sql: string): Promise<readonly object[]> {
-  const client = new pg.Client({ connectionString: database?.url });
-  await client.connect();
-  try {
-    return (await client.query<object>(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const stored = async (sql: string) =>
+  (await connectTo(database?.url ?? '', (client) => client.query<object>(sql))).rows;
 
 interface Result {
   readonly file: string;

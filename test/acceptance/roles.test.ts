@@ -3,7 +3,7 @@ import { SMALL_LOAD_BYTES } from '../../src/domain/limits.ts';
 import { connectTo } from '../support/connect.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { startCli, startService, temporaryFolder } from './cli.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice serve and sluice work', () => {
@@ -62,14 +62,5 @@ describe('sluice serve and sluice work', () => {
       expect(await ended).toMatchObject([1, 2, 3].map(() => ({ code: 0, stderr })));
     });
     await database.drop();
-  });
-
-  test('sluice migrate brings a database up to date, twice', async () => {
-    const dataDir = await preparedDataDir();
-    expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({ code: 0 });
-    expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({
-      code: 0,
-      stdout: 'The database is up to date.\n',
-    });
   });
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import pg from 'pg';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { connectTo } from '../support/connect.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** A job as far as these tests look at it. */
@@ -51,14 +51,7 @@ export async function jobEnded(
 export async function query<T extends object>(dataDir: string, sql: string): Promise<T[]> {
   const url = await embeddedPostgres.findRunning(join(dataDir, 'postgres'));
   if (url === undefined) throw new Error('no server runs');
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    return (await client.query<T>(sql)).rows;
-  } finally {
-    await client.end();
-  }
+  return (await connectTo(url, (client) => client.query<T>(sql))).rows;
 }
 
 /** A users CSV of `rows` rows in an order unlike that of the keys; `version` is a cell of each. */

@@ -68,7 +68,7 @@ const timeoutMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;
 
-export interface AwaitOptions {
+interface AwaitOptions {
   readonly signal: AbortSignal;
   /** Called once if it is not there at once, with a sentence that says so. */
   readonly onWait: (sentence: string) => void;
@@ -78,37 +78,63 @@ export interface AwaitOptions {
  * Waits until the database answers; returns its URL. The database is DATABASE_URL, or the embedded server that
  * another process runs on the data directory.
  */
-export async function awaitDatabase(
+export function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
   { signal, onWait }: AwaitOptions,
 ): Promise<string> {
-  const deadline = performance.now() + timeoutMs;
-  let reported = false;
-  for (;;) {
-    const answer =
-      config.databaseUrl === null ? await findEmbedded(config) : await connect(config.databaseUrl);
-    if (answer.url !== null) return answer.url;
-    if (signal.aborted) throw stopped();
-    if (performance.now() > deadline)
-      throw new CommandFailed(`${answer.sentence} Gave up after ${timeoutMs / 1000} s.`);
-    if (!reported) onWait(answer.sentence);
-    reported = true;
+  const { databaseUrl } = config;
+  const find = databaseUrl === null ? () => findEmbedded(config) : () => connect(databaseUrl);
+  const isAway = (error: unknown) => error instanceof CommandFailed;
+  const whenAway = (error: unknown) => onWait(String((error as Error).message));
+  return retry(signal, find, isAway, whenAway).catch((error: unknown) => {
+    if (!(error instanceof CommandFailed)) throw error;
+    throw new CommandFailed(`${error.message} Gave up after ${timeoutMs / 1000} s.`);
+  });
+}
+
+/**
+ * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
+ * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
+ */
+export function retryWhileAway<T>(
+  { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
+  work: () => Promise<T>,
+): Promise<T> {
+  const sentence = 'the database went away during the start; trying again';
+  return retry(signal, work, isTransient, (err) => log.warn({ err }, sentence));
+}
+
+async function retry<T>(
+  signal: AbortSignal,
+  work: () => Promise<T>,
+  isAway: (error: unknown) => boolean,
+  onWait: (error: unknown) => void,
+): Promise<T> {
+  for (let deadline: number | null = null; ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      if (signal.aborted) throw new Interrupted('stopped while waiting for the database');
+      if (deadline === null) onWait(error);
+      deadline ??= performance.now() + timeoutMs;
+      if (performance.now() > deadline) throw error;
+    }
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-const stopped = (): Interrupted => new Interrupted('stopped while waiting for the database');
-
-type Answer = { readonly url: string } | { readonly url: null; readonly sentence: string };
-
-async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Answer> {
+/** @throws CommandFailed if no server runs. */
+async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<string> {
   const url = await findDatabaseUrl(config);
-  if (url !== undefined) return { url };
-  const sentence = `No database runs on ${config.dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`;
-  return { url: null, sentence };
+  if (url !== undefined) return url;
+  throw new CommandFailed(
+    `No database runs on ${config.dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`,
+  );
 }
 
-async function connect(url: string): Promise<Answer> {
+/** @throws CommandFailed if the server does not answer. */
+async function connect(url: string): Promise<string> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -118,41 +144,17 @@ async function connect(url: string): Promise<Answer> {
   try {
     await client.connect();
     await client.query('select 1');
-    return { url };
+    return url;
   } catch (error) {
     // Waiting does not mend a wrong password, user or name, nor a certificate that is not to be trusted.
     if (explainConnection(error)?.passes === false) throw error;
     const { hostname, port } = new URL(url);
     // A server or pooler that answers gives the reason why it takes no connection.
     const said = error instanceof pg.DatabaseError ? ` (${error.message})` : '';
-    return {
-      url: null,
-      sentence: `The database at ${hostname}:${port || '5432'} does not answer${said}. Is it running?`,
-    };
+    throw new CommandFailed(
+      `The database at ${hostname}:${port || '5432'} does not answer${said}. Is it running?`,
+    );
   } finally {
     await client.end().catch(() => undefined);
-  }
-}
-
-/**
- * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
- * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
- */
-export async function retryWhileAway<T>(
-  { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
-  work: () => Promise<T>,
-): Promise<T> {
-  let deadline: number | null = null;
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      deadline ??= performance.now() + timeoutMs;
-      if (!isTransient(error)) throw error;
-      if (signal.aborted) throw stopped();
-      if (performance.now() > deadline) throw error;
-      log.warn({ err: error }, 'the database went away during the start; trying again');
-      await delay(pollMs, undefined, { signal }).catch(() => undefined);
-    }
   }
 }

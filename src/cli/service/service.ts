@@ -41,6 +41,8 @@ export function openServingSystem(
   log: Logger,
   tracing: Tracing | null,
 ): System {
+  // Two fifths of the connections are for looking; the others are for what is accepted and committed.
+  const readPoolSize = Math.max(1, Math.floor(config.poolSize * 0.4));
   const system = openSystem({
     config,
     databaseUrl,
@@ -48,15 +50,10 @@ export function openServingSystem(
     tracing,
     sandboxes: openLoadSandboxes(log),
     role: 'serve',
-    ...sharePool(config.poolSize),
+    poolSize: Math.max(2, config.poolSize - readPoolSize),
+    readPoolSize,
   });
   return withSmallLoads(system);
-}
-
-/** Two fifths of the connections are for looking; the others are for what is accepted and committed. */
-function sharePool(connections: number): { readonly poolSize: number; readonly readPoolSize: number } {
-  const readPoolSize = Math.max(1, Math.floor(connections * 0.4));
-  return { poolSize: Math.max(2, connections - readPoolSize), readPoolSize };
 }
 
 export async function openHttpService(system: System): Promise<HttpService> {

@@ -1,6 +1,7 @@
 /* A program on types that openapi-typescript made, with openapi-fetch. */
 import createClient from 'openapi-fetch';
 import type { paths } from './openapi-typescript/api';
+import { event, person, readIds, unknownJob, until, users } from './shared';
 
 const { SLUICE_URL: baseUrl = '', SLUICE_API_KEY: key = '' } = process.env;
 const client = createClient<paths>({ baseUrl, headers: { authorization: `Token ${key}` } });
@@ -10,45 +11,23 @@ function found<T>({ data, error }: { data?: T; error?: unknown }): T {
   return data;
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, 100));
+const loadEnded = (job_id: string) =>
+  until(
+    async () => found(await client.GET('/v1/background_jobs/{job_id}', { params: { path: { job_id } } })),
+    (job) => (job.type === 'import' && job.status === 'completed' ? job.counts : undefined),
+  );
 
-async function loadEnded(job_id: string) {
-  for (;;) {
-    const job = found(await client.GET('/v1/background_jobs/{job_id}', { params: { path: { job_id } } }));
-    if (job.type === 'import' && job.status === 'completed') return job.counts;
-    if (job.status === 'failed' || job.status === 'cancelled') throw new Error(job.failure?.message);
-    await pause();
-  }
-}
+const linkOf = (job_id: string) =>
+  until(
+    async () =>
+      found(await client.GET('/api/v1/analytics/exports/jobs/{job_id}', { params: { path: { job_id } } })),
+    (job) => job.presigned_urls[0]?.url,
+  );
 
-async function exportEnded(job_id: string): Promise<string[]> {
-  for (;;) {
-    const params = { path: { job_id } };
-    const job = found(await client.GET('/api/v1/analytics/exports/jobs/{job_id}', { params }));
-    if (job.status === 'failed') throw new Error(job.failure?.message);
-    const [file] = job.presigned_urls;
-    if (file !== undefined) return readIds(await (await fetch(file.url)).text());
-    await pause();
-  }
-}
+const identified = await client.POST('/v1/identify', { body: person });
+const tracked = await client.POST('/v1/track', { body: event });
 
-function readIds(text: string): string[] {
-  const lines = text.trim().split('\n');
-  return lines.map((line) => JSON.parse(line).user_id).sort();
-}
-
-const identified = await client.POST('/v1/identify', {
-  body: {
-    user_id: 'ada',
-    metadata: { name: 'Ada Lovelace', logins: 7, tags: ['math'] },
-    company: { company_id: 'acme', size: 120 },
-  },
-});
-const tracked = await client.POST('/v1/track', {
-  body: { user_id: 'ada', event_name: 'report_exported', event_id: 'one', metadata: { rows: 1200 } },
-});
-
-const file = new Blob(['user_id,name\nu1,Ada\n,Nobody\n'], { type: 'text/csv' });
+const file = new Blob([users], { type: 'text/csv' });
 const load = found(
   await client.POST('/v1/imports', {
     body: { file, max_errors: '50%' },
@@ -71,13 +50,13 @@ const started = found(
     body: { event_type: ['users'], format: 'ndjson', compression: 'none' },
   }),
 );
-const exported = await exportEnded(started.job_id);
+const exported = await readIds(await linkOf(started.job_id));
 const exports = found(
   await client.GET('/api/v1/analytics/exports/jobs', { params: { query: { limit: 1 } } }),
 );
 const properties = found(await client.GET('/api/v1/analytics/exports/lookups/user_properties'));
 const refused = await client.GET('/v1/background_jobs/{job_id}', {
-  params: { path: { job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01' } },
+  params: { path: { job_id: unknownJob } },
 });
 
 const outcome = {

@@ -11,56 +11,28 @@ import {
   trackEvent,
 } from './openapi-ts';
 import { client } from './openapi-ts/client.gen';
+import { event, person, readIds, unknownJob, until, users } from './shared';
 
 const { SLUICE_URL: baseUrl = '', SLUICE_API_KEY: key = '' } = process.env;
 client.setConfig({ baseUrl, auth: `Token ${key}`, throwOnError: true });
 const strict = { throwOnError: true } as const;
 
-async function pause(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 100));
-}
+const loadEnded = (job_id: string) =>
+  until(
+    async () => (await showJob({ ...strict, path: { job_id } })).data,
+    (job) => (job.type === 'import' && job.status === 'completed' ? job.counts : undefined),
+  );
 
-async function loadEnded(job_id: string) {
-  for (;;) {
-    const { data: job } = await showJob({ ...strict, path: { job_id } });
-    if (job.type === 'import' && job.status === 'completed') return job.counts;
-    if (job.status === 'failed' || job.status === 'cancelled') throw new Error(job.failure?.message);
-    await pause();
-  }
-}
+const linkOf = (job_id: string) =>
+  until(
+    async () => (await showExport({ ...strict, path: { job_id } })).data,
+    (job) => job.presigned_urls[0]?.url,
+  );
 
-async function exportEnded(job_id: string): Promise<string[]> {
-  for (;;) {
-    const { data: job } = await showExport({ ...strict, path: { job_id } });
-    const [file] = job.presigned_urls;
-    if (job.status === 'failed') throw new Error(job.failure?.message);
-    if (file === undefined) {
-      await pause();
-      continue;
-    }
-    return readIds(await (await fetch(file.url)).text());
-  }
-}
+const identified = await identifyUser({ ...strict, body: person });
+const tracked = await trackEvent({ ...strict, body: event });
 
-function readIds(text: string): string[] {
-  const lines = text.trim().split('\n');
-  return lines.map((line) => JSON.parse(line).user_id).sort();
-}
-
-const identified = await identifyUser({
-  ...strict,
-  body: {
-    user_id: 'ada',
-    metadata: { name: 'Ada Lovelace', logins: 7, tags: ['math'] },
-    company: { company_id: 'acme', size: 120 },
-  },
-});
-const tracked = await trackEvent({
-  ...strict,
-  body: { user_id: 'ada', event_name: 'report_exported', event_id: 'one', metadata: { rows: 1200 } },
-});
-
-const file = new File(['user_id,name\nu1,Ada\n,Nobody\n'], 'users.csv', { type: 'text/csv' });
+const file = new File([users], 'users.csv', { type: 'text/csv' });
 const { data: load } = await createImport({ ...strict, body: { max_errors: '50%', file } });
 const counts = await loadEnded(load.job_id);
 const { data: rejects } = await listRejects({ ...strict, path: { job_id: load.job_id } });
@@ -69,12 +41,12 @@ const { data: started } = await createExport({
   ...strict,
   body: { event_type: ['users'], format: 'ndjson', compression: 'none' },
 });
-const exported = await exportEnded(started.job_id);
+const exported = await readIds(await linkOf(started.job_id));
 const { data: exports } = await listExports({ ...strict, query: { limit: 1 } });
 const { data: properties } = await listUserProperties(strict);
 const refused = await showJob({
   throwOnError: false,
-  path: { job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01' },
+  path: { job_id: unknownJob },
 });
 
 const outcome = {

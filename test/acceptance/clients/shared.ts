@@ -1,0 +1,40 @@
+/* What the programs on both clients share. */
+
+interface Ended {
+  readonly status: string;
+  readonly failure?: { readonly message: string } | null;
+}
+
+/** Looks until `pick` finds what the job leads to. */
+export async function until<J extends Ended, T>(
+  look: () => Promise<J>,
+  pick: (job: J) => T | undefined,
+): Promise<T> {
+  for (;;) {
+    const job = await look();
+    const found = pick(job);
+    if (found !== undefined) return found;
+    if (job.status === 'failed' || job.status === 'cancelled') throw new Error(job.failure?.message);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** Downloads a file of users; returns their ids. */
+export async function readIds(url: string): Promise<string[]> {
+  const lines = (await (await fetch(url)).text()).trim().split('\n');
+  return lines.map((line) => JSON.parse(line).user_id).sort();
+}
+
+export const person = {
+  user_id: 'ada',
+  metadata: { name: 'Ada Lovelace', logins: 7, tags: ['math'] },
+  company: { company_id: 'acme', size: 120 },
+};
+export const event = {
+  user_id: 'ada',
+  event_name: 'report_exported',
+  event_id: 'one',
+  metadata: { rows: 1200 },
+};
+export const users = 'user_id,name\nu1,Ada\n,Nobody\n';
+export const unknownJob = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
