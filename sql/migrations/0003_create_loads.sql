@@ -59,6 +59,7 @@ create table sluice.loads (
   amends bigint,
   wins boolean not null default false,
   repeats_resolved_at timestamptz,
+  event_removals bigint,
   has_event_types boolean not null default false,
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
@@ -98,6 +99,7 @@ comment on column sluice.loads.lane_position is 'Loads and deletions of an envir
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
+comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
 comment on column sluice.loads.plan_since is

@@ -20,7 +20,8 @@ comment on column sluice.events.company_id is 'The company the user belonged to 
 comment on column sluice.events.inserted_at is 'When it happened, as the caller says; else when it was taken in.';
 create index events_user_idx on sluice.events (environment_id, user_id, inserted_at);
 create index events_company_idx on sluice.events (environment_id, company_id, inserted_at) where company_id is not null;
-create index events_name_idx on sluice.events (environment_id, event_name, inserted_at);
+-- Without the time, so that the rows of a name share one entry: 7 bytes an event instead of 76.
+create index events_name_idx on sluice.events (environment_id, event_name);
 
 create table sluice.event_ids (
   environment_id integer not null,
@@ -31,6 +32,61 @@ create table sluice.event_ids (
 );
 comment on table sluice.event_ids is
   'Ids that callers gave to the events of a user. A unique index on a partitioned table must hold the month, and a repeated event may come with another.';
+
+-- A file that was loaded before has nothing to add, unless events were removed since. Its load notes the number that stood here
+-- when it started, and a removal that commits later makes a difference, whenever it began.
+create table sluice.event_removals (
+  environment_id integer not null,
+  removals bigint not null default 1,
+  constraint event_removals_pkey primary key (environment_id),
+  constraint event_removals_environment_fkey foreign key (environment_id) references sluice.environments on delete cascade
+);
+comment on table sluice.event_removals is 'How often events were removed from each environment, by whomever.';
+
+create function sluice.note_event_removals() returns trigger
+  language plpgsql
+  set search_path = pg_catalog
+  as $$
+begin
+  if tg_op = 'TRUNCATE' then
+    perform sluice.note_all_event_removals();
+  else
+    insert into sluice.event_removals as r (environment_id)
+    select distinct environment_id from removed order by 1
+    on conflict (environment_id) do update set removals = r.removals + 1;
+  end if;
+  return null;
+end;
+$$;
+
+-- For a partition that goes as a whole.
+create function sluice.note_all_event_removals() returns void
+  language sql
+  set search_path = pg_catalog
+  begin atomic
+    insert into sluice.event_removals as r (environment_id)
+    select environment_id from sluice.environments order by 1
+    on conflict (environment_id) do update set removals = r.removals + 1;
+  end;
+
+-- A trigger of the statement is that of the table which the statement names: the partitions have their own.
+create procedure sluice.watch_event_removals(watched regclass)
+  language plpgsql
+  set search_path = pg_catalog
+  as $$
+begin
+  execute format(
+    'create trigger note_deletions after delete on %s referencing old table as removed
+      for each statement execute function sluice.note_event_removals()',
+    watched
+  );
+  execute format(
+    'create trigger note_truncation after truncate on %s for each statement execute function sluice.note_event_removals()',
+    watched
+  );
+end;
+$$;
+call sluice.watch_event_removals('sluice.events');
 
 -- Makes the partition for a moment's month, if it is missing; returns whether it was. Made aside and then attached,
 -- which does not hold up those who insert. Of two at once one waits for the other. Whether the table is there is read
@@ -58,6 +114,7 @@ begin
     month at time zone 'UTC',
     (month + interval '1 month') at time zone 'UTC'
   );
+  call sluice.watch_event_removals(format('sluice.%I', partition)::regclass);
   return true;
 end;
 $$;

@@ -144,7 +144,7 @@ class Repeats implements IdCounter {
 
   next(id: string, isGiven: boolean, record: number): number {
     if (this.#refused.has(this.#range.firstRow + record)) return 0;
-    const hash = eventKey(id, isGiven).readBigInt64BE();
+    const hash = eventKey(id, isGiven);
     const noted = this.#noted.get(hash);
     if (noted === undefined) return 0;
     const met = this.#met.get(hash) ?? 0;

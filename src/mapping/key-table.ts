@@ -291,9 +291,9 @@ export class KeyHashes {
     this.#write(this.#hash.high, (this.#hash.low & -4) | this.#flags);
   }
 
-  /** Adds the hash of an event's key; see `eventKey`. */
-  addEventKey(key: Buffer): void {
-    this.#write(key.readInt32BE(0), key.readInt32BE(4));
+  /** Adds a hash that is known, of an event (see `eventKey`). */
+  addHash(high: number, low: number): void {
+    this.#write(high, low);
   }
 
   #write(high: number, low: number): void {
@@ -315,14 +315,20 @@ export class KeyHashes {
 }
 
 /**
- * The hash of an event's key, in eight bytes: that of a content id is its beginning, that of a caller's id the beginning of
+ * Returns the hash of an event's key: that of a content id is its beginning, that of a caller's id the beginning of
  * the SHA-256 of user, TAB and id, so that nobody can make two with one hash. The last bit says that it is the caller's, the
  * one before is 0. `key` is a byte string, as it is written for COPY: the content id, or user, TAB and the caller's id.
  */
-export function eventKey(key: string, isGiven: boolean): Buffer {
-  const bytes = isGiven
-    ? hash('sha256', Buffer.from(key, 'latin1'), 'buffer').subarray(0, 8)
-    : Buffer.from(key.slice(0, 16), 'hex');
-  bytes[7] = ((bytes[7] ?? 0) & -4) | (isGiven ? 1 : 0);
-  return bytes;
+export function eventKey(key: string, isGiven: boolean): bigint {
+  const [high, low] = isGiven ? givenEventHash(key) : halvesOf(Buffer.from(key, 'base64url'), 0);
+  return (BigInt(high) << 32n) | BigInt(low >>> 0);
+}
+
+/** Returns both halves of `eventKey` for an id of the caller. */
+export function givenEventHash(key: string): [high: number, low: number] {
+  return halvesOf(hash('sha256', Buffer.from(key, 'latin1'), 'buffer'), 1);
+}
+
+function halvesOf(bytes: Buffer, flags: number): [high: number, low: number] {
+  return [bytes.readInt32BE(0), (bytes.readInt32BE(4) & -4) | flags];
 }

@@ -181,6 +181,11 @@ export interface EventPrunings {
   singleton: Generated<boolean>;
 }
 
+export interface EventRemovals {
+  environment_id: number;
+  removals: Generated<number>;
+}
+
 export interface EventRetention {
   days: number;
   environment_id: number;
@@ -388,6 +393,7 @@ export interface Loads {
   ended_at: Date | null;
   entity: string;
   environment_id: number;
+  event_removals: number | null;
   failure_code: string | null;
   failure_message: string | null;
   file_format: string;
@@ -732,6 +738,7 @@ export interface DB {
   event_archives: EventArchives;
   event_ids: EventIds;
   event_prunings: EventPrunings;
+  event_removals: EventRemovals;
   event_retention: EventRetention;
   event_retirements: EventRetirements;
   events: Events;

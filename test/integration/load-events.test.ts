@@ -85,10 +85,82 @@ describe('event rows of a file', () => {
     const events = await readEvents(t.system, environment);
     expect(events).toHaveLength(5);
     for (const chunkBytes of [1, 100, 100_000]) {
-      const again = await runManually(await startManually(t.system, environment, file, { chunkBytes }));
+      // Another file by its bytes, which is read.
+      const other = file + '\n'.repeat(chunkBytes % 7);
+      const again = await runManually(await startManually(t.system, environment, other, { chunkBytes }));
       expect(again.tally).toEqual({ ...none, read: 5, inserted: 0, unchanged: 5 });
     }
     expect(await readEvents(t.system, environment)).toEqual(events);
+  });
+
+  describe('of a file that was loaded before', () => {
+    const file = csv(`track,,A,u,${at},1`, `track,x,A,u,${at},2`, `page_view,,,v,${at},3`);
+
+    async function load(environmentId: number, content = file) {
+      const manual = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
+      const { tally, tallyByKind } = await runManually(manual);
+      const { read } = await sql<{ read: number }>`
+        select count(*) filter (where attempts > 0)::int as read
+        from load_chunks
+        where load_id = ${manual.loadId}`
+        .execute(t.system.db)
+        .then(({ rows }) => rows[0] ?? { read: -1 });
+      return { ...tally, read, views: tallyByKind?.page_view };
+    }
+
+    test('are counted as unchanged without being read, also after a reload', async () => {
+      const environment = await newEnvironment(t.system);
+      expect(await load(environment)).toMatchObject({ inserted: 3, read: 3 });
+      for (let time = 0; time < 2; time++) {
+        expect(await load(environment)).toMatchObject({
+          ...none,
+          inserted: 0,
+          unchanged: 3,
+          read: 0,
+          views: { inserted: 0, unchanged: 1 },
+        });
+      }
+      expect(await load(await newEnvironment(t.system))).toMatchObject({ inserted: 3, read: 3 });
+    });
+
+    test('are read if the file holds profiles, or records that were refused or superseded', async () => {
+      for (const line of [`identify_user,,,u,,1`, 'track,,,u,,1', `track,x,A,u,${at},4`]) {
+        const environment = await newEnvironment(t.system);
+        await load(environment, `${file}${line}\n`);
+        expect(await load(environment, `${file}${line}\n`)).toMatchObject({ inserted: 0, read: 4 });
+      }
+    });
+
+    test.each([
+      ['by a statement', 'delete from sluice.events where environment_id = $1', 3],
+      ['from a month', `delete from sluice.events_2026_03 where environment_id = $1 and user_id = 'u'`, 2],
+      ['by a truncation', 'truncate sluice.events, sluice.event_ids', 3],
+      ['by a truncation of a month', `truncate sluice.events_2026_03, sluice.event_ids`, 3],
+    ])('are added again after they were removed %s', async (_how, statement, missing) => {
+      const environment = await newEnvironment(t.system);
+      const bystander = await newEnvironment(t.system);
+      await load(environment);
+      await load(bystander);
+      await t.system.pool.query(statement.replace('$1', String(environment)));
+      await t.system.pool.query('delete from sluice.event_ids where environment_id = $1', [environment]);
+      expect(await load(environment)).toMatchObject({ inserted: missing, unchanged: 3 - missing, read: 3 });
+      if (statement.startsWith('delete')) expect(await load(bystander)).toMatchObject({ read: 0 });
+    });
+
+    test('are added again after a removal that began before the first load and was committed after it', async () => {
+      const environment = await newEnvironment(t.system);
+      await load(environment, csv(`track,,A,u,${at},0`));
+      const client = await t.system.pool.connect();
+      try {
+        await client.query('begin');
+        await client.query('delete from sluice.events where environment_id = $1', [environment]);
+        await load(environment);
+        await client.query('commit');
+      } finally {
+        client.release();
+      }
+      expect(await load(environment)).toMatchObject({ unchanged: 3, read: 3 });
+    });
   });
 
   test('that an export wrote with their ids are known again', async () => {

@@ -8,6 +8,7 @@ import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
 import { connectTo } from '../support/connect.ts';
 import { apply } from '../support/definitions.ts';
+import { runManually, startManually } from '../support/load-file.ts';
 import {
   endOfMonth,
   eventTables,
@@ -105,6 +106,22 @@ describe('retention of events', () => {
   });
 
   // proves: retention
+  test('a file whose events outlived their retention adds them again when it is loaded again', async () => {
+    const { environmentId } = t.environment;
+    const [month, day] = [monthsAgo(12), instantBetween(monthsAgo(1), monthsAgo(0), 0.5)];
+    const file = `event_type,user_id,inserted_at\npage_view,u,${instantBetween(month, monthsAgo(11), 0.5)}\npage_view,u,${day}\n`;
+    const load = async () => {
+      const manual = await startManually(t.system, environmentId, file);
+      // The month is made again after the first attempt has missed it.
+      await manual.chunk(0);
+      return (await runManually(manual)).tally;
+    };
+    expect(await load()).toMatchObject({ inserted: 2 });
+    expect((await prune(t.system)).events).toBe(1);
+    expect(await load()).toMatchObject({ inserted: 1, unchanged: 1 });
+    expect(await load()).toMatchObject({ inserted: 0, unchanged: 2 });
+  });
+
   test('records go on being taken in while months are dropped, those of these months too', async () => {
     const { environmentId } = t.environment;
     const old = [10, 11, 12, 13, 14].map((count) =>

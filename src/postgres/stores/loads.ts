@@ -25,6 +25,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { releaseClaims } from './amendments.ts';
+import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
@@ -154,6 +155,7 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
       // A load that begins anew starts its work with `beginPass`.
       work_started_at: sql`case when begins_anew then null else now() end`,
       work_rows_before: sql`rows_read`,
+      event_removals: sql`coalesce(event_removals, ${eventRemovals})`,
       ...beginsPlan,
     })
     .where((eb) => eb.and({ load_id: loadId, status: 'queued' }))
@@ -161,7 +163,10 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
     .executeTakeFirst();
   if (load === undefined) return null;
   const { beginsAnew, ...job } = load;
-  if (!beginsAnew) return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
+  if (!beginsAnew) {
+    await countReload(db, loadId);
+    return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
+  }
   const begin = await insertTask(db, { kind: 'begin', subjectId: loadId, part: 0, ...job });
   return { ...job, tasks: begin === null ? [] : [begin] };
 }

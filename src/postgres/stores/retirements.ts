@@ -62,6 +62,7 @@ export async function retireMonth(
       // Nobody can add to it any more: an event that came since it was looked at is seen here.
       const held = await readHeldNames(db, month, defaultDays);
       if (held.some(({ kept }) => kept > 0)) throw new ConflictError('an event came that is kept');
+      await sql`select note_all_event_removals()`.execute(db);
       const retirement = await insertRetirement(db, { month: month.month, archives, isWhole: true });
       await sql`alter table ${eventTable(month.table)} rename to ${sql.id(retirement.table)}`.execute(db);
       return retirement;
