@@ -136,7 +136,7 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
 const longestLine = 64 * 1_024;
 
 /** A file of lines as two streams of about the same length. */
-async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
+export async function halvesOf(path: string): Promise<readonly [ReadStream, ReadStream]> {
   const file = await open(path);
   try {
     const middle = Math.floor((await file.stat()).size / 2);

@@ -42,8 +42,8 @@ function line(n: number, rows: number, format: EventsFormat): string {
     const record = { event_type: 'track', event_name: name, user_id: user, company_id: company };
     return `${JSON.stringify({ ...record, inserted_at: at, metadata: properties })}\n`;
   }
-  // As random as a content id: 128 bits of what nobody repeats.
-  const id = [n, n + rows, n ^ 0x5bd1e995, ~n]
+  // As long and as random as a content id.
+  const id = [n, ~n]
     .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(16).padStart(8, '0'))
     .join('');
   return `1\t${id}\ttrack\t${name}\t${user}\t${company}\timport\t${at}\t${JSON.stringify(properties)}\n`;

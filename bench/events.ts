@@ -1,22 +1,28 @@
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type pg from 'pg';
+import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { halvesOf } from './baseline.ts';
 import { eventMonths, writeEventsFile } from './events-file.ts';
+import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
 const rounds = 3;
 
+/** The ways of a round, each into empty tables but for the file that is loaded again. */
+const steps = ['COPY of the ready rows', 'CSV, new', 'the same file again', 'NDJSON, new'] as const;
+type Step = (typeof steps)[number];
+
 interface Measured {
-  readonly byHand: number;
   readonly seconds: number;
+  /** The part in which chunks are done and the load is not. */
+  readonly finish: number;
+  readonly cpu: CpuSeconds;
 }
 
 /**
- * Loads a file of events in order of time, and beside it, in turn, COPYs the ready rows on one connection into a table with
- * the same indexes and partitions, in the same PostgreSQL. The ratio is that of the rates: 1 is as fast as COPY.
+ * Loads a file of events in order of time, new and once more, and beside it, in turn, COPYs the ready rows on two connections
+ * into a table with the same indexes and partitions, in the same PostgreSQL.
  */
 export async function compareEvents(
   service: Service,
@@ -25,34 +31,77 @@ export async function compareEvents(
   rows: number,
   print: (line: string) => unknown,
 ): Promise<void> {
-  const ready = join(folder, 'events.copy');
-  await writeEventsFile(ready, rows, 'copy');
+  const path = (format: 'csv' | 'ndjson' | 'copy'): string => join(folder, `events.${format}`);
+  for (const format of ['csv', 'ndjson', 'copy'] as const) await writeEventsFile(path(format), rows, format);
   await createBaselineTable(client);
-  print(`\n${rows} track events in order of time over three months; median of ${rounds}, in turn\n`);
-  print('| events | MB | seconds | rows/s | COPY, s | of COPY | peak RSS, MiB |');
-  print('|---|---|---|---|---|---|---|');
-  for (const format of ['csv', 'ndjson'] as const) {
-    const path = join(folder, `events.${format}`);
-    await writeEventsFile(path, rows, format);
-    const { size } = await stat(path);
-    const measured: Measured[] = [];
-    resetPeaks(service.pid);
-    for (let round = 0; round < rounds; round++) {
-      await empty(client);
-      const byHand = await copyByHand(client, ready);
-      await empty(client);
-      const type = format === 'csv' ? 'text/csv' : 'application/x-ndjson';
-      const { job, seconds } = await service.load(path, type);
-      if (job.counts['inserted'] !== rows)
-        throw new Error(`not all were added: ${JSON.stringify(job.counts)}`);
-      measured.push({ byHand, seconds });
-    }
-    const { byHand, seconds } = median(measured);
-    const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
-    print(
-      `| ${format === 'csv' ? 'CSV' : 'NDJSON'} | ${(size / 1e6).toFixed(0)} | ${seconds.toFixed(2)} | ${Math.round(rows / seconds)} | ${byHand.toFixed(2)} | ${(byHand / seconds).toFixed(2)} | ${memory.join(', ')} |`,
+  resetPeaks(service.pid);
+  const measured = new Map<Step, Measured[]>(steps.map((step) => [step, []]));
+  const measure = async (step: Step, work: () => Promise<Omit<Measured, 'cpu'>>): Promise<void> => {
+    const before = readCpu(service);
+    const found = await work();
+    measured.get(step)?.push({ ...found, cpu: cpuSince(service, before) });
+  };
+  let bytes = 0;
+  for (let round = 0; round < rounds; round++) {
+    await empty(client);
+    await measure('COPY of the ready rows', () => copyByHand(service.databaseUrl, path('copy')));
+    await empty(client);
+    await measure('CSV, new', () => load(service, client, path('csv'), 'text/csv', { inserted: rows }));
+    bytes = await sizeOf(client);
+    await measure('the same file again', () =>
+      load(service, client, path('csv'), 'text/csv', { unchanged: rows }),
+    );
+    await empty(client);
+    await measure('NDJSON, new', () =>
+      load(service, client, path('ndjson'), 'application/x-ndjson', { inserted: rows }),
     );
   }
+  print(`\n${rows} track events in order of time over three months; medians of ${rounds}, in turn\n`);
+  print('| | seconds | rows/s | ÷ COPY | finish ÷ load | processor, µs a row |');
+  print('|---|---|---|---|---|---|');
+  const secondsOf = (step: Step): number => median((measured.get(step) ?? []).map(({ seconds }) => seconds));
+  for (const step of steps) {
+    const found = measured.get(step) ?? [];
+    const ratio = median(found.map(({ seconds }, round) => seconds / copySeconds(measured, round)));
+    const finish = median(found.map((each) => each.finish / each.seconds));
+    const cpu = Object.entries(found.at(-1)?.cpu ?? {})
+      .filter(([, spent]) => spent > 0)
+      .map(([part, spent]) => `${part} ${((spent * 1e6) / rows).toFixed(1)}`);
+    print(
+      `| ${step} | ${secondsOf(step).toFixed(2)} | ${Math.round(rows / secondsOf(step))} | ${ratio.toFixed(2)} | ${finish.toFixed(3)} | ${cpu.join(', ')} |`,
+    );
+  }
+  const of = (step: Step): string => (secondsOf(step) / secondsOf('CSV, new')).toFixed(2);
+  print(`\n- of the new CSV: the same file again ${of('the same file again')}, NDJSON ${of('NDJSON, new')}`);
+  print(`- an event on disk, with its indexes: ${Math.round(bytes / rows)} bytes`);
+  const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
+  print(`- peak RSS, MiB: ${memory.join(', ')}`);
+}
+
+function copySeconds(measured: ReadonlyMap<Step, readonly Measured[]>, round: number): number {
+  return measured.get('COPY of the ready rows')?.[round]?.seconds ?? Number.NaN;
+}
+
+async function load(
+  service: Service,
+  client: pg.Client,
+  path: string,
+  type: string,
+  expected: Readonly<Record<string, number>>,
+): Promise<Omit<Measured, 'cpu'>> {
+  const { job, seconds } = await service.load(path, type);
+  for (const [count, rows] of Object.entries(expected)) {
+    if (job.counts[count] !== rows) throw new Error(`not all are ${count}: ${JSON.stringify(job.counts)}`);
+  }
+  const { rows } = await client.query<{ finish: number }>(
+    `select extract(epoch from l.ended_at - max(c.done_at))::float8 as finish
+    from sluice.loads l
+    join sluice.load_chunks c using (load_id)
+    where l.job_id = $1
+    group by l.ended_at`,
+    [job.job_id],
+  );
+  return { seconds, finish: rows[0]?.finish ?? Number.NaN };
 }
 
 async function createBaselineTable(client: pg.Client): Promise<void> {
@@ -73,17 +122,24 @@ async function empty(client: pg.Client): Promise<void> {
   await client.query('checkpoint');
 }
 
-async function copyByHand(client: pg.Client, path: string): Promise<number> {
+async function copyByHand(databaseUrl: string, path: string): Promise<Omit<Measured, 'cpu'>> {
+  const clients = [0, 1].map(() => new pg.Client({ connectionString: databaseUrl }));
+  await Promise.all(clients.map((client) => client.connect()));
   const startedAt = performance.now();
-  await pipeline(
-    createReadStream(path, { highWaterMark: 256 * 1024 }),
-    client.query(copyFrom('copy bench.events from stdin')),
+  const halves = await halvesOf(path);
+  await Promise.all(
+    clients.map((client, at) =>
+      pipeline(halves[at as 0 | 1], client.query(copyFrom('copy bench.events from stdin'))),
+    ),
   );
-  return (performance.now() - startedAt) / 1_000;
+  const seconds = (performance.now() - startedAt) / 1_000;
+  for (const client of clients) await client.end();
+  return { seconds, finish: 0 };
 }
 
-/** Of the ratios. */
-function median(measured: readonly Measured[]): Measured {
-  const sorted = [...measured].sort((a, b) => a.byHand / a.seconds - b.byHand / b.seconds);
-  return sorted[Math.floor(sorted.length / 2)] ?? { byHand: Number.NaN, seconds: Number.NaN };
+async function sizeOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ bytes: number }>(`
+    select sum(pg_total_relation_size(relid))::float8 as bytes
+    from pg_partition_tree('sluice.events')`);
+  return rows[0]?.bytes ?? Number.NaN;
 }
