@@ -200,7 +200,7 @@ describe('a body that is no batch', () => {
     ['nothing', '', 'invalid_json'],
     ['cut', `[${JSON.stringify(track('u'))}`, 'invalid_json'],
     ['broken behind a good item', `[${JSON.stringify(track('u'))},{]`, 'invalid_json'],
-    ['NDJSON sent as JSON', `${JSON.stringify(track('u'))}\n${JSON.stringify(track('u'))}`, 'invalid_json'],
+    ['NDJSON sent as JSON', `${JSON.stringify(track('u'))}\n${JSON.stringify(track('u'))}`, 'missing_field'],
     ['one record', JSON.stringify(track('u')), 'missing_field'],
     ['a batch that is no array', '{"batch":{}}', 'invalid_field'],
     ['two batches', '{"batch":[],"batch":[]}', 'invalid_field'],
