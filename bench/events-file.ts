@@ -44,7 +44,7 @@ function line(n: number, rows: number, format: EventsFormat): string {
   }
   // As long and as random as a content id.
   const id = [n, ~n]
-    .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(16).padStart(8, '0'))
+    .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(36).padStart(6, '0').slice(-6))
     .join('');
   return `1\t${id}\ttrack\t${name}\t${user}\t${company}\timport\t${at}\t${JSON.stringify(properties)}\n`;
 }

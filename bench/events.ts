@@ -64,9 +64,9 @@ export async function compareEvents(
     const found = measured.get(step) ?? [];
     const ratio = median(found.map(({ seconds }, round) => seconds / copySeconds(measured, round)));
     const finish = median(found.map((each) => each.finish / each.seconds));
-    const cpu = Object.entries(found.at(-1)?.cpu ?? {})
-      .filter(([, spent]) => spent > 0)
-      .map(([part, spent]) => `${part} ${((spent * 1e6) / rows).toFixed(1)}`);
+    const cpu = (['api', 'workers', 'postgres', 'client'] as const).map(
+      (part) => `${part} ${((median(found.map((each) => each.cpu[part])) * 1e6) / rows).toFixed(1)}`,
+    );
     print(
       `| ${step} | ${secondsOf(step).toFixed(2)} | ${Math.round(rows / secondsOf(step))} | ${ratio.toFixed(2)} | ${finish.toFixed(3)} | ${cpu.join(', ')} |`,
     );

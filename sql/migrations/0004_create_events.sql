@@ -2,8 +2,10 @@
 --
 -- An event's id is unique per user. The key begins with the time, which exports read in order, and ends with the user,
 -- so that a database that keeps users apart on several servers can hold it too (docs/decisions/keys-and-merge.md).
+-- The time is the first column, where it needs no padding.
 
 create table sluice.events (
+  inserted_at timestamptz not null,
   environment_id integer not null,
   event_id text collate "C" not null,
   event_type text not null default 'track',
@@ -11,7 +13,6 @@ create table sluice.events (
   user_id text collate "C" not null,
   company_id text collate "C",
   source text not null,
-  inserted_at timestamptz not null,
   metadata jsonb not null default '{}',
   constraint events_pkey primary key (environment_id, inserted_at, event_id, user_id)
 ) partition by range (inserted_at);

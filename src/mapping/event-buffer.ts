@@ -10,8 +10,8 @@ import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-ta
  *
  * An id is unique per user: the two stand together and are the key of a row.
  *
- * An event whose record gives no id has a content id: the first 96 bits, in base64url, of the SHA-256 of the row itself, in the
- * place of whose id stands, in 16 digits, how many rows before it are the same to the last byte (the occurrence). A row without a
+ * An event whose record gives no id has a content id: the first 72 bits, in base64url, of the SHA-256 of the row itself, in the
+ * place of whose id stands, in 12 digits, how many rows before it are the same to the last byte (the occurrence). A row without a
  * time is hashed with zeros in its place, as it gets the time of its load. So the same file gives the same ids whenever
  * and however often it is loaded; and the layout must never change.
  *
@@ -22,8 +22,8 @@ const initialRows = 16 * 1024;
 const LF = 10;
 const ZERO = 48;
 
-/** A content id: 96 bits, which need only tell apart the events of one user at one instant. */
-const contentIdChars = 16;
+/** A content id: 72 bits, which need only tell apart the events of one user at one instant. */
+const contentIdChars = 12;
 const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 /** An instant as `Instant` writes it. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;

@@ -72,7 +72,7 @@ export function eventTexts(events: readonly StoredEvent[], times: ReadonlySet<st
     .map(({ id, type, name, user, company, at, metadata }) =>
       textOf({
         kind: type as EventRecord['kind'],
-        id: /^[\w-]{16}$/.test(id) ? null : id,
+        id: /^[\w-]{12}$/.test(id) ? null : id,
         name,
         user,
         company,

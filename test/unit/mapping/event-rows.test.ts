@@ -43,7 +43,7 @@ function eventsOf(rows: Rows): Event[] {
 
 const rejectsOf = (rows: Rows): string[] =>
   rows.rejects.map(({ row, code, column }) => `${row} ${code} ${column}`);
-const contentId = /^[\w-]{16}$/;
+const contentId = /^[\w-]{12}$/;
 
 describe('an event row', () => {
   const paid = {
