@@ -2,8 +2,11 @@ import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** CSV and NDJSON are files as a user sends them; `copy` has the rows as `COPY sluice.events` reads them. */
+/** CSV and NDJSON are files as a user sends them; `copy` has the rows as COPY reads them, in `readyColumns`. */
 export type EventsFormat = 'csv' | 'ndjson' | 'copy';
+
+export const readyColumns =
+  'environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata';
 
 export const eventMonths = ['2026-06-01', '2026-07-01', '2026-08-01'] as const;
 const from = Date.parse('2026-06-01T00:00:00Z');

@@ -3,11 +3,9 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { halvesOf } from './baseline.ts';
-import { eventMonths, writeEventsFile } from './events-file.ts';
+import { eventMonths, readyColumns, writeEventsFile } from './events-file.ts';
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
-
-const rounds = 3;
 
 /** The ways of a round, each into empty tables but for the file that is loaded again. */
 const steps = ['COPY of the ready rows', 'CSV, new', 'the same file again', 'NDJSON, new'] as const;
@@ -28,7 +26,7 @@ export async function compareEvents(
   service: Service,
   client: pg.Client,
   folder: string,
-  rows: number,
+  { rows, turns }: { readonly rows: number; readonly turns: number },
   print: (line: string) => unknown,
 ): Promise<void> {
   const path = (format: 'csv' | 'ndjson' | 'copy'): string => join(folder, `events.${format}`);
@@ -42,7 +40,7 @@ export async function compareEvents(
     measured.get(step)?.push({ ...found, cpu: cpuSince(service, before) });
   };
   let bytes = 0;
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < turns; round++) {
     await empty(client);
     await measure('COPY of the ready rows', () => copyByHand(service.databaseUrl, path('copy')));
     await empty(client);
@@ -56,7 +54,7 @@ export async function compareEvents(
       load(service, client, path('ndjson'), 'application/x-ndjson', { inserted: rows }),
     );
   }
-  print(`\n${rows} track events in order of time over three months; medians of ${rounds}, in turn\n`);
+  print(`\n${rows} track events in order of time over three months; medians of ${turns}, in turn\n`);
   print('| | seconds | rows/s | ÷ COPY | finish ÷ load | processor, µs a row |');
   print('|---|---|---|---|---|---|');
   const secondsOf = (step: Step): number => median((measured.get(step) ?? []).map(({ seconds }) => seconds));
@@ -129,7 +127,7 @@ async function copyByHand(databaseUrl: string, path: string): Promise<Omit<Measu
   const halves = await halvesOf(path);
   await Promise.all(
     clients.map((client, at) =>
-      pipeline(halves[at as 0 | 1], client.query(copyFrom('copy bench.events from stdin'))),
+      pipeline(halves[at as 0 | 1], client.query(copyFrom(`copy bench.events (${readyColumns}) from stdin`))),
     ),
   );
   const seconds = (performance.now() - startedAt) / 1_000;

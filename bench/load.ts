@@ -1,6 +1,6 @@
 /**
  * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS]
- * npm run bench:load -- --events N
+ * npm run bench:load -- --events N [--turns N]
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
  * npm run bench:load -- --large [--rows N | --events N]
@@ -119,7 +119,7 @@ function chosen(list: string | undefined, known: readonly string[]): readonly st
 }
 
 function events({ service, client }: Bench, rows: number): Promise<void> {
-  return compareEvents(service, client, folder, rows, print);
+  return compareEvents(service, client, folder, { rows, turns: Number(flags.turns) }, print);
 }
 
 async function latency({ service }: Bench): Promise<void> {
