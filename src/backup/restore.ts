@@ -121,7 +121,7 @@ export interface EmbeddedTarget {
   readonly replace: boolean;
 }
 
-/** @throws FinalFailure, or DataDirInUseError, if a backup may not become the embedded database. */
+/** @throws FinalFailure, or EmbeddedPostgresError, if a backup may not become the embedded database. */
 export async function assertRestorable({ dataDir, log, replace }: EmbeddedTarget): Promise<void> {
   const data = join(dataDir, 'postgres');
   if (!(await embeddedPostgres.hasDataToKeep(data))) return;

@@ -6,7 +6,6 @@ import type { Logger } from 'pino';
 import { syncFolder } from '../files/disk.ts';
 import {
   createPrivateFile,
-  DataDirInUseError,
   EmbeddedPostgresError,
   ensureRoot,
   exists,
@@ -26,7 +25,7 @@ const pollMs = 25;
 
 /**
  * Returns when no server runs on the data directory any more. One whose owner died is on its way out
- * and is waited for; one that somebody uses is left alone: DataDirInUseError.
+ * and is waited for; one that somebody uses is left alone, and the error says so (`isInUse`).
  */
 export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<void> {
   const deadline = Date.now() + shutdownDeadlineMs;
@@ -48,10 +47,16 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
   }
 }
 
-export async function dataDirInUse(layout: Layout, pid: number): Promise<DataDirInUseError> {
+export async function dataDirInUse(layout: Layout, pid: number): Promise<EmbeddedPostgresError> {
   const server = await readServerFile(layout);
+  // The process that started the server, if that is known.
   const ownerPid = server?.pid === pid ? server.ownerPid : undefined;
-  return new DataDirInUseError(layout.root, { pid, ownerPid });
+  const owner =
+    ownerPid === undefined
+      ? `A PostgreSQL server (process ${pid}) runs on ${layout.root} already. Stop it`
+      : `sluice runs on ${layout.root} already: process ${ownerPid}. Stop that one (kill ${ownerPid})`;
+  const advice = 'or give this one a folder of its own: --data-dir <folder> (DATA_DIR).';
+  return new EmbeddedPostgresError(`${owner}, ${advice}`, { isInUse: true });
 }
 
 /** True when the Node process that started this server is gone. False when that is not known. */
@@ -218,7 +223,7 @@ export interface RestoreClaim {
 /**
  * Makes an empty data directory that this process alone may fill; what a killed restore left is removed, and what it set aside
  * is kept.
- * @throws EmbeddedPostgresError if another process restores there; DataDirInUseError if a server runs on the data.
+ * @throws EmbeddedPostgresError if another process restores there, or a server runs on the data.
  */
 export async function claimForRestore(dataDir: string, log: Logger): Promise<RestoreClaim> {
   const layout = layoutOf(dataDir);

@@ -20,23 +20,13 @@ import { syncFolder } from '../files/disk.ts';
 
 /** The embedded server cannot run here; the message says why and what to do about it. */
 export class EmbeddedPostgresError extends Error {
-  override readonly name: string = 'EmbeddedPostgresError';
-}
+  override readonly name = 'EmbeddedPostgresError';
+  /** True if another live server owns the data directory: two servers on one directory would destroy it. */
+  readonly isInUse: boolean;
 
-/** Another live server owns the data directory: two servers on one directory would destroy it. */
-export class DataDirInUseError extends EmbeddedPostgresError {
-  override readonly name = 'DataDirInUseError';
-
-  /** `ownerPid` is the process that started the server, undefined if that is not known; `pid` the server itself. */
-  constructor(
-    dataDir: string,
-    { pid, ownerPid }: { readonly pid: number; readonly ownerPid: number | undefined },
-  ) {
-    const owner =
-      ownerPid === undefined
-        ? `A PostgreSQL server (process ${pid}) runs on ${dataDir} already. Stop it`
-        : `sluice runs on ${dataDir} already: process ${ownerPid}. Stop that one (kill ${ownerPid})`;
-    super(`${owner}, or give this one a folder of its own: --data-dir <folder> (DATA_DIR).`);
+  constructor(message: string, options: ErrorOptions & { readonly isInUse?: boolean } = {}) {
+    super(message, options);
+    this.isInUse = options.isInUse ?? false;
   }
 }
 

@@ -25,7 +25,6 @@ import {
   serverSettings,
 } from './cluster.ts';
 import {
-  DataDirInUseError,
   EmbeddedPostgresError,
   ensurePassword,
   ensureRoot,
@@ -85,18 +84,18 @@ export const embeddedPostgres = {
   claimForRestore,
   /** Tells whether there is data, even of another version, that is not left over from a restore. */
   hasDataToKeep: async (dataDir: string) => !(await isIncomplete(layoutOf(dataDir))) && hasData(dataDir),
-  /** @throws DataDirInUseError if a server runs on the data. */
+  /** @throws EmbeddedPostgresError if a server runs on the data. */
   awaitUnused: (dataDir: string, log: Logger) => awaitPreviousServer(layoutOf(dataDir), log),
   /** Tells whether the error says that the server cannot run here; its message says why and what to do. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Tells whether the error says that another live server owns the data directory. */
-  isInUse: (error: unknown): error is Error => error instanceof DataDirInUseError,
+  isInUse: (error: unknown) => error instanceof EmbeddedPostgresError && error.isInUse,
 } as const;
 
 /**
  * Starts the server for dataDir (creating it on first use).
- * Throws DataDirInUseError if a live server runs on it already, EmbeddedPostgresError if none can run here, or a restore into
- * it is not complete.
+ * Throws EmbeddedPostgresError if a live server runs on it already (`isInUse`), none can run here, or a restore into it is not
+ * complete.
  */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;

@@ -23,7 +23,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { locatePackage } from '../../src/embedded-postgres/binaries.ts';
 import { serverSettings } from '../../src/embedded-postgres/cluster.ts';
-import { DataDirInUseError, ensureRoot, layoutOf } from '../../src/embedded-postgres/data-directory.ts';
+import { ensureRoot, layoutOf } from '../../src/embedded-postgres/data-directory.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 
 const run = promisify(execFile);
@@ -227,7 +227,7 @@ describe('an embedded Postgres', () => {
     const dataDir = await usedDir();
     await start(dataDir);
     const second = embeddedPostgres.start({ dataDir, log });
-    await expect(second).rejects.toBeInstanceOf(DataDirInUseError);
+    await expect(second).rejects.toSatisfy(embeddedPostgres.isInUse);
     await expect(second).rejects.toThrow(new RegExp(`process ${process.pid}\\. .*DATA_DIR`));
     const url = await embeddedPostgres.findRunning(dataDir);
     expect(await query(url ?? '', 'select 1 as one')).toEqual([{ one: 1 }]);
@@ -239,7 +239,7 @@ describe('an embedded Postgres', () => {
     const started = starts.filter((result) => result.status === 'fulfilled');
     const refused = starts.filter((result) => result.status === 'rejected');
     expect(started).toHaveLength(1);
-    expect(refused[0]?.reason).toBeInstanceOf(DataDirInUseError);
+    expect(refused[0]?.reason).toSatisfy(embeddedPostgres.isInUse);
     expect(await embeddedPostgres.findRunning(dataDir)).toBe(started[0]?.value.url);
   });
 
@@ -476,7 +476,7 @@ describe('an embedded Postgres in an ordinary installation', () => {
     const dataDir = join(await temporaryDir('/root'), 'postgres');
     const prefix = ['setpriv', `--bounding-set=-all,${dockerCapabilities}`];
     await startInChild(dataDir, { prefix }).next();
-    await expect(startInChild(dataDir, { prefix }).next()).rejects.toThrow(/DataDirInUseError/);
+    await expect(startInChild(dataDir, { prefix }).next()).rejects.toThrow(/isInUse: true/);
     const { stdout } = await run('ps', ['-o', 'user=', '-p', String(await serverPid(dataDir))]);
     expect(stdout.trim()).not.toBe('root');
   });
