@@ -29,17 +29,7 @@ export interface HttpAnswer {
   close(): Promise<void>;
 }
 
-export class HttpTimeoutError extends Error {
-  override readonly name = 'HttpTimeoutError';
-  readonly stage: 'connection' | 'answer';
-
-  constructor(stage: 'connection' | 'answer', timeoutMs: number) {
-    super(`no ${stage} within ${timeoutMs} ms`);
-    this.stage = stage;
-  }
-}
-
-/** Throws `ForbiddenAddressError`, `HttpTimeoutError`, the signal's reason, or what the network says. */
+/** Throws an error with the code `forbiddenAddress`, a `TimeoutError` as signals have, the signal's reason, or what the network says. */
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.allowPrivate);
   // Loaded when it is needed: most commands need it never, and it takes its time.
@@ -88,19 +78,20 @@ function firstOfEach(headers: Readonly<Record<string, string | string[] | undefi
 
 function translate(error: unknown, { connectTimeoutMs, answerTimeoutMs }: HttpRequest): unknown {
   const { code } = error as { code?: unknown };
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return new HttpTimeoutError('connection', connectTimeoutMs);
-  if (code === 'UND_ERR_HEADERS_TIMEOUT') return new HttpTimeoutError('answer', answerTimeoutMs);
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return timeoutError('connection', connectTimeoutMs);
+  if (code === 'UND_ERR_HEADERS_TIMEOUT') return timeoutError('answer', answerTimeoutMs);
   return error;
 }
 
-/** The host resolves to an internal address: this machine, its network, or the metadata service of a cloud. */
-export class ForbiddenAddressError extends Error {
-  override readonly name = 'ForbiddenAddressError';
-  readonly code = 'EADDRFORBIDDEN';
+function timeoutError(missing: string, timeoutMs: number): Error {
+  return new DOMException(`no ${missing} within ${timeoutMs} ms`, 'TimeoutError');
+}
 
-  constructor(host: string) {
-    super(`${host} is not a public address`);
-  }
+/** The code of errors about a host that leads to this machine, its network, or the metadata service of a cloud. */
+export const forbiddenAddress = 'EADDRFORBIDDEN';
+
+function addressError(host: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${host} is not a public address`), { code: forbiddenAddress });
 }
 
 const ownRanges: ReadonlySet<string> = new Set(['private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
@@ -133,17 +124,17 @@ export function guardedLookup(allowPrivate: boolean): LookupFunction {
       if (error !== null) return done(error, [], 0);
       const allowed = found.filter(({ address }) => isAllowed(address, allowPrivate));
       const [first] = allowed;
-      if (first === undefined) return done(new ForbiddenAddressError(host), [], 0);
+      if (first === undefined) return done(addressError(host), [], 0);
       if (options.all === true) return done(null, allowed);
       done(null, first.address, first.family);
     });
   };
 }
 
-/** Throws `ForbiddenAddressError` if the host of a URL is an address, and not an allowed one. Names pass. */
+/** Throws an error with the code `forbiddenAddress` if the host of a URL is an address, and not an allowed one. Names pass. */
 export function requireAllowedHost(hostname: string, allowPrivate: boolean): void {
   const bare = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(bare) !== 0 && !isAllowed(bare, allowPrivate)) throw new ForbiddenAddressError(bare);
+  if (isIP(bare) !== 0 && !isAllowed(bare, allowPrivate)) throw addressError(bare);
 }
 
 /**

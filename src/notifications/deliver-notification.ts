@@ -6,7 +6,7 @@
  */
 import type pg from 'pg';
 import type { Config } from '../config.ts';
-import { ConflictError } from '../domain/errors.ts';
+import { ConflictError, FinalFailure } from '../domain/errors.ts';
 import { type DeliveryState, isMailAddress } from '../domain/notification.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import {
@@ -18,7 +18,7 @@ import {
 import { disableSubscription } from '../postgres/stores/notifications.ts';
 import { endTask, releaseTask } from '../postgres/stores/tasks.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
-import { composeMail, type LinkedFiles, MailRefused, type MailTransport } from './mail.ts';
+import { composeMail, type LinkedFiles, type MailTransport } from './mail.ts';
 import type { EventBody } from './record-end.ts';
 import { sendWebhook, shortLine, type WebhookRules } from './send-webhook.ts';
 
@@ -137,7 +137,7 @@ async function sendMail(
     return { error: null, refused: false };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { error: shortLine(reason), refused: error instanceof MailRefused };
+    return { error: shortLine(reason), refused: error instanceof FinalFailure };
   }
 }
 

@@ -6,6 +6,7 @@ import { uuidv7 } from 'uuidv7';
 import type { JobDetail } from '../api/load.ts';
 import type { ScheduleRun } from '../api/source.ts';
 import type { Config } from '../config.ts';
+import { FinalFailure } from '../domain/errors.ts';
 import type { EventBody } from './record-end.ts';
 
 /*
@@ -23,14 +24,9 @@ export interface Message {
 }
 
 export interface MailTransport {
-  /** Throws `MailRefused` if the server will never take this message; any other error may pass. */
+  /** Throws `FinalFailure` if the server will never take this message; any other error may pass. */
   send(message: Message): Promise<void>;
   close(): void;
-}
-
-/** The server refuses for good: no such address, or a message that it does not want. */
-export class MailRefused extends Error {
-  override readonly name = 'MailRefused';
 }
 
 /** The Message-ID of an event for an address. */
@@ -137,7 +133,7 @@ function translate(error: unknown): Error {
   // An answer to the login or the sender is about our settings, which somebody will correct; 421 is about the server.
   const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
   const isFinal = isOfMessage && responseCode !== undefined && responseCode >= 500;
-  return isFinal ? new MailRefused(answer) : new Error(answer);
+  return isFinal ? new FinalFailure('mail_refused', answer) : new Error(answer);
 }
 
 /** Without a mail server each message becomes a file that mail programs open; the log has its path. */

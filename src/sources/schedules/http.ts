@@ -1,11 +1,6 @@
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import {
-  ForbiddenAddressError,
-  type HttpAnswer,
-  HttpTimeoutError,
-  sendRequest,
-} from '../../net/http-client.ts';
+import { forbiddenAddress, type HttpAnswer, sendRequest } from '../../net/http-client.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure, type Variables } from './source.ts';
 
@@ -130,15 +125,14 @@ async function request(url: URL, headers: Headers, rules: Rules, signal: AbortSi
 
 function asFailure(error: unknown, url: URL): SourceFailure {
   if (error instanceof SourceFailure) return error;
-  if (error instanceof ForbiddenAddressError) {
+  const { code = 'an unknown error', name, message } = error as NodeJS.ErrnoException;
+  if (code === forbiddenAddress) {
     const rule = 'allow_private and SCHEDULES_ALLOW_PRIVATE would both have to allow it';
-    return new SourceFailure('private_address', `${error.message}; ${rule}`);
+    return new SourceFailure('private_address', `${message}; ${rule}`);
   }
-  if (error instanceof HttpTimeoutError) {
-    return new SourceFailure('no_answer', `${url.host} does not answer`, { passing: true, cause: error });
-  }
-  const { code = 'an unknown error' } = error as NodeJS.ErrnoException;
-  return new SourceFailure('unreachable', `${url.host} cannot be reached: ${code}`, {
+  const isSilent = name === 'TimeoutError';
+  const says = isSilent ? 'does not answer' : `cannot be reached: ${code}`;
+  return new SourceFailure(isSilent ? 'no_answer' : 'unreachable', `${url.host} ${says}`, {
     passing: true,
     cause: error,
   });
