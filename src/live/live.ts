@@ -194,8 +194,12 @@ export class Live {
       const isAsked = keys.includes(viewer.keyId) && viewer.keyId !== staticKeyId;
       if (isAsked && !answer.keys.includes(viewer.keyId)) this.#end(viewer, 'key');
     }
+    const states = new Map<number, EnvironmentState>();
     for (const channel of channels) {
-      const change = channel.view.update(ofEnvironment(answer, channel.environmentId));
+      const { environmentId } = channel;
+      const state = states.get(environmentId) ?? ofEnvironment(answer, environmentId);
+      states.set(environmentId, state);
+      const change = channel.view.update(state);
       channel.isCurrent = true;
       if (change !== null) channel.publish(change);
     }
