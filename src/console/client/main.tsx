@@ -20,7 +20,7 @@ import { Empty, Notice, Page, Problems, Time } from './ui/page.tsx';
 
 /*
  * The client of the console: a page that shows the ledger. It keeps nothing of its own: what it shows comes from the
- * API, and filters, tab and selected row stand in the address. docs/decisions/console.md says how a screen is added.
+ * API, and filters, tab and selected row stand in the address. CONTRIBUTING.md says how a screen is added.
  *
  * app/      the frame: sign-in, navigation, keys, the list of screens
  * lib/      the API, the session, loading, the address, formats

@@ -90,9 +90,8 @@ const places: Readonly<Record<NeedKind, (subject: string | null) => string>> = {
 /** Shows one sentence: what needs attention, with a link for each part, and the state of everything else. */
 function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): VNode {
   const isDown = health.status !== 'ready';
-  const away = Object.entries(health.parts).flatMap(([part, state]) =>
-    state === 'away' ? `${part} away` : [],
-  );
+  const away = Object.entries(health.parts).flatMap(([part, state]) => (state === 'away' ? part : []));
+  const lacks = away.length === 0 ? '' : `: ${away.join(' and ')} away`;
   const isBroken = isDown || findings.failed > 0 || needs.some(({ status }) => status === 'failed');
   const look = isBroken ? 'notice notice-bad' : needs.length > 0 ? 'notice' : 'notice notice-good';
   const isCalm = !isBroken && needs.length === 0;
@@ -100,7 +99,7 @@ function Needs({ of: { needs, health, findings } }: { readonly of: Overview }): 
     <p class={look} role="status">
       <Icon name={isCalm ? 'check' : 'warning'} />
       <span class="break">
-        {isDown ? <>The service is {[health.status.replace('_', ' '), ...away].join(': ')} · </> : null}
+        {isDown ? `The service is ${health.status.replace('_', ' ')}${lacks} · ` : null}
         {findings.failed === 0 ? null : (
           <>
             <a href="#doctor">{plural(findings.failed, 'check')} of the doctor failed</a> ·{' '}

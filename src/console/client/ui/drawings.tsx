@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 
-/* Icons on a grid of 16, drawn in the colour of the text. They stand beside words, never for them. */
+/* Icons on a grid of 16, drawn in the colour of the text. Each stands beside words, seen or (`iconOnly`) only read out. */
 
 const paths = {
   pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',
