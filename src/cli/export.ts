@@ -10,7 +10,6 @@ import { manifestName, verifyExport } from '../export/manifest.ts';
 import { requestExport } from '../export/request-export.ts';
 import { cancelExport } from '../export/run-export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
-
 import type { Export } from '../postgres/stores/exports.ts';
 import {
   choice,

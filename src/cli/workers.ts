@@ -1,4 +1,4 @@
-/** What does the work of a command that waits for it: workers, or for small loads this process itself. */
+/** The work of a command that waits for it is done by workers, and small loads by this process itself. */
 import { chunkJob } from '../../jobs/load.ts';
 import type { System } from '../context.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';

@@ -24,7 +24,7 @@ export function channelName(environmentId: number, topic: Topic): string {
   return `${environmentId} ${topic.kind === 'job' ? topic.jobId : topic.kind}`;
 }
 
-/** What the ledger says of one environment. */
+/** The ledger's state of one environment. */
 export interface EnvironmentState {
   readonly jobs: readonly LiveJob[];
   readonly chunks: readonly LiveChunk[];

@@ -115,7 +115,7 @@ class TooManyRefused extends Error {
   }
 }
 
-/** A load of one chunk has no pass of its own that looks what is refused. Throws `TooManyRefused`. */
+/** Throws `TooManyRefused`. Only a load of one chunk has no pass that counts refused records before it writes. */
 function requireFewRefused(
   { chunkCount, maxErrors, pass }: LoadSource,
   findRejects: () => readonly CountedReject[],
@@ -125,7 +125,7 @@ function requireFewRefused(
   if (rejects.length > maxErrors) throw new TooManyRefused(rejects);
 }
 
-/** The end of a chunk of which nothing but what is refused counts. */
+/** Ends a chunk of which only the refused records are kept. */
 async function keepRejects(
   context: LoadContext,
   source: LoadSource,
@@ -147,7 +147,7 @@ interface ClaimedChunk {
   readonly chunk: ChunkRange;
 }
 
-/** The short way for chunks whose users are all new; null if this is none, and then nothing was written. */
+/** Writes a chunk the short way if its users are all new. Returns null if they are not, and then nothing was written. */
 async function tryInserting(
   context: LoadContext,
   source: LoadSource,

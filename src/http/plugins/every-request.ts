@@ -1,4 +1,4 @@
-/* What every request has: an ID, the standard headers, a start time, metrics and, if they are wanted, a span. */
+/* Every request has an ID, the standard headers, a start time, metrics and, if traces are wanted, a span. */
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';

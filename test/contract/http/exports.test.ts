@@ -272,8 +272,10 @@ describe('an export that is completed', () => {
     const one = await server.json<Record<string, unknown>>(`/v1/background_jobs/${job_id}`);
     expect([one.status, one.body['completed_rows'], one.body['progress']]).toEqual([200, 6, 1]);
     expect((await server.json(`/v1/background_jobs/${job_id}/rejects`)).status).toBe(404);
-    const retried = await server.json<ErrorBody>(`/v1/background_jobs/${job_id}/retry`, { method: 'POST' });
-    expect([retried.status, retried.body.errors[0]?.error_code]).toEqual([409, 'job_not_retryable']);
+    const post = (action: string) =>
+      refusalOf(server, `/v1/background_jobs/${job_id}/${action}`, { method: 'POST' });
+    expect(await post('retry')).toEqual([409, ['job_not_retryable']]);
+    expect(await post('cancel')).toEqual([409, ['job_not_cancellable']]);
   });
 });
 
