@@ -27,16 +27,16 @@ export interface DocumentOptions {
   readonly path: RecordsPath | null;
   /** Returns true if an object with this key may be a record. */
   readonly isOfRecord: (key: string) => boolean;
-  /** There is one document, which may be the array itself instead of an object that has it under the path. */
-  readonly isEnvelope?: boolean;
+  /** Set for the body of a request: one document, which may be the array itself. It says for messages how a body is written. */
+  readonly body?: string;
 }
 
 /**
- * The elements of one array of a JSON document as NDJSON, as written but for white space between tokens; whatever else the
- * document holds is passed over. That a record is UTF-8 is left to whoever reads it. With a path, several documents may follow one another. Memory grows neither with the document
- * nor with an element. `notes` gets sentences for the job record.
- * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` if the array cannot be found, or it is
- *   not plain which it is.
+ * Yields the elements of one array of a JSON document as NDJSON, as written but for white space between tokens; whatever else
+ * the document holds is passed over. That a record is UTF-8 is left to whoever reads it. With a path, several documents may
+ * follow one another. Memory grows neither with the document nor with an element. `notes` gets sentences for the job record.
+ * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` if the array cannot be
+ *   found, or it is not plain which it is.
  */
 export async function* documentToNdjson(
   source: AsyncIterable<Buffer>,
@@ -56,16 +56,16 @@ export async function* documentToNdjson(
 export type ArrayEnvelope = 'users' | 'companies' | 'batch';
 
 /**
- * The elements of `[…]` or `{"users":[…]}`, where `envelope` is that key, as `documentToNdjson` yields them, whatever kind of value
- * an element is.
+ * Yields the elements of `[…]` or `{"users":[…]}`, where `envelope` is that key, as `documentToNdjson` does, whatever kind of
+ * value an element is.
  * @throws InputError as `documentToNdjson` does, and for what is not UTF-8.
  */
 export function arrayToNdjson(
   source: AsyncIterable<Buffer>,
   envelope: ArrayEnvelope,
 ): AsyncGenerator<Buffer> {
-  const options = { path: [envelope], isOfRecord: () => false, isEnvelope: true } as const;
-  return documentToNdjson(checkedUtf8(source), options, []);
+  const body = `{"${envelope}":[…]}, […], or NDJSON as application/x-ndjson`;
+  return documentToNdjson(checkedUtf8(source), { path: [envelope], isOfRecord: () => false, body }, []);
 }
 
 /** An array that is not the one that is read: its elements are not looked at, but for the kind of the first. */
@@ -87,8 +87,7 @@ export class DocumentRecords implements JsonListener {
   readonly #isOfRecord: (key: string) => boolean;
   readonly #walker: JsonWalker;
   readonly #isTold: boolean;
-  /** There is one document, and it may be the array itself. */
-  readonly #mayBeArray: boolean;
+  readonly #body: string | undefined;
   #begun = false;
   /** The path of the array, once known. */
   #path: RecordsPath | null;
@@ -104,11 +103,11 @@ export class DocumentRecords implements JsonListener {
   #wasRead = false;
   #hasEmpty = false;
 
-  constructor({ path, isOfRecord, isEnvelope = false }: DocumentOptions) {
+  constructor({ path, isOfRecord, body }: DocumentOptions) {
     this.#path = path;
     this.#isTold = path !== null;
     this.#isOfRecord = isOfRecord;
-    this.#mayBeArray = path === null || isEnvelope;
+    this.#body = body;
     this.#walker = new JsonWalker(this, { sequence: !this.#mayBeArray });
     this.#walker.watchedDepth = 1;
   }
@@ -122,8 +121,14 @@ export class DocumentRecords implements JsonListener {
     return this.#wasRead || (!this.#isTold && this.#hasEmpty);
   }
 
+  /** There is one document, and it may be the array itself. */
+  get #mayBeArray(): boolean {
+    return !this.#isTold || this.#body !== undefined;
+  }
+
   finish(): void {
-    if (!this.#begun) throw inputError('empty_file', 'The file is empty');
+    if (!this.#begun)
+      throw inputError('empty_file', `The ${this.#body === undefined ? 'file' : 'body'} is empty`);
     this.#walker.finish();
     if (this.#isTold) return;
     if (!this.isFound) throw this.#notFound();
@@ -260,12 +265,17 @@ export class DocumentRecords implements JsonListener {
     return JSON.stringify(recordsPathText(this.#path ?? []));
   }
 
+  get #noun(): string {
+    return this.#body === undefined ? 'document' : 'body';
+  }
+
   #twice(): InputError {
-    return inputError('invalid_field', `The document has more than one array ${this.#wanted()}`, 'records');
+    const message = `The ${this.#noun} has more than one array ${this.#wanted()}`;
+    return inputError('invalid_field', message, this.#body === undefined ? 'records' : this.#wanted());
   }
 
   #noArray(): InputError {
-    return inputError('invalid_field', `${this.#wanted()} is no array in this document`, this.#seen());
+    return inputError('invalid_field', `${this.#wanted()} is no array in this ${this.#noun}`, this.#seen());
   }
 
   #several(other: string): InputError {
@@ -285,8 +295,9 @@ export class DocumentRecords implements JsonListener {
   #notFound(): InputError {
     const such = this.#isTold ? ` ${this.#wanted()}` : ' of records under a key that is known';
     const [first] = this.arrays;
-    const advice = first === undefined ? '' : `; say where the records are, such as records=${first}`;
-    return inputError('missing_field', `The document has no array${such}${advice}`, this.#seen());
+    const where = first === undefined ? '' : `; say where the records are, such as records=${first}`;
+    const advice = this.#body === undefined ? where : `; send ${this.#body}`;
+    return inputError('missing_field', `The ${this.#noun} has no array${such}${advice}`, this.#seen());
   }
 
   #seen(): string {

@@ -76,7 +76,8 @@ describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) =>
     ['', 'empty_file'],
     [`{"${entity}":[{"a":1}`, 'invalid_json'],
     [`{"${entity}":[{"a":1}]} x`, 'invalid_json'],
-    ['nonsense', 'invalid_field'],
+    ['nonsense', 'invalid_json'],
+    [`{"${id}":"a"}\n{"${id}":"b"}\n`, 'missing_field'],
   ])('%j is 400 %s, and not kept', async (content, code) => {
     const before = await t.storedFiles();
     const answer = await post(path, content, json);

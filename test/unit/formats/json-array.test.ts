@@ -117,6 +117,25 @@ describe('array to NDJSON', () => {
     expect(await refusal('\ufeff[1]x')).toContain('(line 1, column 4 (byte 6))');
   });
 
+  it('says how a body without its array is written, NDJSON included', async () => {
+    const advice = 'send {"batch":[…]}, […], or NDJSON as application/x-ndjson';
+    const record = '{"type":"track"}';
+    for (const body of [record, `${record}\n${record}\n`, `${record}{`]) {
+      expect(await refusal(body, 'batch')).toBe(
+        `missing_field: The body has no array "batch"; ${advice} (no array of objects was seen; keys seen: type)`,
+      );
+    }
+    expect(await refusal('{"events":[{}]}', 'batch')).toBe(
+      `missing_field: The body has no array "batch"; ${advice} (arrays of objects seen: events)`,
+    );
+    expect(await refusal('{"users":7}')).toMatch(/^invalid_field: "users" is no array in this body \(/);
+    expect(await refusal('{"users":[],"users":[1]}')).toBe(
+      'invalid_field: The body has more than one array "users" ("users")',
+    );
+    expect(await refusal(' ')).toBe('empty_file: The body is empty ()');
+    expect(await refusal('user_id,name')).toContain('invalid_json');
+  });
+
   it('refuses text that is not UTF-8', async () => {
     const latin1 = Buffer.concat([Buffer.from('["é'), Buffer.from([0xe9]), Buffer.from('"]')]);
     expect(await refusal(latin1)).toBe(
