@@ -144,6 +144,7 @@ function isJson(text: string): boolean {
 }
 
 const units: Readonly<Record<string, PerSecond>> = { millis: 1_000, micros: 1_000_000, nanos: 1_000_000_000 };
+const typeOfTime = /^(timestamp|time)-(millis|micros|nanos)$/;
 /** Days have 32 bits. */
 const MAX_DAYS = 2 ** 31;
 
@@ -158,11 +159,10 @@ export function temporalJson(type: string, rows: TypedRows): ((value: number | b
       return `"${dayText(Number(value))}"`;
     };
   }
-  const [kind, name = ''] = type.split('-', 2);
+  const [, kind, name = ''] = typeOfTime.exec(type) ?? [];
   const unit = units[name];
   if (unit === undefined) return null;
   if (kind === 'timestamp') return (value) => `"${instantText(value, unit)}"`;
-  if (kind !== 'time') return null;
   return (value) => {
     const text = timeOfDayText(value, unit);
     return text === null ? rows.omit() : `"${text}"`;

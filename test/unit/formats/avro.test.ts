@@ -174,6 +174,8 @@ describe('an Avro file', () => {
       nanos: of('long', 'timestamp-nanos', zigzag(1_700_000_000_123_456_789n)),
       at: of('int', 'time-millis', zigzag(49_507_500n)),
       later: of('long', 'time-micros', zigzag(49_507_000_001n)),
+      last: of('long', 'time-nanos', zigzag(49_507_000_000_001n)),
+      unknown: of('long', 'timestamp-constructor', zigzag(7n)),
       day: of('int', 'date', zigzag(BigInt(Date.UTC(12_024, 1, 29) / 86_400_000))),
       price: of('bytes', 'decimal', Buffer.concat([long(2), Buffer.of(0xf8, 0x31)]), {
         precision: 9,
@@ -189,7 +191,7 @@ describe('an Avro file', () => {
       [
         '{"forever":"9999-12-31T23:59:59.999999Z","micros":"2500-01-01T00:00:00.123457Z"',
         '"millis":"-0001-12-31T23:59:59.999000Z","nanos":"2023-11-14T22:13:20.123456789Z"',
-        '"at":"13:45:07.5","later":"13:45:07.000001","day":"12024-02-29","price":-19.99,"own":199.9',
+        '"at":"13:45:07.5","later":"13:45:07.000001","last":"13:45:07.000000001","unknown":7,"day":"12024-02-29","price":-19.99,"own":199.9',
         '"id":"12345678-9abc-def0-1234-56789abcdef0","every":"P1M2DT3.5S"}',
       ].join(','),
     ]);
