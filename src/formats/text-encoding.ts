@@ -217,7 +217,9 @@ function contradiction(said: string, but: string): Error {
 
 /** Returns true if nearly all of its characters beyond ASCII are UTF-8, as in a file of which a few records are broken. */
 function isNearlyUtf8(text: Buffer): boolean {
-  let [valid, broken] = [0, 0];
+  // A character U+FFFD that the text has itself is a valid one.
+  let valid = text.toString('latin1').split('\xef\xbf\xbd').length - 1;
+  let broken = -valid;
   for (const character of text.toString('utf8')) {
     if (character === '\ufffd') broken++;
     else if (character > '\x7f') valid++;

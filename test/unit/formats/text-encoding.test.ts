@@ -254,7 +254,8 @@ describe('the encoding of a file', () => {
 
   it('is UTF-8 where nearly all characters beyond ASCII are', () => {
     const broken = Buffer.from('Jos\xe9\n', 'latin1');
-    expect(find(Buffer.concat([Buffer.from('é'.repeat(10)), broken]))).toBe('utf-8');
+    for (const character of ['é', '\ufffd'])
+      expect(find(Buffer.concat([Buffer.from(character.repeat(10)), broken]))).toBe('utf-8');
     expect(refusal(Buffer.concat([Buffer.from('é'.repeat(9)), broken]))).toContain('does not say clearly');
   });
 
