@@ -171,7 +171,8 @@ class MendsNdjson {
     const after = changeValue(mend, before);
     if (after === undefined) return null;
     holder[last] = after;
-    return { object: writeJson(record, parsed.marked), before: shown(before), after: shown(after) };
+    // What a mend parsed may hold marked numbers too.
+    return { object: writeJson(record, true), before: shown(before), after: shown(after) };
   }
 }
 
@@ -192,5 +193,5 @@ function changeValue({ json, value: change }: Mend, value: unknown): unknown {
 
 function shown(value: unknown): string {
   if (value === null) return '';
-  return typeof value === 'string' ? (markedNumber(value) ?? value) : JSON.stringify(value);
+  return typeof value === 'string' ? (markedNumber(value) ?? value) : writeJson(value, true);
 }

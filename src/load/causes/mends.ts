@@ -3,6 +3,7 @@ import { undoDefuse } from '../../domain/formula.ts';
 import { MAX_STRAY_QUOTES } from '../../domain/limits.ts';
 import { isNullWord, type RejectCode } from '../../domain/reject.ts';
 import { isWestern, TextReader } from '../../formats/text-encoding.ts';
+import { isObject, parseJsonText } from '../../mapping/json-text.ts';
 import type { RefusedCsv } from '../rejects-text.ts';
 import { likelyKind } from './reject-causes.ts';
 
@@ -53,6 +54,15 @@ const mendsOfWords: readonly Mend[] = [
     codes: ['invalid_date', 'invalid_type', 'invalid_json'],
     value: (text) => (isNullWord(text) || (text !== '' && text.trim() === '') ? '' : null),
     json: (value) => (value === '' ? null : undefined),
+  },
+  {
+    name: 'json-in-text',
+    sentence: 'read as the object that stands in the text',
+    codes: ['invalid_type'],
+    json(value) {
+      const parsed = typeof value === 'string' ? parseJsonText(value) : null;
+      return parsed !== null && 'value' in parsed && isObject(parsed.value) ? parsed.value : undefined;
+    },
   },
   {
     name: 'known-kind',

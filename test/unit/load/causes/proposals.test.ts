@@ -133,6 +133,17 @@ describe('records of CSV', () => {
   });
 });
 
+test('metadata that are JSON in a text are read as the object, every digit kept', async () => {
+  const record = '{"user_id":"u1","metadata":"{\\"id\\":12345678901234567890,\\n\\"n\\":1.50}"}';
+  const { proposals } = await propose(json, [record]);
+  expect(proposals).toMatchObject([
+    { accepted: 1, samples: [{ after: '{"id":12345678901234567890,"n":1.50}' }] },
+  ]);
+  expect(proposals[0]?.samples[0]?.line.toString()).toContain(
+    '{"user_id":"u1","metadata":{"id":12345678901234567890,"n":1.50},"sluice_reject":',
+  );
+});
+
 test('a record of JSON that was cut off has no mend', async () => {
   const cut = { refused: 1, shape: '{"…a', mends: [] };
   expect(await mendsOf(json, '{"user_id":"u1","na')).toEqual(cut);
