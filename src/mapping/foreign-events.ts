@@ -90,9 +90,10 @@ function recognise(names: readonly string[], record: Members | null): ForeignEve
     return { preset, advice: `${why}: load them with preset=${preset}` };
   const asJson = preset === null ? '' : `; or export them as JSON, and load that with preset=${preset}`;
   const what = record === null ? 'column' : 'key';
+  const own = 'those of the event, user and time event_name, user_id and inserted_at';
   return {
     preset: null,
-    advice: `${why}: give each record a ${what} event_type that says track, and event_name, user_id and inserted_at, by these names or by map${asJson}`,
+    advice: `${why}: add a ${what} event_type that says track in each record, and name ${own}, or say so in map${asJson}`,
   };
 }
 
