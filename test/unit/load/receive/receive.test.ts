@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { InputError, TransientError } from '../../../../src/domain/errors.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
@@ -227,6 +227,13 @@ describe('receive: what is taken', () => {
       expect(await stored(received)).toBe(csv);
     }
   });
+});
+
+test('a file is stored in UTF-8, header and all, of the encoding that is said', async () => {
+  const bytes = Buffer.from('user_id,\x96\xbc\x91\x4f\nu1,\x93\x63\x92\x86\x95\x5c\n', 'latin1');
+  const received = await take(bytes, { hints: { source: { encoding: 'shift_jis' } } });
+  expect(await stored(received)).toBe('user_id,名前\nu1,田中表\n');
+  expect([received.header?.columns, received.readAs.encoding]).toEqual([['user_id', '名前'], 'shift_jis']);
 });
 
 describe('receive: what is refused, leaving nothing behind', () => {
