@@ -212,7 +212,7 @@ export function joinRows(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Returns the names with every missing or repeated one replaced, as by `column_7` or `name_2`. No number of a name is tried twice, so it is linear. */
+/** Returns the names with missing and repeated ones replaced (`column_7`, `name_2`). No number of a name is tried twice, so it is linear. */
 export function distinctNames(names: readonly string[]): Names {
   const written = new Set(names);
   const taken = new Set<string>();

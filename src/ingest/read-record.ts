@@ -196,6 +196,7 @@ function unreadable({ code, message }: Reason, what: string): Error {
   return inputError('invalid_json', `${what} is not JSON`, message);
 }
 
+/** Fields reads the fields of one record, and notes every problem before the record is refused. */
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
