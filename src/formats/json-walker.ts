@@ -52,7 +52,9 @@ export class JsonWalker {
   readonly #listener: JsonListener;
   /** Allowed after a whole document. */
   readonly #afterwards: 'nothing' | 'next';
-  /** The bytes that close the containers around, innermost last. */
+  /** Containers around, and the byte that closes the innermost; the bytes of the others are in `#closers`, 0 first. */
+  #depth = 0;
+  #closer = 0;
   #closers: number[] = [];
   #expects: keyof typeof expectations = 'value';
   /** State in `tokenTable`, or 0 outside of tokens. */
@@ -103,6 +105,8 @@ export class JsonWalker {
 
   /** Gives up the document it is in: the next may begin. */
   restart(): void {
+    this.#depth = 0;
+    this.#closer = 0;
     this.#closers = [];
     this.#token = 0;
     this.#inKey = false;
@@ -150,7 +154,7 @@ export class JsonWalker {
     if (byte === QUOTE && (expects === 'key' || expects === 'keyOrEnd')) this.#startKey();
     else if (byte === COLON && expects === 'colon') this.#expects = 'value';
     else if (byte === COMMA && expects === 'commaOrEnd')
-      this.#expects = this.#closers[this.#closers.length - 1] === CLOSE_OBJECT ? 'key' : 'value';
+      this.#expects = this.#closer === CLOSE_OBJECT ? 'key' : 'value';
     else if (byte === COMMA && expects === 'next') this.#expects = 'nextOrEnd';
     else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) this.#close(byte, at);
     else this.#startValue(byte, at);
@@ -171,29 +175,29 @@ export class JsonWalker {
     const isContainer = byte === OPEN_ARRAY || byte === OPEN_OBJECT;
     const token = isContainer ? 0 : firstState(byte);
     if (token === tokenBroken) throw this.#unexpected(byte, at);
-    if (this.#closers.length < this.watchedDepth) {
+    if (this.#depth < this.watchedDepth) {
       this.copy.at = at;
-      this.#listener.valueStarts(byte, this.#closers.length);
+      this.#listener.valueStarts(byte, this.#depth);
     }
     this.#token = token;
     if (!isContainer) return;
-    if (this.#closers.length === MAX_BODY_DEPTH)
+    if (this.#depth === MAX_BODY_DEPTH)
       throw this.position.invalid(`it is nested more than ${MAX_BODY_DEPTH} levels deep`, at);
-    this.#closers.push(byte === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY);
+    this.#closers[this.#depth++] = this.#closer;
+    this.#closer = byte === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY;
     this.#expects = byte === OPEN_OBJECT ? 'keyOrEnd' : 'valueOrEnd';
   }
 
   #close(byte: number, at: number): void {
     const empty = byte === CLOSE_OBJECT ? 'keyOrEnd' : 'valueOrEnd';
-    const fits = this.#closers[this.#closers.length - 1] === byte;
-    if (!fits || (this.#expects !== empty && this.#expects !== 'commaOrEnd'))
+    if (this.#closer !== byte || (this.#expects !== empty && this.#expects !== 'commaOrEnd'))
       throw this.#unexpected(byte, at);
-    this.#closers.pop();
+    this.#closer = this.#closers[--this.#depth] as number;
     this.#endValue(at + 1);
   }
 
   #endValue(end: number): void {
-    const depth = this.#closers.length;
+    const depth = this.#depth;
     this.#expects = depth === 0 ? this.#afterwards : 'commaOrEnd';
     if (depth >= this.watchedDepth) return;
     this.copy.at = end;
@@ -207,14 +211,14 @@ export class JsonWalker {
   }
 
   #keepKey(bytes: Buffer, start: number, end: number): void {
-    if (this.#closers.length >= this.watchedDepth || this.#key.length > MAX_KEY_BYTES) return;
+    if (this.#depth >= this.watchedDepth || this.#key.length > MAX_KEY_BYTES) return;
     this.#key += bytes.toString('latin1', start, Math.min(end, start + MAX_KEY_BYTES + 1));
   }
 
   #endKey(): void {
     this.#inKey = false;
     this.#expects = 'colon';
-    const depth = this.#closers.length;
+    const depth = this.#depth;
     if (depth < this.watchedDepth) this.#listener.key(this.#key, depth);
   }
 
