@@ -252,76 +252,74 @@ export function ndjsonWriter(columns: readonly Column[]): (block: RowBlock) => R
   const names = columns.map(({ name }) => Buffer.from(`,"${name}":`));
   const isInstant = columns.map(({ kind }) => kind === 'instant');
   const ends = new Int32Array(columns.length);
-  const addInstant = instantWriter();
-  const longest = names.reduce((sum, { length }) => sum + length, 0) + '{}\n'.length;
-  return (block) => {
-    const text = new Bytes();
-    text.reserve(block.bytes.length + block.ends.length * longest);
+  const writeInstant = instantWriter();
+  const instants = isInstant.filter((is) => is).length;
+  const longest =
+    names.reduce((sum, { length }) => sum + length, 0) + instants * instantBytes + '{}\n'.length;
+  return ({ bytes, ends: blockEnds }) => {
+    const text = Buffer.allocUnsafeSlow(bytes.length + blockEnds.length * longest);
     const rowEnds: number[] = [];
-    let start = 0;
-    for (const end of block.ends) {
-      findValues(block.bytes, start, end, ends);
-      const rowStart = text.length;
+    let [start, at] = [0, 0];
+    for (const end of blockEnds) {
+      findValues(bytes, start, end, ends);
+      const rowStart = at;
       for (let column = 0; column < names.length; column++) {
         const valueEnd = ends[column] as number;
         if (valueEnd > start) {
           const name = names[column] as Buffer;
-          text.add(name, 0, name.length);
-          if (isInstant[column] === true) addInstant(text, readInteger(block.bytes, start, valueEnd));
-          else text.add(block.bytes, start, valueEnd);
+          at = copyBytes(name, 0, name.length, text, at);
+          if (isInstant[column] === true) at = writeInstant(readInteger(bytes, start, valueEnd), text, at);
+          else at = copyBytes(bytes, start, valueEnd, text, at);
         }
         start = valueEnd + 1;
       }
       // The first name came with a comma.
-      text.memory[rowStart] = 0x7b;
-      text.add(rowEnd, 0, rowEnd.length);
-      rowEnds.push(text.length);
+      text[rowStart] = 0x7b;
+      text[at++] = 0x7d;
+      text[at++] = LF;
+      rowEnds.push(at);
       start = end;
     }
-    return { bytes: text.view(), ends: rowEnds };
+    return { bytes: text.subarray(0, at), ends: rowEnds };
   };
 }
 
-const rowEnd = Buffer.from('}\n');
 const dayMicros = 86_400_000_000;
-const instantBytes = '"2026-01-01T00:00:00.000000Z"'.length;
+/** The longest that there is: the year has six digits and a sign. */
+const instantBytes = '"-292277-01-01T00:00:00.000000Z"'.length;
 
-/** An instant in quotes. The day of one is mostly that of the one before it. */
-function instantWriter(): (text: Bytes, micros: number | bigint) => void {
+/** Writes instants in quotes; returns where one ends. The day of one is mostly that of the one before it. */
+function instantWriter(): (micros: number | bigint, to: Uint8Array, at: number) => number {
   let day = Number.NaN;
   let date = Buffer.alloc(0);
-  return (text, value) => {
+  return (value, to, at) => {
     const micros = Number(value);
     const today = Math.floor(micros / dayMicros);
     if (today !== day) {
       day = today;
       date = Buffer.from(`"${instantOfMicros(today * dayMicros).slice(0, -'00:00:00.000000Z'.length)}`);
     }
-    text.reserve(date.length + instantBytes);
-    text.add(date, 0, date.length);
-    const { memory } = text;
-    let rest = micros - today * dayMicros;
-    let at = text.length + '00:00:00.000000'.length;
-    text.length = at;
-    const addDigits = (count: number): void => {
-      for (let digit = 0; digit < count; digit++) {
-        const next = Math.floor(rest / 10);
-        memory[--at] = ZERO + rest - 10 * next;
-        rest = next;
-      }
-    };
-    addDigits(6);
-    memory[--at] = 0x2e;
-    const seconds = rest;
-    rest = seconds % 60;
-    addDigits(2);
-    memory[--at] = 0x3a;
-    rest = Math.floor(seconds / 60) % 60;
-    addDigits(2);
-    memory[--at] = 0x3a;
-    rest = Math.floor(seconds / 3600);
-    addDigits(2);
-    memory[text.length++] = 0x5a;
-    memory[text.length++] = QUOTE;
+    const time = copyBytes(date, 0, date.length, to, at);
+    const rest = micros - today * dayMicros;
+    const seconds = Math.floor(rest / 1e6);
+    writeDigits(Math.floor(seconds / 3600), 2, to, time);
+    to[time + 2] = 0x3a;
+    writeDigits(Math.floor(seconds / 60) % 60, 2, to, time + 3);
+    to[time + 5] = 0x3a;
+    writeDigits(seconds % 60, 2, to, time + 6);
+    to[time + 8] = 0x2e;
+    writeDigits(rest - seconds * 1e6, 6, to, time + 9);
+    to[time + 15] = 0x5a;
+    to[time + 16] = QUOTE;
+    return time + 17;
   };
+}
+
+function writeDigits(number: number, count: number, to: Uint8Array, at: number): void {
+  let rest = number;
+  for (let place = at + count - 1; place >= at; place--) {
+    const next = Math.floor(rest / 10);
+    to[place] = ZERO + rest - 10 * next;
+    rest = next;
+  }
 }
