@@ -1,0 +1,43 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { exportFormats, exportLayouts, toGivenRequest } from '../../../src/domain/export.ts';
+import { readRequest } from '../../../src/export/read-request.ts';
+
+const ids = fc.uniqueArray(fc.constantFrom('a', 'ü b', 'x:y', '"'), { maxLength: 3 });
+const types = [
+  'users',
+  'identify_company',
+  'companies',
+  'events',
+  'track',
+  'page_view',
+  'interaction',
+  'Sign up',
+];
+const body = fc.record(
+  {
+    from: fc.constantFrom('2026-11-01', '2026-11-01T10:00:00.000001Z'),
+    to: fc.constantFrom('2026-11-20', '2026-11-20T10:00:00+01:00', '9999-12-31'),
+    event_type: fc.uniqueArray(fc.constantFrom(...types)),
+    user_id: ids,
+    company_id: ids,
+    segment_id: fc.constantFrom(7, '7'),
+    exclusions: fc.constantFrom('user:a*,property:p:q', 'segment:1, event:Sign up'),
+    layout: fc.constantFrom(...exportLayouts),
+    format: fc.constantFrom(...exportFormats, 'json'),
+    compression: fc.constant('none'),
+    escape_formulas: fc.boolean(),
+  },
+  { requiredKeys: [] },
+);
+
+// proves: manifest
+test('the request in a manifest, which a job shows too, asks for the same again', () => {
+  fc.assert(
+    fc.property(body, (given) => {
+      const { request, problems } = readRequest(given);
+      expect(problems).toEqual([]);
+      expect(readRequest(toGivenRequest(request))).toMatchObject({ request, problems: [], warnings: [] });
+    }),
+  );
+});
