@@ -15,7 +15,7 @@ import { forgetOld } from '../postgres/stores/background-jobs.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
-import { deleteLoads, findExpiredFiles, forgetFiles } from '../postgres/stores/running-loads.ts';
+import { deleteLoads, findExpiredFiles, forgetFiles } from '../postgres/stores/loads.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
 import { pruneEvents, removeReplaced } from '../retention/prune-events.ts';

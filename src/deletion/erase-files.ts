@@ -16,6 +16,7 @@ import {
   restartExports,
 } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
+import { forgetFiles } from '../postgres/stores/loads.ts';
 import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import {
   type Archive,
@@ -25,7 +26,6 @@ import {
   recordArchive,
   replaceArchive,
 } from '../postgres/stores/retention.ts';
-import { forgetFiles } from '../postgres/stores/running-loads.ts';
 import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
+import { forgetFiles } from '../../src/postgres/stores/loads.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
-import { forgetFiles } from '../../src/postgres/stores/running-loads.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type FileOptions,

@@ -4,7 +4,7 @@ import { MAX_SHOWN_COLUMNS, STORED_FILES_AT_A_TIME } from '../../domain/limits.t
 import { checkRef, type FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 import { markFilesExpired } from '../stores/exports.ts';
-import { forgetFiles } from '../stores/running-loads.ts';
+import { forgetFiles } from '../stores/loads.ts';
 import type { DatabaseSource } from './read-database.ts';
 
 export interface StoredFile {

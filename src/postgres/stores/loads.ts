@@ -1,4 +1,4 @@
-import { type RawBuilder, sql, type UpdateObject } from 'kysely';
+import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import {
   ALL_RECORDS_REFUSED,
@@ -22,9 +22,10 @@ import {
 } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { camel, snake, type Tables } from '../columns.ts';
+import { camel, daysAgo, snake, type Tables } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { releaseClaims } from './amendments.ts';
+import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
@@ -307,4 +308,42 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .returning('load_id')
     .executeTakeFirst();
   return load !== undefined;
+}
+
+export function findExpiredFiles(
+  db: Database,
+  fileDays: number,
+  limit: number,
+): Promise<{ readonly loadId: number; readonly ref: FileRef }[]> {
+  return db
+    .selectFrom('loads')
+    .select(['load_id as loadId', 'file_ref as ref'])
+    .where('file_ref', 'is not', null)
+    .where('ended_at', '<', daysAgo(fileDays))
+    .limit(limit)
+    .$narrowType<{ ref: NotNull }>()
+    .execute();
+}
+
+/** Forgets the files of loads, which are gone, with what a retry would need and the rows of their plans. */
+export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
+  await forgetPlannedRows(db, loadIds);
+  await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
+  await forgetRepeats(db, loadIds);
+}
+
+/** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects. Returns the number. */
+export async function deleteLoads(db: Database, jobDays: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('loads')
+    .where('file_ref', 'is', null)
+    .where('ended_at', '<', daysAgo(jobDays))
+    // A load that is being mended is still to be counted in.
+    .where(
+      sql<boolean>`not exists (
+        select 1 from loads child where child.amends = loads.load_id and child.status in ('queued', 'processing')
+      )`,
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -1,9 +1,8 @@
-import { type NotNull, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
 import { keepsPlan, type LoadPass, type OnDrift, type Tally } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
-import type { FileRef } from '../../files/file-store.ts';
-import { camel, daysAgo, instantText } from '../columns.ts';
+import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlannedRows } from './plans.ts';
@@ -193,44 +192,6 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
     await forgetPlannedRows(db, [loadId]);
   }
   return insertChunkTasks(db, loadId, load);
-}
-
-export function findExpiredFiles(
-  db: Database,
-  fileDays: number,
-  limit: number,
-): Promise<{ readonly loadId: number; readonly ref: FileRef }[]> {
-  return db
-    .selectFrom('loads')
-    .select(['load_id as loadId', 'file_ref as ref'])
-    .where('file_ref', 'is not', null)
-    .where('ended_at', '<', daysAgo(fileDays))
-    .limit(limit)
-    .$narrowType<{ ref: NotNull }>()
-    .execute();
-}
-
-/** Forgets the files of loads, which are gone, with what a retry would need and the rows of their plans. */
-export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
-  await forgetPlannedRows(db, loadIds);
-  await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
-  await forgetRepeats(db, loadIds);
-}
-
-/** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects; how many that were. */
-export async function deleteLoads(db: Database, jobDays: number): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('loads')
-    .where('file_ref', 'is', null)
-    .where('ended_at', '<', daysAgo(jobDays))
-    // A load that is being mended is still to be counted in.
-    .where(
-      sql<boolean>`not exists (
-        select 1 from loads child where child.amends = loads.load_id and child.status in ('queued', 'processing')
-      )`,
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
 }
 
 function rowCounts<T extends 0 | null>(n: T) {
