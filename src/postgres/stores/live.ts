@@ -105,7 +105,7 @@ export const chunkColumns = `
     coalesce(nullif(c.attempts, 0), t.attempt, 0) as attempt, greatest(c.losses, coalesce(t.losses, 0)) as losses,
     case when c.done_at is not null then c.worker when t.lease_until is not null then t.worker end as worker,
     ${time(chunkStart)} as start_time, ${time('c.done_at')} as end_time,
-    case when c.done_at is not null then
+    case when c.done_at is not null and c.started_at is not null then
       greatest(0, extract(epoch from ${inMs('c.done_at')} - ${inMs(chunkStart)}) * 1000)::bigint
     end as ms,
     c.row_count as rows, c.byte_end - c.byte_start as bytes, c.rows_rejected as rejected,
