@@ -14,7 +14,10 @@ import {
 import { isMailAddress } from './domain/notification.ts';
 import { choice, rule } from './operator-file/schema.ts';
 
-/* The kinds of settings: how the text of each becomes a value, and the schema that the value must fit. */
+/*
+ * The kinds of settings say how the text of each becomes a value, and which schema the value must fit. Only the table below uses
+ * them: they stand with it, and make the file a long one.
+ */
 
 export interface Setting<S extends TSchema = TSchema> {
   readonly name: string;

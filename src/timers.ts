@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
 
+/* Polls, renewals, deadlines and the phases of a shutdown: all of them go by the clock. */
+
 export interface Poller {
   /** Waits for the poll under way, and begins no other. */
   stop(): Promise<void>;

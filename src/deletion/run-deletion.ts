@@ -1,5 +1,5 @@
 /*
- * Deletions of users and companies. `request-deletion.ts` accepts one; here it runs, in batches of ids,
+ * Deletions of users and companies. `deletions.ts` accepts one; here it runs, in batches of ids,
  * each a transaction that counts what it removed and ends with the fence; `erase-files.ts` takes the ids
  * out of what was kept of earlier loads and archives. Promises: an id that was accepted is deleted whatever
  * dies meanwhile, and nothing that an id does not name is touched.

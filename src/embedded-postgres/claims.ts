@@ -1,4 +1,4 @@
-// Who may use a data directory: the server that runs on it, or a restore that fills it.
+// A data directory is used by one at a time: the server that runs on it, or a restore that fills it.
 import { chown, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

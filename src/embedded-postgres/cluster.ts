@@ -1,4 +1,4 @@
-// The cluster: how it is created, and the settings that its server runs with.
+// The cluster is created here, and here are the settings that its server runs with.
 import { chown, mkdir, mkdtemp, readdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';

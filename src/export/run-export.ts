@@ -27,7 +27,7 @@ import type { WrittenExport } from './write/write-export.ts';
 /*
  * The way out: an export becomes files. `request-export.ts` accepts the request, here it runs, in one
  * snapshot of the database; `write/` makes the files and the manifest; `file-links.ts` signs links to them;
- * `manifest.ts` checks them. Promises: an export is complete or failed, never cut short; the manifest
+ * `manifest.ts` lists and checks them. Promises: an export is complete or failed, never cut short; the manifest
  * has the hash and the rows of every file.
  */
 

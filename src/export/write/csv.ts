@@ -112,7 +112,7 @@ const maxColumns = 1500;
 /** A load takes a header of 1 MiB. */
 const maxHeaderBytes = 512 * 1024;
 
-/** The properties that get a column each, in the order of their names' bytes, and whether there may be others: those share one, as JSON. */
+/** Lists the properties that get a column each, in the order of their names' bytes, and tells whether others, as JSON, share one. */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,

@@ -80,7 +80,7 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
 }
 
 const SEPARATOR = separator.charCodeAt(0);
-/** Of the time of a row. */
+/** The separators before the time of a row. */
 const separatorsBefore = 3;
 
 /** Rows of one source, each of which has its time; the next one is `time`, or Infinity after the last. */

@@ -7,7 +7,7 @@ import { READ_BYTES } from '../../domain/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { ReceiveHints } from '../../load/receive/receive.ts';
 
-/* What a schedule loads from. The simplest source, files of this machine, is here as well. */
+/* A source is what a schedule loads from. The simplest one, files of this machine, stands here as well. */
 
 export interface Source {
   /** Lists the items to load now, in order; those already done may be left out. @throws SourceFailure */
