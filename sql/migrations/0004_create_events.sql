@@ -14,7 +14,8 @@ create table sluice.events (
   company_id text collate "C",
   source text not null,
   metadata jsonb not null default '{}',
-  constraint events_pkey primary key (environment_id, inserted_at, event_id, user_id)
+  -- Nearly all events come after those that are there: full pages save 4 bytes an event.
+  constraint events_pkey primary key (environment_id, inserted_at, event_id, user_id) with (fillfactor = 100)
 ) partition by range (inserted_at);
 comment on table sluice.events is 'What users did. One partition per month, made by sluice.ensure_events_partition.';
 comment on column sluice.events.company_id is 'The company the user belonged to when the event was taken in, or the one that it named.';
