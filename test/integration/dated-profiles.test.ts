@@ -70,12 +70,34 @@ describe('a record with a time', () => {
     expect(await p.user('u')).toEqual({ metadata: { plan: 'pro', city: 'Rome' }, company: null });
   });
 
+  // proves: older-never-wins
+  test('wins property by property over older ones, in whatever order they come', async () => {
+    const p = await profiles();
+    await p.dated(['u', { at: in2020, plan: 'b', city: 'b' }]);
+    await p.dated(['u', { at: in2021, plan: 'c' }]);
+    await p.dated(['u', { at: in2019, plan: 'a', city: 'a', age: 'a' }]);
+    expect(await p.user('u')).toEqual({ metadata: { plan: 'c', city: 'b', age: 'a' }, company: null });
+  });
+
   test('wins over an equal time; of two in one batch the later one wins', async () => {
     const p = await profiles();
     await p.dated(['u', { at: in2020, plan: 'a' }], ['u', { at: in2020, plan: 'b' }]);
     expect(await p.user('u')).toEqual({ metadata: { plan: 'b' }, company: null });
     await p.dated(['u', { at: in2020, plan: 'c' }]);
     expect(await p.user('u')).toEqual({ metadata: { plan: 'c' }, company: null });
+  });
+
+  // proves: older-never-wins
+  test('removes a property as of its time: an older record does not bring it back, a newer one does', async () => {
+    const p = await profiles();
+    await p.dated(['u', { at: in2019, plan: 'a' }]);
+    for (const id of ['u', 'new']) {
+      await p.dated([id, { at: in2020, plan: null, city: 'Rome' }]);
+      await p.dated([id, { at: in2019, plan: 'old' }]);
+      expect(await p.user(id), id).toEqual({ metadata: { city: 'Rome' }, company: null });
+      await p.dated([id, { at: in2021, plan: 'b' }]);
+      expect(await p.user(id), id).toEqual({ metadata: { city: 'Rome', plan: 'b' }, company: null });
+    }
   });
 
   test('moves the user to its company as of its time, and creates companies that lose all the same', async () => {
