@@ -157,8 +157,10 @@ async function dropIndexes(
        case when p.oid is null then format('drop index %s', i.indexrelid::regclass)
          else format('alter table %s drop constraint %I', c.oid::regclass, p.conname) end as drop,
        case when p.oid is null then replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ')
-         else format('alter table %s add constraint %I %s', c.oid::regclass, p.conname, pg_get_constraintdef(p.oid)) end as make
+         else format('alter table %s add constraint %I %s', c.oid::regclass, p.conname, pg_get_constraintdef(p.oid))
+           || coalesce(' with (' || array_to_string(x.reloptions, ', ') || ')', '') end as make
      from pg_index i
+     join pg_class x on x.oid = i.indexrelid
      join pg_class c on c.oid = i.indrelid
      left join pg_constraint p on p.conindid = i.indexrelid and p.conrelid = c.oid
      where c.relnamespace = 'sluice'::regnamespace and c.relname = any($1) and c.relkind in ('r', 'p')
