@@ -45,6 +45,7 @@ create table sluice.event_removals (
 );
 comment on table sluice.event_removals is 'How often events were removed from each environment, by whomever.';
 
+-- Rows of events do not refer to their environment, and may outlive it.
 create function sluice.note_event_removals() returns trigger
   language plpgsql
   set search_path = pg_catalog
@@ -54,7 +55,10 @@ begin
     perform sluice.note_all_event_removals();
   else
     insert into sluice.event_removals as r (environment_id)
-    select distinct environment_id from removed order by 1
+    select environment_id
+    from (select distinct environment_id from removed) d
+    join sluice.environments using (environment_id)
+    order by 1
     on conflict (environment_id) do update set removals = r.removals + 1;
   end if;
   return null;
@@ -89,6 +93,8 @@ begin
 end;
 $$;
 call sluice.watch_event_removals('sluice.events');
+-- Until its id is forgotten, an event that left the table is not added again.
+call sluice.watch_event_removals('sluice.event_ids');
 
 -- Makes the partition for a moment's month, if it is missing; returns whether it was. Made aside and then attached,
 -- which does not hold up those who insert. Of two at once one waits for the other. Whether the table is there is read

@@ -147,6 +147,23 @@ describe('event rows of a file', () => {
       if (statement.startsWith('delete')) expect(await load(bystander)).toMatchObject({ read: 0 });
     });
 
+    test('are added again after their ids were forgotten, which came later than their removal', async () => {
+      const environment = await newEnvironment(t.system);
+      await load(environment);
+      await t.system.pool.query('delete from sluice.events where environment_id = $1', [environment]);
+      expect(await load(environment)).toMatchObject({ inserted: 2, unchanged: 1, read: 3 });
+      await t.system.pool.query('delete from sluice.event_ids where environment_id = $1', [environment]);
+      expect(await load(environment)).toMatchObject({ inserted: 1, unchanged: 2, read: 3 });
+    });
+
+    test('can be removed after their environment is gone', async () => {
+      await t.system.pool.query(`
+        insert into sluice.events (inserted_at, environment_id, event_id, event_name, user_id, source)
+        values ('${at}', 2147483647, 'e', 'A', 'u', 'import')`);
+      const removal = 'delete from sluice.events where environment_id = 2147483647';
+      expect(await t.system.pool.query(removal)).toMatchObject({ rowCount: 1 });
+    });
+
     test('are added again after a removal that began before the first load and was committed after it', async () => {
       const environment = await newEnvironment(t.system);
       await load(environment, csv(`track,,A,u,${at},0`));
