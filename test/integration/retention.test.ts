@@ -4,8 +4,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { checkEventRetention } from '../../src/doctor/check-servers.ts';
 import { openRecord, readEvent } from '../../src/ingest/read-record.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
+import { inEventTables, removeDoomed } from '../../src/postgres/stores/retirements.ts';
 import { connectTo } from '../support/connect.ts';
 import { apply } from '../support/definitions.ts';
 import { runManually, startManually } from '../support/load-file.ts';
@@ -20,6 +22,7 @@ import {
   type StoredEvent,
 } from '../support/retention.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const names = ['page_view', 'signup', `o'dd "näme" *`];
@@ -201,6 +204,41 @@ describe('retention of events', () => {
     );
     expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
     expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
+    expect(await heldEvents(t)).toEqual({ events: [], ids: [] });
+  });
+
+  test('a pruning and a deletion of events that are on their way out do not wait for each other', async () => {
+    const { environmentId } = t.environment;
+    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
+    await insertEvents(t, [event(environmentId, at), event(environmentId, new Date().toISOString())]);
+    const month = `events_${monthName(monthsAgo(12))}`;
+    await sql`alter table events detach partition ${sql.id('sluice', month)}`.execute(t.system.db);
+    await sql`alter table ${sql.id('sluice', month)} rename to retired_events_4711`.execute(t.system.db);
+    await sql`
+      insert into event_retirements (month, table_name, archives, is_whole, state)
+      values (${new Date(monthsAgo(12)).toISOString()}::date, 'retired_events_4711', false, true, 'retired')`.execute(
+      t.system.db,
+    );
+    let pruning: ReturnType<typeof prune> | null = null;
+    const removed = await inTransaction(t.system.pool, ({ db }) =>
+      inEventTables(db, 10, async (table) => {
+        const { rows } = await sql`
+          with doomed as (select user_id, inserted_at, event_id from ${table}),
+          ${removeDoomed(table, environmentId)}
+          select 1 from removed`.execute(db);
+        if (pruning !== null) return rows.length;
+        pruning = prune(t.system);
+        await waitFor('the pruning to wait', async () => {
+          const waiting = await sql`
+            select 1 from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`.execute(t.system.db);
+          return waiting.rows.length > 0;
+        });
+        return rows.length;
+      }),
+    );
+    expect(removed).toBe(2);
+    expect(await pruning).toMatchObject({ months: 1 });
     expect(await heldEvents(t)).toEqual({ events: [], ids: [] });
   });
 });

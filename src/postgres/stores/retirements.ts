@@ -191,7 +191,7 @@ export async function listEnvironments(db: Database, { table }: Retirement): Pro
   return rows.map(({ id }) => id);
 }
 
-export async function forgetIds(db: Database, { table }: Retirement): Promise<number> {
+export async function forgetIds(db: Database, { retirementId, table }: Retirement): Promise<number> {
   let events = 0;
   for (let after: Key | null = null; ; ) {
     const beyond: ReturnType<typeof sql> =
@@ -200,9 +200,14 @@ export async function forgetIds(db: Database, { table }: Retirement): Promise<nu
         : sql`where (environment_id, inserted_at, event_id, user_id)
             > (${after.environmentId}, ${after.insertedAt}::timestamptz, ${after.eventId}, ${after.userId})`;
     const { rows } = await sql<Key & { seen: number }>`
-      with batch as materialized (
+      with held as materialized (
+        -- As whoever changes events does: else a deletion could wait for these ids, and this for the removals that it counted.
+        select 1 from event_retirements where retirement_id = ${retirementId} for update
+      ),
+      batch as materialized (
         select environment_id, inserted_at, event_id, user_id
         from ${eventTable(table)}
+        cross join held
         ${beyond}
         order by environment_id, inserted_at, event_id, user_id
         limit ${RETIREMENT_BATCH_ROWS}
