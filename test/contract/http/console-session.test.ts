@@ -192,6 +192,15 @@ describe('a session', () => {
     expect((await list(await cookieOf({ key: adminKey }))).length).toBeGreaterThan(2);
   });
 
+  // proves: environments-apart
+  test('of another environment is not listed and cannot be ended, not by an administrator either', async () => {
+    const stranger = await t.addEnvironment('stranger');
+    const { session_id } = (await ask('/v1/console/session', await cookieOf({ key: stranger.key }))).body;
+    const admin = await cookieOf({ key: adminKey });
+    expect((await list(admin)).map((each) => each.session_id)).not.toContain(session_id);
+    expect((await ask(`/v1/console/sessions/${session_id}`, admin, 'DELETE')).status).toBe(404);
+  });
+
   test('of API_KEY lists those of API_KEY, and ends them', async () => {
     const [first, second] = [await cookieOf({ key: staticKey }), await cookieOf({ key: staticKey })];
     const idOf = async (cookie: string) => (await ask('/v1/console/session', cookie)).body.session_id;

@@ -209,6 +209,21 @@ describe('keys, environments and settings', () => {
     }
   });
 
+  // proves: environments-apart
+  test('a key of another environment is not listed, rotated or revoked', async () => {
+    const admin = await signIn();
+    const id = other.key.split('_')[1] ?? '';
+    expect(JSON.stringify((await server.json('/v1/keys', admin)).body)).not.toContain(id);
+    for (const action of ['rotate', 'revoke']) {
+      const answer = await refusalOf(server, `/v1/keys/${id}/${action}`, {
+        ...admin,
+        method: 'POST',
+        body: '{}',
+      });
+      expect([action, ...answer]).toEqual([action, 404, ['not_found']]);
+    }
+  });
+
   test('environments and subscriptions are made, and the secret of a webhook is shown once', async () => {
     const admin = await signIn();
     const as = (body: object, method = 'POST') => ({ ...admin, method, body: JSON.stringify(body) });

@@ -68,11 +68,12 @@ describe('a stream', () => {
     const tenant = await t.addEnvironment('jobs');
     const stranger = await t.addEnvironment('stranger');
     const first = await load(tenant);
+    const [hidden] = [await load(stranger), await load(stranger)];
     const stream = await watch(tenant, 'jobs,pulse');
     const { data } = await stream.until('jobs', isSnapshot);
     expect(data.jobs?.map(({ job_id }) => job_id)).toEqual([first]);
+    expect((await stream.until('pulse', isSnapshot)).data.queued).toBe(0);
     const second = await load(tenant);
-    const hidden = await load(stranger);
     await stream.until('jobs', (each) => each.snapshot === false && jobIn(each, second) !== undefined);
     await withWorker(() =>
       Promise.all(
