@@ -70,6 +70,21 @@ describe('event rows of a file', () => {
     ]);
   });
 
+  // proves: counts-balance
+  test.each([
+    ['update loads set rows_read = rows_read + 1, rows_inserted = rows_inserted + 1', '2 records received'],
+    ['update load_kinds set rows_inserted = rows_inserted + 1', 'the counts by kind do not add up'],
+  ])('add up, or the load does not complete: %s', async (change, reason) => {
+    const file = csv(`track,,A,u,${at},1`, `track,,A,u,${at},2`);
+    const manual = await startManually(t.system, await newEnvironment(t.system), file, { chunkBytes: 1 });
+    for (let chunk = 0; chunk < manual.chunkCount; chunk++) await manual.chunk(chunk);
+    await sql`${sql.raw(change)} where load_id = ${manual.loadId}`.execute(t.system.db);
+    expect(await manual.finish()).toMatchObject({
+      status: 'failed',
+      failure: { message: expect.stringContaining(reason) },
+    });
+  });
+
   // proves: events-once
   test('are added once, however often the file is loaded, also those without a time', async () => {
     const environment = await newEnvironment(t.system);
