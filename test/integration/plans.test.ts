@@ -94,11 +94,12 @@ describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
       ['a profile that would change has changed', 'other', { b: 1 }],
       ['a profile that would not change has changed', 'same', { b: 1 }],
       ['a profile of several records is there', 'twice', { b: 1 }],
-    ])(
+      ['a user that would change has come to a company', 'other', { a: 1 }, 'firm'],
+    ] as [string, string, object, string?][])(
       'is refused if %s, and leaves everything as it was; loaded all the same if asked',
-      async (_, key, properties) => {
+      async (_, key, properties, companyId?: string) => {
         const { environmentId, jobId } = await planned();
-        await identify(environmentId, key, properties);
+        await identify(environmentId, key, properties, companyId);
         const before = await readVersions(t.system, environmentId);
         const refused = await apply(environmentId, jobId);
         expect(refused.status).toBe('failed');
