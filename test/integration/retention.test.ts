@@ -6,8 +6,8 @@ import { checkEventRetention } from '../../src/doctor/check-servers.ts';
 import { openRecord, readEvent } from '../../src/ingest/read-record.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
-import { readEventRetention } from '../../src/postgres/stores/retention.ts';
-import { inEventTables, removeDoomed } from '../../src/postgres/stores/retirements.ts';
+import { findOldMonths, readEventRetention } from '../../src/postgres/stores/retention.ts';
+import { inEventTables, removeDoomed, retireMonth } from '../../src/postgres/stores/retirements.ts';
 import { connectTo } from '../support/connect.ts';
 import { apply } from '../support/definitions.ts';
 import { runManually, startManually } from '../support/load-file.ts';
@@ -123,6 +123,18 @@ describe('retention of events', () => {
     expect((await prune(t.system)).events).toBe(1);
     expect(await load()).toMatchObject({ inserted: 1, unchanged: 1 });
     expect(await load()).toMatchObject({ inserted: 0, unchanged: 2 });
+  });
+
+  // proves: retention
+  test('a month to which an event that stays has come since it was looked at is not dropped', async () => {
+    await apply(t, t, { event_retention: [{ key: 'signup', days: 0 }] });
+    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
+    await insertEvents(t, [event(t.environment.environmentId, at, { name: 'signup' })]);
+    const { db, pool } = t.system;
+    const [month] = await findOldMonths(db, 200);
+    if (month === undefined) throw new Error('the month is not found');
+    expect(await retireMonth(pool, month, { defaultDays: 200, archives: false })).toBeNull();
+    expect((await heldEvents(t)).events).toHaveLength(1);
   });
 
   test('records go on being taken in while months are dropped, those of these months too', async () => {
