@@ -32,7 +32,7 @@ import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
 import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
-import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
+import { askForRun, pauseSchedule } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { keepAlive } from '../../src/timers.ts';
 import { collectLog } from '../support/collected-log.ts';
@@ -162,6 +162,19 @@ describe('due times', () => {
     const [first] = await runsOf(context, schedule);
     expect(first?.missed).toBe(missed === 'run_all' ? 0 : 2);
     expect(await tick(context, [schedule], '2026-03-02T09:21:00')).toBe(0);
+  });
+
+  // proves: schedule-paused
+  test('of a paused schedule are not made up when it goes on, though nobody looked meanwhile', async () => {
+    const schedule = readSchedule(nothing);
+    await tick(context, [schedule], '2026-03-01T10:30:00');
+    for (const [isPaused, at] of [
+      [true, '2026-03-01T10:31:00Z'],
+      [false, '2026-03-01T12:30:00Z'],
+    ] as const) {
+      await pauseSchedule(context.db, environmentId, schedule.name, isPaused, new Date(at));
+    }
+    expect(await tick(context, [schedule], '2026-03-01T12:31:00')).toBe(0);
   });
 
   test('while the run before is still going are skipped or wait, as is said', async () => {
