@@ -112,12 +112,13 @@ describe('a record with a time', () => {
 
   test('that lies ahead counts as of now: it holds up nobody who comes later', async () => {
     const p = await profiles();
-    const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+    const [soon, tomorrow] = [3_600_000, 86_400_000].map((ms) => new Date(Date.now() + ms).toISOString());
     await p.identify('u', { plan: 'a' });
     await p.dated(['u', { at: tomorrow, plan: 'b' }]);
-    expect(await p.user('u')).toEqual({ metadata: { plan: 'b' }, company: null });
-    await p.identify('u', { plan: 'c' });
+    await p.dated(['u', { at: soon, plan: 'c' }]);
     expect(await p.user('u')).toEqual({ metadata: { plan: 'c' }, company: null });
+    await p.identify('u', { plan: 'd' });
+    expect(await p.user('u')).toEqual({ metadata: { plan: 'd' }, company: null });
   });
 });
 
