@@ -94,7 +94,7 @@ describe('no statement', () => {
   it('writes an instant in the zone of its session', () => {
     const written = /to_char\((?:(?!to_char)[^;])*?HH24/g;
     const all = statements.flatMap(({ text }) => text.match(written) ?? []);
-    expect(all.length).toBeGreaterThan(3);
+    expect(all.length).toBeGreaterThan(1);
     expect(all.filter((text) => !text.includes('at time zone'))).toEqual([]);
   });
 
