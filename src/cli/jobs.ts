@@ -89,11 +89,19 @@ const show = defineCommand({
       const found = await requireJob(system, environmentId, jobId);
       const followed = { environmentId, jobId, signal };
       const job = flags.watch ? await followJob(system, found, followed, { terminal, quiet: json }) : found;
-      printRecord(invocation, await renderJobDetail(system, environmentId, job, baseUrl));
+      const record = await renderJobDetail(system, environmentId, job, baseUrl);
+      printRecord(invocation, json ? record : withoutAbsentKinds(record));
       if (flags.watch) process.exitCode = exitCodeOf(job);
     });
   },
 });
+
+/** Kinds of which a file has no record would fill the screen with zeros. */
+function withoutAbsentKinds(record: object): object {
+  if (!('counts_by_kind' in record) || record.counts_by_kind === null) return record;
+  const kinds = Object.entries(record.counts_by_kind as Readonly<Record<string, { readonly read: number }>>);
+  return { ...record, counts_by_kind: Object.fromEntries(kinds.filter(([, { read }]) => read > 0)) };
+}
 
 const cancel = defineCommand({
   name: 'cancel',

@@ -105,6 +105,16 @@ test('status, prune and doctor print what they found', async () => {
   process.exitCode = undefined;
 });
 
+test('jobs show names only the kinds of records that a file holds', async () => {
+  const { environmentId } = (await t.addEnvironment('kinds')).environment;
+  const file = 'event_type,event_name,user_id\ntrack,Paid,u\n';
+  const { jobId } = await runManually(await startManually(t.system, environmentId, file));
+  const shown = await sluice('jobs', 'show', jobId, '--env', 'kinds');
+  expect(shown).toMatch(/^counts by kind +track: read: 1, [^;]*amended: 0$/m);
+  const record = JSON.parse(await sluice('jobs', 'show', jobId, '--env', 'kinds', '--json'));
+  expect(record).toMatchObject({ counts_by_kind: { track: { read: 1 }, page_view: { read: 0 } } });
+});
+
 test('jobs plan shows what a load would change, and jobs apply queues it', async () => {
   const { system } = t;
   const other = (await t.addEnvironment('plans')).environment;
