@@ -17,10 +17,10 @@ export interface Drained {
   readonly bytes: number;
 }
 
-/** What one would do by hand with the same queries: `COPY (…) TO STDOUT`, read by a client that does nothing with it. */
+/** Does by hand what an export does with the same queries: `COPY (…) TO STDOUT`, read by a client that does nothing with it. */
 export interface Baseline {
   drain(body: Body): Promise<Drained>;
-  /** What the queries of an export read: the plan of each, as Postgres ran it. */
+  /** The plan of each query of an export, as PostgreSQL ran it. */
   explain(body: Body): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
-/** Where nothing is archived, nothing is read from it. */
+/** Nothing is archived here, so nothing is read from an archive. */
 const files = createFileSystemStore(tmpdir());
 
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
@@ -115,7 +115,7 @@ export interface ExportedFile {
 export interface Finished {
   /** From the request to the completed job. */
   readonly seconds: number;
-  /** Of all files. */
+  /** The sums over all files. */
   readonly rows: number;
   readonly bytes: number;
   readonly files: readonly ExportedFile[];

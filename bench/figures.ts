@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nodeProcesses, type Service } from './service.ts';
 
-/** Of an even number of values, the lower of the two in the middle. */
+/** Returns the value in the middle; of an even number of values, the lower of the two. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[(values.length - 1) >> 1] ?? Number.NaN;
 }
@@ -27,7 +27,7 @@ export interface CpuSeconds {
 
 const ticksPerSecond = 100;
 
-/** What each part of the system has used since it started. Linux only. */
+/** Reads the processor time that each part of the system has used since it started. Linux only. */
 export function readCpu(service: Service): CpuSeconds {
   const [api, ...workers] = nodeProcesses(service.pid).map(({ pid }) => secondsOf(pid));
   const { user, system } = process.cpuUsage();

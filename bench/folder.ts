@@ -6,13 +6,13 @@ import { join } from 'node:path';
 const memoryDisk = '/dev/shm';
 /** statfs calls a tmpfs this. */
 const tmpfs = 0x01021994;
-/** What the largest of them needs by default, with its files and its WAL. */
+/** The room that the largest bench needs by default, with its files and its WAL. */
 const roomNeeded = 12 * 2 ** 30;
 
-/** Where data of benches lies: where TMPDIR says, else in memory if there is room, else where temporary files go. */
+/** The folder for the data of benches: TMPDIR, else memory if there is room, else the folder of temporary files. */
 const parent = process.env['TMPDIR'] ?? (hasRoom(memoryDisk) ? memoryDisk : tmpdir());
 
-/** What every figure has to say of the disk. */
+/** The disk, which every figure has to name. */
 export const diskOfBenches = `data in ${parent} (${isInMemory(parent) ? 'tmpfs' : 'a disk'})`;
 
 export function makeFolder(prefix: string): Promise<string> {

@@ -1,5 +1,5 @@
 /**
- * What one would write first: bare Fastify with its own parser, a comparison of the key and a schema of the body, and nothing
+ * The server that one would write first: bare Fastify with its own parser, a comparison of the key and a schema of the body, and nothing
  * of ours. It answers 202 and writes nothing; with `insert` it first inserts the event by itself, prepared, and joined to the
  * user's company; with `batched` it inserts all that came meanwhile by our statement, two of them under way, and checks
  * nothing else: what is left to gain. A process of its own; started by ingest-servers.ts.

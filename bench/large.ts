@@ -12,7 +12,7 @@ export interface LargeLoad {
   readonly rows: number;
 }
 
-/** Of the load, of which the first and the last are compared. */
+/** The parts of the load, of which the first and the last are compared. */
 const tenths = 10;
 
 /**
@@ -107,7 +107,7 @@ interface MemoryOverTime {
   readonly startMib: number;
   readonly endMib: number;
   readonly peakMib: number;
-  /** Of the straight line that fits best: what would go on growing. */
+  /** The slope of the straight line that fits best: growth that would go on. */
   readonly mibPerMinute: string;
 }
 

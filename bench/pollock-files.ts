@@ -8,13 +8,13 @@ export type Row = readonly string[];
 /** A file of the benchmark. */
 export interface PollutedFile {
   readonly name: string;
-  /** How often such a fault was found in 3 712 real files, shared by the files that have it. */
+  /** The number of such faults in 3 712 real files, shared by the files that have it. */
   readonly weight: number;
   readonly text: string;
-  /** What a program should load. Empty: the file has no header. */
+  /** The table that a program should load. Empty: the file has no header. */
   readonly header: Row;
   readonly rows: readonly Row[];
-  /** How it is written, as programs that are given parameters know it. */
+  /** The dialect, for programs that are given parameters. */
   readonly written: Written;
 }
 

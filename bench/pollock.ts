@@ -24,7 +24,7 @@ const { values: flags } = parseArgs({
   options: { libraries: { type: 'string' }, lost: { type: 'boolean', default: false } },
 });
 
-/** What a program made of a file. */
+/** The table that a program made of a file. */
 interface Loaded {
   readonly header: Row;
   readonly rows: readonly Row[];
@@ -160,7 +160,7 @@ async function readDuckDb({ DuckDBInstance }: DuckDb): Promise<Read> {
   };
 }
 
-/** How many of the items of one are in the other, each as often as it is there. */
+/** Counts the items of one that are in the other, each as often as it is there. */
 function common(one: readonly string[], other: readonly string[]): number {
   const counts = new Map<string, number>();
   for (const item of one) counts.set(item, (counts.get(item) ?? 0) + 1);

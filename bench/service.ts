@@ -8,7 +8,7 @@ import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts'
 import { packageRoot } from '../src/package-root.ts';
 import { makeFolder } from './folder.ts';
 
-/** Of the end of a job. */
+/** Between two looks whether a job has ended. */
 const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';

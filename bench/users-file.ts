@@ -60,9 +60,9 @@ export interface UsersFile {
   readonly format: 'csv' | 'ndjson';
   /** Share of rows, 0 to 1, whose score differs from that of all other versions; none by default. */
   readonly changed?: number;
-  /** Of the file, from 1. */
+  /** The version of the file, from 1. */
   readonly version?: number;
-  /** Of a CSV; RFC 4180 with commas by default. */
+  /** The dialect of a CSV; RFC 4180 with commas by default. */
   readonly dialect?: UsersDialect;
 }
 

@@ -31,7 +31,7 @@ interface Way {
   readonly title: string;
   /** Its rows are merged into this table. */
   readonly table: string;
-  /** Whether it has a figure of its own for the step. */
+  /** Tells whether the way has a figure of its own for the step. */
   takes(step: Step): boolean;
   empty(): Promise<void>;
   /** Seconds. */
@@ -115,13 +115,13 @@ export async function compareUsers(
   }
 }
 
-/** Those by hand first, and behind them, as before, the copy of ready rows: it leaves the table to sluice. */
+/** Puts the ways by hand first and the copy of ready rows behind them, because it leaves the table to sluice. */
 function lastFirst(ways: readonly Way[]): readonly Way[] {
   const sharing = ways.filter(({ table }) => table === ourTables);
   return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
 }
 
-/** What earlier steps left behind must not weigh on the next: dirty pages, dead rows. */
+/** Removes the dirty pages and dead rows of earlier steps, which would weigh on the next. */
 async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
   if (step.changed === null) await way.empty();
   else await client.query(`vacuum (analyze) ${way.table}`);
@@ -162,7 +162,7 @@ function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
   };
 }
 
-/** Where all rows are new the clause changes nothing; without it the share of changed rows does not. */
+/** The clause changes nothing if all rows are new. */
 function handWays(baseline: Baseline): Way[] {
   const [key, title] = ['hand', 'by hand, one connection'];
   const plain = { key, title, table: baseline.table, empty: () => baseline.clear() };

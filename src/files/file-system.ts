@@ -120,7 +120,7 @@ async function sizeOf(file: string): Promise<number | null> {
   return found?.size ?? null;
 }
 
-/** Null where there is no such file or folder. */
+/** Returns `null` if there is no such file or folder. */
 function ifThere<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;

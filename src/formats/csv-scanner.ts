@@ -11,7 +11,7 @@ import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.t
  * Only a record with a quote or an escape is walked byte by byte; each of them if `cells` wants to know its cells.
  * The receiver, the worker and whoever splits a refused record scan with the marks of the same header (`marksOf`).
  *
- * What is refused, and how much of the file goes with it:
+ * The scanner refuses three things, and each takes a part of the file with it:
  * - `record_too_large`: the record is longer than `maxRecordBytes`. Goes to its end, be it far beyond that.
  * - `invalid_quote`: a quote inside an unquoted cell, or something other than a delimiter after a closing quote. Goes to
  *   the end of a line that cannot be inside of quotes, however they were meant; never beyond `maxRecordBytes`.

@@ -13,7 +13,7 @@ import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts
 
 export interface ZipMember {
   readonly name: string;
-  /** What the directory says of it. */
+  /** The member's record in the directory of the ZIP. */
   readonly entry: yauzl.Entry;
 }
 

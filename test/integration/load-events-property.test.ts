@@ -8,6 +8,8 @@ import {
   endedLoad,
   newEnvironment,
   readProfiles,
+  runAtOnce,
+  shuffled,
   startManually,
 } from '../support/load-file.ts';
 import { redisAvailable } from '../support/redis.ts';
@@ -162,20 +164,7 @@ describe('chunks in any order, some at a time', () => {
     dryRun: boolean,
   ) {
     const load = await startManually(t.system, environmentId, text, { format: 'csv', chunkBytes, dryRun });
-    const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
-      (a, b) => (ranks[a % 60] ?? 0) - (ranks[b % 60] ?? 0) || a - b,
-    );
-    // Deadlocks give a chunk back, as they do in a worker: it is done again.
-    for (let round = 0; round < 5; round++) {
-      const left = [...order];
-      const run = async () => {
-        for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
-      };
-      await Promise.all(Array.from({ length: atOnce }, run));
-      const { tally, totalRows } = await load.look();
-      if (tally.read === totalRows) break;
-    }
-    return load.finish();
+    return runAtOnce(load, shuffled(load, ranks), atOnce);
   }
 });
 

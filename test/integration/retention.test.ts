@@ -44,6 +44,19 @@ function event(environment: number, at: string, more: Partial<StoredEvent> = {})
 const eventOf = (record: object, environmentId: number) =>
   readEvent(openRecord(Buffer.from(JSON.stringify(record))), environmentId);
 
+/** Takes a month out of the events, as a pruning does that dies then. */
+async function retireByHand(start: number): Promise<void> {
+  const { db } = t.system;
+  const month = sql.id('sluice', `events_${monthName(start)}`);
+  await sql`alter table events detach partition ${month}`.execute(db);
+  await sql`alter table ${month} rename to retired_events_4711`.execute(db);
+  await sql`
+    insert into event_retirements (month, table_name, archives, is_whole, state)
+    values (${new Date(start).toISOString()}::date, 'retired_events_4711', false, true, 'retired')`.execute(
+    db,
+  );
+}
+
 describe('retention of events', () => {
   // proves: retention
   test('what remains is exactly what is within its retention, by environment and name; the rest goes with its ids and tables', async () => {
@@ -205,15 +218,7 @@ describe('retention of events', () => {
     const { environmentId } = t.environment;
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     await insertEvents(t, [event(environmentId, at)]);
-    const month = `events_${monthName(monthsAgo(12))}`;
-    // The state after the month was taken out of the events.
-    await sql`alter table events detach partition ${sql.id('sluice', month)}`.execute(t.system.db);
-    await sql`alter table ${sql.id('sluice', month)} rename to retired_events_4711`.execute(t.system.db);
-    await sql`
-      insert into event_retirements (month, table_name, archives, is_whole, state)
-      values (${new Date(monthsAgo(12)).toISOString()}::date, 'retired_events_4711', false, true, 'retired')`.execute(
-      t.system.db,
-    );
+    await retireByHand(monthsAgo(12));
     expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
     expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
     expect(await heldEvents(t)).toEqual({ events: [], ids: [] });
@@ -223,14 +228,7 @@ describe('retention of events', () => {
     const { environmentId } = t.environment;
     const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
     await insertEvents(t, [event(environmentId, at), event(environmentId, new Date().toISOString())]);
-    const month = `events_${monthName(monthsAgo(12))}`;
-    await sql`alter table events detach partition ${sql.id('sluice', month)}`.execute(t.system.db);
-    await sql`alter table ${sql.id('sluice', month)} rename to retired_events_4711`.execute(t.system.db);
-    await sql`
-      insert into event_retirements (month, table_name, archives, is_whole, state)
-      values (${new Date(monthsAgo(12)).toISOString()}::date, 'retired_events_4711', false, true, 'retired')`.execute(
-      t.system.db,
-    );
+    await retireByHand(monthsAgo(12));
     let pruning: ReturnType<typeof prune> | null = null;
     const removed = await inTransaction(t.system.pool, ({ db }) =>
       inEventTables(db, 10, async (table) => {

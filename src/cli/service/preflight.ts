@@ -17,7 +17,7 @@ type Address = Pick<Config, 'host' | 'port'>;
 
 /**
  * Throws `CommandFailed` if nobody can listen there now: before anything else is started or made, rather than after.
- * Where another sluice runs on the same data, that is the better thing to say, and is left to whoever opens the data.
+ * If another sluice runs on the same data, whoever opens the data says so, which is the better message.
  */
 export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,

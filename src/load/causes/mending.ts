@@ -171,7 +171,7 @@ class MendsNdjson {
     const after = changeValue(mend, before);
     if (after === undefined) return null;
     holder[last] = after;
-    // What a mend parsed may hold marked numbers too.
+    // A value that a mend has parsed may hold marked numbers too.
     return { object: writeJson(record, true), before: shown(before), after: shown(after) };
   }
 }
