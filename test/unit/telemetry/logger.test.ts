@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { collapseRepeats, LogSink } from '../../../src/telemetry/logger.ts';
@@ -69,4 +71,20 @@ test.skipIf(process.platform !== 'linux')('lines for a full disk are dropped and
   } finally {
     closeSync(descriptor);
   }
+});
+
+test('fields that may hold a secret are written without their value', async () => {
+  const fields = ['authorization', 'api_key', 'key', 'secret', 'password', 'metadata', 'url', 'databaseUrl'];
+  const line = {
+    ...Object.fromEntries(fields.map((name) => [name, 'hidden'])),
+    headers: { authorization: 'hidden' },
+    req: { headers: { authorization: 'hidden' } },
+  };
+  const program = `
+    import { createLogger } from './src/telemetry/logger.ts';
+    createLogger('info', 'test').info(${JSON.stringify(line)}, 'shown');`;
+  const args = ['--import', 'tsx', '--input-type=module', '--eval', program];
+  const { stderr } = await promisify(execFile)(process.execPath, args);
+  expect(JSON.parse(stderr)).toMatchObject({ msg: 'shown', secret: '[redacted]' });
+  expect(stderr).not.toContain('hidden');
 });
