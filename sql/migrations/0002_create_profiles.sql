@@ -10,6 +10,15 @@
 -- digest is that of a record of a file, and says: laying this record over the row changes nothing. A load that brings the
 -- record again need not look any closer (docs/decisions/loading.md, "Unchanged records").
 
+-- Where in time a row was written: the id of the transaction. An export gets the rows at positions that an earlier snapshot does not
+-- see, whichever transactions were open then. A restored database adds an offset, since positions never go back.
+create function sluice.position_offset() returns bigint
+  language sql immutable parallel safe
+  return 0::bigint;
+create function sluice.current_position() returns bigint
+  language sql stable
+  return pg_current_xact_id()::text::bigint + sluice.position_offset();
+
 create table sluice.users (
   environment_id integer not null,
   user_id text collate "C" not null,
@@ -23,6 +32,7 @@ create table sluice.users (
   load_touches integer,
   times jsonb,
   digest uuid,
+  position bigint not null default sluice.current_position(),
   constraint users_pkey primary key (environment_id, user_id),
   constraint users_times_check check (
     times is null
@@ -38,6 +48,7 @@ comment on column sluice.users.load_chunk is 'The highest chunk of that load tha
 comment on column sluice.users.load_touches is 'The number of chunks of that load that wrote the row.';
 comment on column sluice.users.times is
   '{"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. "dated": by a record with a time. Null: last_seen_at, of all.';
+comment on column sluice.users.position is 'The transaction that last changed the row; moves with updated_at.';
 comment on column sluice.users.digest is 'The digest of a record whose content the row has; null if none is known.';
 
 create table sluice.companies (
@@ -52,6 +63,7 @@ create table sluice.companies (
   load_touches integer,
   times jsonb,
   digest uuid,
+  position bigint not null default sluice.current_position(),
   constraint companies_pkey primary key (environment_id, company_id),
   constraint companies_times_check check (
     times is null
@@ -60,24 +72,30 @@ create table sluice.companies (
 );
 comment on table sluice.companies is 'One row per company (account) and environment.';
 
--- Whoever changes what a profile holds, an operator's own statement included, makes its digest void, unless it brings another.
-create function sluice.forget_digest() returns trigger
+-- Whoever changes what a profile holds, an operator's own statement included, makes its digest void and moves its position, unless
+-- the statement does.
+create function sluice.note_change() returns trigger
   language plpgsql
 as $$
 begin
-  new.digest := null;
+  if new.digest = old.digest then
+    new.digest := null;
+  end if;
+  if new.position = old.position then
+    new.position := sluice.current_position();
+  end if;
   return new;
 end
 $$;
-create trigger users_digest before update on sluice.users for each row
+create trigger users_note_change before update on sluice.users for each row
   when (
-    new.digest = old.digest
+    (new.digest = old.digest or new.position = old.position)
     and (new.metadata is distinct from old.metadata or new.company_id is distinct from old.company_id)
   )
-  execute function sluice.forget_digest();
-create trigger companies_digest before update on sluice.companies for each row
-  when (new.digest = old.digest and new.metadata is distinct from old.metadata)
-  execute function sluice.forget_digest();
+  execute function sluice.note_change();
+create trigger companies_note_change before update on sluice.companies for each row
+  when ((new.digest = old.digest or new.position = old.position) and new.metadata is distinct from old.metadata)
+  execute function sluice.note_change();
 
 -- What an export filters by. Block ranges for the times: a tree of them would have to be written at every change of a
 -- row, which PostgreSQL could then no longer make in place.
@@ -88,6 +106,8 @@ begin
   if current_setting('server_version_num')::int >= 160000 then
     create index users_updated_idx on sluice.users using brin (updated_at) with (autosummarize = on);
     create index companies_updated_idx on sluice.companies using brin (updated_at) with (autosummarize = on);
+    create index users_position_idx on sluice.users using brin (position) with (autosummarize = on);
+    create index companies_position_idx on sluice.companies using brin (position) with (autosummarize = on);
   end if;
 end
 $$;

@@ -166,6 +166,7 @@ create table sluice.load_chunks (
   worker text,
   attempts integer not null default 0,
   losses integer not null default 0,
+  positions bigint[] not null default '{}',
   constraint load_chunks_pkey primary key (load_id, chunk_no),
   constraint load_chunks_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_chunks_range_check check (byte_start >= 0 and byte_end > byte_start),
@@ -177,6 +178,7 @@ create table sluice.load_chunks (
 comment on table sluice.load_chunks is
   'A chunk is a byte range of a load''s file: the unit of work, retry and parallelism. Its worker stands in sluice.tasks.';
 comment on column sluice.load_chunks.attempts is 'The number of the attempt that did it; 0 until then.';
+comment on column sluice.load_chunks.positions is 'The transactions that wrote its rows: sluice.events.position.';
 comment on column sluice.load_chunks.losses is 'The attempts that lost their worker.';
 create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where done_at is null;
 

@@ -14,14 +14,17 @@ create table sluice.events (
   company_id text collate "C",
   source text not null,
   metadata jsonb not null default '{}',
+  position bigint not null default sluice.current_position(),
   -- Nearly all events come after those that are there: full pages save 4 bytes an event.
   constraint events_pkey primary key (environment_id, inserted_at, event_id, user_id) with (fillfactor = 100)
 ) partition by range (inserted_at);
 comment on table sluice.events is 'What users did. One partition per month, made by sluice.ensure_events_partition.';
 comment on column sluice.events.company_id is 'The company the user belonged to when the event was taken in, or the one that it named.';
+comment on column sluice.events.position is 'The transaction that added the row.';
 comment on column sluice.events.inserted_at is 'When it happened, as the caller says; else when it was taken in.';
 create index events_user_idx on sluice.events (environment_id, user_id, inserted_at);
 create index events_company_idx on sluice.events (environment_id, company_id, inserted_at) where company_id is not null;
+create index events_position_idx on sluice.events using brin (position) with (autosummarize = on);
 -- Without the time, so that the rows of a name share one entry: 7 bytes an event instead of 76.
 create index events_name_idx on sluice.events (environment_id, event_name);
 

@@ -74,6 +74,30 @@ export interface BackgroundJobs {
   type: string | null;
 }
 
+export interface ChangeLog {
+  complete_since: Generated<number>;
+  is_only: Generated<boolean>;
+  lineage: Generated<string>;
+}
+
+export interface Changes {
+  at: Generated<Date>;
+  before: Json | null;
+  company_before: string | null;
+  entity: string;
+  environment_id: number;
+  first_seen_before: Date | null;
+  is_operator: Generated<boolean>;
+  key: string;
+  load_before: number | null;
+  load_id: number | null;
+  position: number;
+  position_before: number;
+  removed: Generated<boolean>;
+  seq: Generated<number>;
+  times_before: Json | null;
+}
+
 export interface Companies {
   company_id: string;
   digest: string | null;
@@ -84,6 +108,7 @@ export interface Companies {
   load_id: number | null;
   load_touches: number | null;
   metadata: Generated<Json>;
+  position: Generated<number>;
   times: Json | null;
   updated_at: Generated<Date>;
 }
@@ -214,6 +239,7 @@ export interface Events {
   event_type: Generated<string>;
   inserted_at: Date;
   metadata: Generated<Json>;
+  position: Generated<number>;
   source: string;
   user_id: string;
 }
@@ -330,6 +356,7 @@ export interface LoadChunks {
   load_id: number;
   losses: Generated<number>;
   oversized: boolean;
+  positions: Generated<ArrayType<number>>;
   row_count: number;
   rows_inserted: number | null;
   rows_rejected: number | null;
@@ -713,6 +740,7 @@ export interface Users {
   load_id: number | null;
   load_touches: number | null;
   metadata: Generated<Json>;
+  position: Generated<number>;
   times: Json | null;
   updated_at: Generated<Date>;
   user_id: string;
@@ -729,6 +757,8 @@ export interface Workers {
 export interface DB {
   api_keys: ApiKeys;
   background_jobs: BackgroundJobs;
+  change_log: ChangeLog;
+  changes: Changes;
   companies: Companies;
   console_links: ConsoleLinks;
   console_sessions: ConsoleSessions;

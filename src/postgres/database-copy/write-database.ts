@@ -39,6 +39,8 @@ export class DatabaseWriter {
       client,
       (await readMigrations()).filter(({ name }) => names.has(name)),
     );
+    // The migrations make its row, and the copy brings that of the source.
+    await client.query('delete from sluice.change_log');
     for (const table of shape.tables) await prepareTable(client, table);
     return new DatabaseWriter(client, shape, await dropIndexes(client, shape, leastRows));
   }
@@ -166,6 +168,7 @@ async function dropIndexes(
      where c.relnamespace = 'sluice'::regnamespace and c.relname = any($1) and c.relkind in ('r', 'p')
        and (p.oid is null or p.contype in ('p', 'u'))
        and not exists (select 1 from pg_constraint where contype = 'f' and confrelid = c.oid)
+       and not exists (select 1 from pg_inherits where inhrelid = i.indexrelid)
      order by i.indisprimary desc, i.indexrelid`,
     [large],
   );

@@ -143,7 +143,7 @@ export function upsertDated(entity: Entity, scope: MergeScope): RawBuilder<unkno
     order by i.key
     on conflict (environment_id, ${id}) do update set
       (
-        metadata, times, load_id, load_chunk, load_touches, last_seen_at, updated_at
+        metadata, times, load_id, load_chunk, load_touches, last_seen_at, updated_at, position
         ${isUser ? sql`, company_id` : sql``}
       ) = (
         select
@@ -157,7 +157,8 @@ export function upsertDated(entity: Entity, scope: MergeScope): RawBuilder<unkno
           end,
           case when w.again then ${own('load_touches')} + 1 when w.changed then 1 else ${own('load_touches')} end,
           excluded.last_seen_at,
-          case when w.again or w.changed then excluded.updated_at else ${own('updated_at')} end
+          case when w.again or w.changed then excluded.updated_at else ${own('updated_at')} end,
+          case when w.again or w.changed then excluded.position else ${own('position')} end
           ${isUser ? sql`, m.merged_company` : sql``}
         from ${mergedDated(entity, entity, excluded, scope)} m
         cross join lateral (

@@ -137,7 +137,8 @@ function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
       end,
       digest = excluded.digest,
       last_seen_at = excluded.last_seen_at,
-      updated_at = case when ${timesOnly} then ${own('updated_at')} else excluded.updated_at end
+      updated_at = case when ${timesOnly} then ${own('updated_at')} else excluded.updated_at end,
+      position = case when ${timesOnly} then ${own('position')} else excluded.position end
       ${ofUser(sql`,
         company_id = case
           when excluded.company_id is null then users.company_id else nullif(excluded.company_id, '')

@@ -81,6 +81,7 @@ export async function finishChunk(
         losses = own.losses,
         started_at = own.claimed_at,
         worker = own.worker,
+        positions = positions || sluice.current_position(),
         ${forCounts((column, name) => sql`${column} = ${tally[name]}`)}
       from own
       where load_id = ${claim.subjectId} and chunk_no = ${claim.part}

@@ -332,6 +332,11 @@ export async function endEventReplay(
         kind text, inserted bigint, unchanged bigint, superseded bigint
       )
       where k.load_id = ${loadId} and k.kind = c.kind
+    ),
+    placed as (
+      update load_chunks
+      set positions = positions || sluice.current_position()
+      where load_id = ${loadId} and chunk_no = ${chunkNo}
     )
     update loads
     set

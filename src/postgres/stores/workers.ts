@@ -61,8 +61,13 @@ function sessionPrefix({ kind, taskId }: Pick<TaskClaim, 'kind' | 'taskId'>): st
   return `sluice ${kind} ${taskId}:`;
 }
 
+/** Names the session for the rest of the transaction; if the task is of a load, changes are logged as the load's. */
 export async function nameTaskSession(db: Database, claim: TaskClaim): Promise<void> {
-  await sql`select set_config('application_name', ${taskSessionName(claim)}, true)`.execute(db);
+  const loadId = claim.kind === 'chunk' || claim.kind === 'finish' ? String(claim.subjectId) : '';
+  await sql`
+    select
+      set_config('application_name', ${taskSessionName(claim)}, true),
+      set_config('sluice.load_id', ${loadId}, true)`.execute(db);
 }
 
 /** Ends the session of this attempt, and with it the transaction that it may be in. */
