@@ -53,6 +53,7 @@ create table sluice.loads (
   rows_inserted bigint not null default 0,
   rows_updated bigint not null default 0,
   rows_unchanged bigint not null default 0,
+  rows_removed bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
   rows_amended bigint not null default 0,
@@ -90,7 +91,7 @@ create table sluice.loads (
     or (
       rows_read = total_rows
       and chunks_done = chunk_count
-      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected + rows_amended
+      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_removed + rows_superseded + rows_rejected + rows_amended
     )
   )
 );
@@ -131,6 +132,7 @@ create table sluice.load_kinds (
   rows_inserted bigint not null default 0,
   rows_updated bigint not null default 0,
   rows_unchanged bigint not null default 0,
+  rows_removed bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
   rows_amended bigint not null default 0,
@@ -140,7 +142,7 @@ create table sluice.load_kinds (
     kind in ('identify_user', 'identify_company', 'track', 'page_view', 'unknown')
   ),
   constraint load_kinds_counts_check check (
-    least(rows_inserted, rows_updated, rows_unchanged, rows_superseded, rows_rejected, rows_amended) >= 0
+    least(rows_inserted, rows_updated, rows_unchanged, rows_removed, rows_superseded, rows_rejected, rows_amended) >= 0
   )
 );
 comment on table sluice.load_kinds is
@@ -159,6 +161,7 @@ create table sluice.load_chunks (
   rows_inserted integer,
   rows_updated integer,
   rows_unchanged integer,
+  rows_removed integer,
   rows_superseded integer,
   rows_rejected integer,
   started_at timestamptz,
@@ -172,7 +175,7 @@ create table sluice.load_chunks (
   constraint load_chunks_range_check check (byte_start >= 0 and byte_end > byte_start),
   constraint load_chunks_done_balances check (
     done_at is null
-    or (row_count = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected) is true
+    or (row_count = rows_inserted + rows_updated + rows_unchanged + rows_removed + rows_superseded + rows_rejected) is true
   )
 );
 comment on table sluice.load_chunks is

@@ -8,7 +8,7 @@ select
   request_id, origin, origin_name, filename, file_size, sha256, attempts, work_rows_before as rows_before, dry_run,
   json_build_object(
     'read', rows_read, 'inserted', rows_inserted, 'updated', rows_updated, 'unchanged', rows_unchanged,
-    'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
+    'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
   ) as counts,
   status in ('queued', 'processing') as is_cancellable,
   status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused' and file_ref is not null

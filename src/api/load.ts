@@ -49,12 +49,13 @@ const tally = component(
       inserted: count('Records whose key was new.'),
       updated: count('Records that changed stored data.'),
       unchanged: count('Records that changed nothing.'),
+      removed: count('Records that removed a profile.'),
       superseded: count('Records that a later record of the same file with the same key replaced.'),
       rejected: count('Refused records that have not been mended.'),
       amended: count('Refused records that other jobs have mended.'),
     },
-    'Records by outcome: read = inserted + updated + unchanged + superseded + rejected + amended.',
-    { read: 4, inserted: 2, updated: 1, unchanged: 0, superseded: 0, rejected: 1, amended: 0 },
+    'Records by outcome: read = inserted + updated + unchanged + removed + superseded + rejected + amended.',
+    { read: 4, inserted: 2, updated: 1, unchanged: 0, removed: 0, superseded: 0, rejected: 1, amended: 0 },
   ),
 );
 export type Tally = Static<typeof tally.schema>;

@@ -288,6 +288,7 @@ export function summarise(load: Load): string[] {
       '>inserted': count('inserted'),
       '>updated': count('updated'),
       '>unchanged': count('unchanged'),
+      ...(tally.removed > 0 && { '>removed': count('removed') }),
       '>superseded': count('superseded'),
       '>rejected': count('rejected'),
       '>amended': count('amended'),

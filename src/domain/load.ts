@@ -136,22 +136,26 @@ export interface ChunkRange {
 }
 
 /**
- * The count of a load. Every record read ends in exactly one of the six others.
- * superseded: a later record of the same file has the same key. amended: it was refused, and mended since.
+ * What becomes of a record; each ends in exactly one. The columns `rows_…` of the ledger follow. removed: it removed a profile.
+ * superseded: a later record of the same file has the same key.
  */
-export interface Tally {
-  readonly read: number;
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly superseded: number;
-  readonly rejected: number;
-  readonly amended: number;
-}
+export const chunkOutcomes = [
+  'inserted',
+  'updated',
+  'unchanged',
+  'removed',
+  'superseded',
+  'rejected',
+] as const;
+/** amended: it was refused, and mended since. */
+export const outcomes = [...chunkOutcomes, 'amended'] as const;
+
+export type Outcomes = Readonly<Record<(typeof chunkOutcomes)[number], number>>;
+/** The counts of a load: the records read, and what became of them. */
+export type Tally = Readonly<Record<'read' | (typeof outcomes)[number], number>>;
 
 export function balances(tally: Tally): boolean {
-  const { inserted, updated, unchanged, superseded, rejected, amended } = tally;
-  return tally.read === inserted + updated + unchanged + superseded + rejected + amended;
+  return tally.read === toTally(tally, tally.amended).read;
 }
 
 /** Kinds that are counted apart. `unknown`: the record was refused before its kind was known. */
@@ -162,10 +166,12 @@ export const countedKinds = [...recordKinds, 'unknown'] as const satisfies reado
 export type CountedKind = (typeof countedKinds)[number];
 export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
 
-export type Outcomes = Omit<Tally, 'read' | 'amended'>;
 export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
-export const noOutcomes: Outcomes = { inserted: 0, updated: 0, unchanged: 0, superseded: 0, rejected: 0 };
+const eachOutcome = (count: (outcome: keyof Outcomes) => number) =>
+  Object.fromEntries(chunkOutcomes.map((outcome) => [outcome, count(outcome)])) as Outcomes;
+
+export const noOutcomes: Outcomes = eachOutcome(() => 0);
 
 const byKind = <T>(make: (kind: CountedKind) => T) =>
   Object.fromEntries(countedKinds.map((kind) => [kind, make(kind)])) as Record<CountedKind, T>;
@@ -173,19 +179,13 @@ const byKind = <T>(make: (kind: CountedKind) => T) =>
 export const noOutcomesByKind: OutcomesByKind = byKind(() => noOutcomes);
 
 export function addOutcomes(a: Outcomes, b: Partial<Outcomes>): Outcomes {
-  return {
-    inserted: a.inserted + (b.inserted ?? 0),
-    updated: a.updated + (b.updated ?? 0),
-    unchanged: a.unchanged + (b.unchanged ?? 0),
-    superseded: a.superseded + (b.superseded ?? 0),
-    rejected: a.rejected + (b.rejected ?? 0),
-  };
+  return eachOutcome((outcome) => a[outcome] + (b[outcome] ?? 0));
 }
 
-export function toTally(outcomes: Outcomes, amended = 0): Tally {
-  const { inserted, updated, unchanged, superseded, rejected } = outcomes;
-  const read = inserted + updated + unchanged + superseded + rejected + amended;
-  return { read, inserted, updated, unchanged, superseded, rejected, amended };
+export function toTally(of: Outcomes, amended = 0): Tally {
+  const counts = eachOutcome((outcome) => of[outcome]);
+  const read = Object.values(counts).reduce((sum, count) => sum + count, amended);
+  return { read, ...counts, amended };
 }
 
 export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind | null {

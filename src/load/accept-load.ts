@@ -2,7 +2,7 @@
  * The way in of files: a load. `receive/` stores and cuts the file; here it is accepted, in one transaction
  * with its chunks; `process-chunk.ts` maps and merges a chunk, `finish-load.ts` replays what came out of
  * order and closes the balance; `end-load.ts` has the ends that are none of these. Promises: read =
- * inserted + updated + unchanged + superseded + rejected, and the result is that of reading the file from
+ * inserted + updated + unchanged + removed + superseded + rejected, and the result is that of reading the file from
  * top to bottom.
  */
 

@@ -360,6 +360,7 @@ export interface LoadChunks {
   row_count: number;
   rows_inserted: number | null;
   rows_rejected: number | null;
+  rows_removed: number | null;
   rows_superseded: number | null;
   rows_unchanged: number | null;
   rows_updated: number | null;
@@ -381,6 +382,7 @@ export interface LoadKinds {
   rows_amended: Generated<number>;
   rows_inserted: Generated<number>;
   rows_rejected: Generated<number>;
+  rows_removed: Generated<number>;
   rows_superseded: Generated<number>;
   rows_unchanged: Generated<number>;
   rows_updated: Generated<number>;
@@ -453,6 +455,7 @@ export interface Loads {
   rows_inserted: Generated<number>;
   rows_read: Generated<number>;
   rows_rejected: Generated<number>;
+  rows_removed: Generated<number>;
   rows_superseded: Generated<number>;
   rows_unchanged: Generated<number>;
   rows_updated: Generated<number>;

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
+import { outcomes } from '../domain/load.ts';
 import {
   type Backlog,
   type LoadRows,
@@ -233,8 +234,6 @@ const ofBacklog: Gauges<Backlog> = {
     (of) => of.runs.oldestSeconds,
   ],
 };
-
-const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
 
 const ofRows: Gauges<readonly LoadRows[]> = {
   sluice_load_rows: [

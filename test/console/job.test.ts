@@ -66,6 +66,7 @@ test('the page of a job shows the counts of the ledger, who started it with what
     inserted: tally.inserted,
     updated: tally.updated,
     unchanged: tally.unchanged,
+    removed: 0,
     superseded: tally.superseded,
     rejected: tally.rejected,
     amended: 0,

@@ -39,6 +39,7 @@ describe('a load into an environment without users is inserted, not merged', () 
       inserted: 3,
       updated: 0,
       unchanged: 0,
+      removed: 0,
       superseded: 1,
       rejected: 0,
       amended: 0,

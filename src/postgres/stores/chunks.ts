@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
+  chunkOutcomes,
   countedKinds,
   type Outcomes,
   type OutcomesByKind,
@@ -24,13 +25,11 @@ export function readChunkRange(db: Database, loadId: number, chunkNo: number): P
     .executeTakeFirstOrThrow();
 }
 
-const counts = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected'] as const;
-
 /** Writes SQL for each of the columns that count records by outcome. */
 function forCounts(
-  write: (column: RawBuilder<unknown>, name: (typeof counts)[number]) => RawBuilder<unknown>,
+  write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  return sql.join(counts.map((name) => write(sql.ref(`rows_${name}`), name)));
+  return sql.join(chunkOutcomes.map((name) => write(sql.ref(`rows_${name}`), name)));
 }
 
 export interface ChunkTally extends Outcomes {
@@ -193,7 +192,7 @@ function countedByKind(kinds: OutcomesByKind) {
       insert into load_kinds as k (load_id, kind, ${forCounts((column) => column)})
       select load_id, met.*
       from counted, json_to_recordset(${JSON.stringify(met)}) as met (
-        kind text, ${sql.raw(counts.map((name) => `${name} bigint`).join())}
+        kind text, ${sql.raw(chunkOutcomes.map((name) => `${name} bigint`).join())}
       )
       on conflict (load_id, kind) do update set
         ${forCounts((column) => sql`${column} = k.${column} + excluded.${column}`)}

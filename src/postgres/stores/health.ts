@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { MAX_SCHEDULES, WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
+import { outcomes } from '../../domain/load.ts';
 import type { FailingSchedule, NeedCounts } from '../../domain/need.ts';
 import { readFigure, readFigures } from '../pool.ts';
 
@@ -81,7 +82,6 @@ export function readBacklog(watch: pg.Pool): Promise<Backlog> {
   return readFigure(watch, backlogStatement);
 }
 
-const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
 const rowsOf = outcomes.map((outcome) => `rows_${outcome}`);
 
 export interface LoadRows extends Readonly<Record<(typeof outcomes)[number], number>> {

@@ -226,7 +226,7 @@ export async function failLoad(
   });
 }
 
-const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated end)`;
+const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
 /** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
 export async function cancelLoad(

@@ -7,6 +7,7 @@ import {
   SHOWN_FAILING_TASKS,
   SHOWN_LANE_JOBS,
 } from '../../domain/limits.ts';
+import { outcomes } from '../../domain/load.ts';
 import type { Database } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
@@ -90,7 +91,7 @@ const unaccounted = (environmentId: number) => sql<number>`(
   select coalesce(sum(
     abs(
       rows_read
-        - (rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected + rows_amended)
+        - (${sql.raw(outcomes.map((outcome) => `rows_${outcome}`).join(' + '))})
     ) + case when status = 'completed' then abs(total_rows - rows_read) else 0 end
   ), 0)::bigint
   from loads

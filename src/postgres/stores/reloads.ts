@@ -46,6 +46,7 @@ export async function countReload(db: Database, loadId: number): Promise<void> {
         rows_inserted = 0,
         rows_updated = 0,
         rows_unchanged = row_count,
+        rows_removed = 0,
         rows_superseded = 0,
         rows_rejected = 0
       from earlier

@@ -1,6 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../../domain/errors.ts';
-import { keepsPlan, type LoadPass, type OnDrift, type Tally } from '../../domain/load.ts';
+import {
+  chunkOutcomes,
+  keepsPlan,
+  type LoadPass,
+  type OnDrift,
+  outcomes,
+  type Tally,
+} from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -54,8 +61,6 @@ export async function readLoadSource(db: Database, loadId: number) {
   const { asOf, ownAcceptedAt, ...source } = row;
   return { ...source, place: asOf === null ? null : { asOf, acceptedAt: ownAcceptedAt } };
 }
-
-const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
 
 /** A JSON object of the counts of a table that counts records by outcome. */
 export function countsOf(table: string, ...names: string[]): RawBuilder<unknown> {
@@ -195,5 +200,6 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
 }
 
 function rowCounts<T extends 0 | null>(n: T) {
-  return { rows_inserted: n, rows_updated: n, rows_unchanged: n, rows_superseded: n, rows_rejected: n };
+  const counts = chunkOutcomes.map((outcome) => [`rows_${outcome}` as const, n] as const);
+  return Object.fromEntries(counts) as Readonly<Record<(typeof counts)[number][0], T>>;
 }

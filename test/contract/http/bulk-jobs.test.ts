@@ -242,7 +242,7 @@ describe('the overview', () => {
         `with gone as (delete from tasks where job_id = $1),
         done as (
           update load_chunks c
-          set done_at = now(), rows_inserted = 0, rows_updated = 0, rows_unchanged = 0, rows_superseded = 0, rows_rejected = row_count
+          set done_at = now(), rows_inserted = 0, rows_updated = 0, rows_unchanged = 0, rows_removed = 0, rows_superseded = 0, rows_rejected = row_count
           from loads l where l.load_id = c.load_id and l.job_id = $1
         )
         update loads set ended_at = now(), chunks_done = chunk_count, rows_read = total_rows, ${changes} where job_id = $1`,

@@ -131,7 +131,16 @@ describe('one job', () => {
       elapsed_time: expect.any(Number),
       completed_rows: 4,
       progress: 1,
-      counts: { read: 4, inserted: 2, updated: 0, unchanged: 0, superseded: 1, rejected: 1, amended: 0 },
+      counts: {
+        read: 4,
+        inserted: 2,
+        updated: 0,
+        unchanged: 0,
+        removed: 0,
+        superseded: 1,
+        rejected: 1,
+        amended: 0,
+      },
       counts_by_kind: null,
       rejects: {
         count: 1,

@@ -43,7 +43,16 @@ describe('a plan', () => {
     expect(await profiles()).toEqual(before);
     const expected = {
       applied_at: null,
-      counts: { read: 6, inserted: 1, updated: 1, unchanged: 2, superseded: 1, rejected: 1, amended: 0 },
+      counts: {
+        read: 6,
+        inserted: 1,
+        updated: 1,
+        unchanged: 2,
+        removed: 0,
+        superseded: 1,
+        rejected: 1,
+        amended: 0,
+      },
       profiles: { users: { new: 1, changed: 1 }, companies: { new: 1, changed: 0 } },
       values: { appear: 2, change: 2, go: 1, change_type: 1 },
     };

@@ -86,6 +86,7 @@ describe('a stream', () => {
       inserted: 3,
       updated: 0,
       unchanged: 0,
+      removed: 0,
       superseded: 0,
       rejected: 1,
       amended: 0,

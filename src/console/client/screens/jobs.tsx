@@ -235,9 +235,9 @@ const acts: Readonly<Record<'apply' | 'cancel' | 'retry', Act>> = {
     verb: 'Apply it',
     isPossible: (job) => job.plan != null && job.plan.applied_at === null && !isUnfinished(job),
     sentence: (job) => {
-      const { inserted = 0, updated = 0 } = job.plan?.counts ?? {};
+      const { inserted = 0, updated = 0, removed = 0 } = job.plan?.counts ?? {};
       const drift = isDrifted(job) ? ' Profiles have changed since; it is applied anyway.' : '';
-      return `${plural(inserted + updated, 'record')} will be written: ${formatCount(inserted)} new, ${formatCount(updated)} changed.${drift}`;
+      return `${plural(inserted + updated + removed, 'record')} will be written: ${formatCount(inserted)} new, ${formatCount(updated)} changed${removed === 0 ? '' : `, ${formatCount(removed)} removed`}.${drift}`;
     },
   },
   cancel: {

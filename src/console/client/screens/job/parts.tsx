@@ -32,6 +32,7 @@ const parts: Readonly<Record<string, string>> = {
   inserted: 'the key was not there before',
   updated: 'changed what was stored',
   unchanged: 'brought nothing new',
+  removed: 'removed a profile',
   superseded: 'a later record of the file has the same key',
   rejected: 'refused, and not mended since',
   amended: 'refused, and mended since by another job',

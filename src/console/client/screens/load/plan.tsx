@@ -142,14 +142,15 @@ function Apply({ query, job: { job_id, plan, status, counts } }: LoadProps): VNo
   if (status === 'cancelled') return <p class="hint">The plan was stopped. Nothing was written.</p>;
   if (status !== 'completed')
     return <p class="hint">Nothing would be loaded. Change the columns or how the file is read.</p>;
-  const { inserted, updated, rejected } = counts;
+  const { inserted, updated, removed, rejected } = counts;
   return (
     <>
       <ApplyButton query={query} jobId={job_id} onDrift="refuse">
-        Load: write {plural(inserted + updated, 'record')}
+        Load: write {plural(inserted + updated + removed, 'record')}
       </ApplyButton>
       <p class="hint">
-        {formatCount(inserted)} new, {formatCount(updated)} changed.
+        {formatCount(inserted)} new, {formatCount(updated)} changed
+        {removed === 0 ? '' : `, ${formatCount(removed)} removed`}.
         {rejected === 0 ? '' : ` ${plural(rejected, 'record')} will be refused, and can be mended then.`}
       </p>
     </>
