@@ -45,12 +45,14 @@ create table sluice.change_log (
   is_only boolean not null default true,
   lineage int8multirange not null default '{[0,)}',
   complete_since bigint not null default 0,
+  complete_since_at timestamptz not null default now(),
   constraint change_log_pkey primary key (is_only),
   constraint change_log_is_only check (is_only)
 );
 comment on table sluice.change_log is 'One row: what cursors are checked against.';
 comment on column sluice.change_log.lineage is 'The positions at which this database, or one it was restored from, was written.';
 comment on column sluice.change_log.complete_since is 'Changes at this and all later positions are in sluice.changes, unless the log is off.';
+comment on column sluice.change_log.complete_since_at is 'The time of complete_since, for people; set it with it.';
 insert into sluice.change_log default values;
 
 -- Two tables, one text. PL/pgSQL keeps the plan of its first call, which may have seen one row: a nested loop over the rows of a

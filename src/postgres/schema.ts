@@ -76,6 +76,7 @@ export interface BackgroundJobs {
 
 export interface ChangeLog {
   complete_since: Generated<number>;
+  complete_since_at: Generated<Date>;
   is_only: Generated<boolean>;
   lineage: Generated<string>;
 }
