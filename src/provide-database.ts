@@ -10,6 +10,7 @@ import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/emb
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { migrate } from './postgres/migrate.ts';
 import { requireOwnSession } from './postgres/session.ts';
+import { openChangeLog, switchChangeLog } from './postgres/stores/change-log.ts';
 import { migrateQueue } from './queue/backend.ts';
 
 type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
@@ -50,8 +51,16 @@ export async function provideDatabase(
 
 const connectionTimeoutMillis = 10_000;
 
-/** Brings a database up to date: our schema, and the queue's where it lives there. Safe to run by many at once. */
-export async function prepareDatabase(url: string, queueInPostgres: boolean, log: Logger): Promise<void> {
+/**
+ * Brings a database up to date: our schema, and the queue's where it lives there. A server gives the days that changes are kept. Safe
+ * to run by many at once.
+ */
+export async function prepareDatabase(
+  url: string,
+  queueInPostgres: boolean,
+  log: Logger,
+  changesDays?: number,
+): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'sluice migrate',
@@ -65,6 +74,8 @@ export async function prepareDatabase(url: string, queueInPostgres: boolean, log
     await monitor.watch(client);
     const applied = await migrate(client);
     if (applied.length > 0) log.info({ applied }, 'database migrated');
+    await openChangeLog(client, log);
+    if (changesDays !== undefined) await switchChangeLog(client, changesDays, log);
     if (queueInPostgres) await migrateQueue(client);
   } finally {
     await client.end();

@@ -342,6 +342,13 @@ export const settings = {
     0,
     36_500,
   ),
+  changesDays: integer(
+    'CHANGES_DAYS',
+    '14',
+    'Days that changes of users and companies are kept, for undo, history and exports of what changed; 0: none are. The server that starts last decides for all.',
+    0,
+    36_500,
+  ),
   exportRetentionDays: integer(
     'EXPORT_RETENTION_DAYS',
     '7',

@@ -11,9 +11,10 @@
 -- record again need not look any closer (docs/decisions/loading.md, "Unchanged records").
 
 -- Where in time a row was written: the id of the transaction. An export gets the rows at positions that an earlier snapshot does not
--- see, whichever transactions were open then. A restored database adds an offset, since positions never go back.
+-- see, whichever transactions were open then. A restored database adds an offset (sluice.raise_positions), since positions never go
+-- back. Stable, though it is a constant: sessions would go on with an immutable one after it was raised.
 create function sluice.position_offset() returns bigint
-  language sql immutable parallel safe
+  language sql stable parallel safe
   return 0::bigint;
 create function sluice.current_position() returns bigint
   language sql stable

@@ -24,7 +24,8 @@ create table sluice.changes (
   constraint changes_entity_check check (entity in ('users', 'companies')),
   constraint changes_erased_check check (before is not null or (removed and company_before is null and times_before is null))
 ) partition by range (at);
-comment on table sluice.changes is 'Changed and removed profiles as they were before. One partition a day (UTC), made by sluice.ensure_changes_partition.';
+comment on table sluice.changes is
+  'Changed and removed profiles as they were before. One partition a day (UTC), made by sluice.ensure_changes_partition. Deleting a person or a company deletes these and leaves one row that is removed, without before, so that nothing brings them back.';
 comment on column sluice.changes.seq is 'Orders the changes of one profile: it is drawn while the row is locked.';
 comment on column sluice.changes.position is 'The transaction that made the change: sluice.current_position().';
 comment on column sluice.changes.position_before is 'The transaction that wrote what is kept here.';
@@ -44,15 +45,19 @@ create table sluice.changes_default partition of sluice.changes default;
 create table sluice.change_log (
   is_only boolean not null default true,
   lineage int8multirange not null default '{[0,)}',
-  complete_since bigint not null default 0,
-  complete_since_at timestamptz not null default now(),
+  complete_since bigint default 0,
+  complete_since_at timestamptz default now(),
+  known_position bigint not null default 0,
   constraint change_log_pkey primary key (is_only),
-  constraint change_log_is_only check (is_only)
+  constraint change_log_is_only check (is_only),
+  constraint change_log_complete_check check ((complete_since is null) = (complete_since_at is null))
 );
 comment on table sluice.change_log is 'One row: what cursors are checked against.';
 comment on column sluice.change_log.lineage is 'The positions at which this database, or one it was restored from, was written.';
-comment on column sluice.change_log.complete_since is 'Changes at this and all later positions are in sluice.changes, unless the log is off.';
+comment on column sluice.change_log.complete_since is 'Changes at this and all later positions are in sluice.changes; null: the log is off.';
 comment on column sluice.change_log.complete_since_at is 'The time of complete_since, for people; set it with it.';
+comment on column sluice.change_log.known_position is
+  'Positions below it were written. Those of a copy of the database on another server may begin lower; see open_change_log.';
 insert into sluice.change_log default values;
 
 -- Two tables, one text. PL/pgSQL keeps the plan of its first call, which may have seen one row: a nested loop over the rows of a
@@ -113,13 +118,16 @@ begin
 end
 $do$;
 
--- Makes the partition of a day (UTC), if it is missing; returns whether it was. Rows of the day that came before it move into it.
+-- Makes the partition of a day (UTC), if it is missing; returns whether it did. A day whose first rows came while it was missing keeps
+-- them, and all others, in the default partition: to move them would hold up the writers.
 create function sluice.ensure_changes_partition(moment timestamptz) returns boolean
   language plpgsql
   set search_path = pg_catalog
 as $$
 declare
   day timestamp := date_trunc('day', moment at time zone 'UTC');
+  begins timestamptz := day at time zone 'UTC';
+  ends timestamptz := (day + interval '1 day') at time zone 'UTC';
   partition text := 'changes_' || to_char(day, 'YYYY_MM_DD');
 begin
   perform pg_advisory_xact_lock(hashtext('sluice.ensure_changes_partition'));
@@ -130,25 +138,163 @@ begin
   ) then
     return false;
   end if;
-  execute format('create table sluice.%I (like sluice.changes including all)', partition);
-  if exists (select from sluice.changes_default) then
-    lock table sluice.changes in access exclusive mode;
-    execute format(
-      'with moved as (
-        delete from sluice.changes_default where at >= %L and at < %L returning *
-      )
-      insert into sluice.%I select * from moved',
-      day at time zone 'UTC',
-      (day + interval '1 day') at time zone 'UTC',
-      partition
-    );
+  -- Nobody writes a row of a day to come. Whoever is about to write one of today would not find it in the default partition any more.
+  if begins <= clock_timestamp() then
+    lock table sluice.changes in share row exclusive mode;
   end if;
+  if exists (select from sluice.changes_default where at >= begins and at < ends) then
+    return false;
+  end if;
+  execute format('create table sluice.%I (like sluice.changes including all)', partition);
+  execute format('alter table sluice.changes attach partition sluice.%I for values from (%L) to (%L)', partition, begins, ends);
+  return true;
+end;
+$$;
+
+-- Makes the partitions of today and of the 7 days to come; returns how many. If somebody reads the log for long, a later call makes them.
+create function sluice.ensure_changes_partitions() returns integer
+  language plpgsql
+  set search_path = pg_catalog
+  set lock_timeout = '200ms'
+as $$
+declare
+  made integer := 0;
+begin
+  for ahead in 0..7 loop
+    begin
+      made := made + sluice.ensure_changes_partition(now() + ahead * interval '1 day')::integer;
+    exception when lock_not_available then
+      return made;
+    end;
+  end loop;
+  return made;
+end;
+$$;
+
+-- Drops the partitions of the days before the last `days`, and today; returns how many. What is complete begins above the highest position
+-- that went: a transaction that was open for long may have a lower one in the log of a later day.
+create function sluice.drop_old_changes(days integer) returns integer
+  language plpgsql
+  set search_path = pg_catalog
+  set lock_timeout = '200ms'
+as $$
+declare
+  kept timestamptz := (date_trunc('day', now() at time zone 'UTC') - days * interval '1 day') at time zone 'UTC';
+  partition name;
+  highest bigint;
+  dropped integer := 0;
+begin
+  for partition in
+    select relname
+    from pg_class
+    where relnamespace = 'sluice'::regnamespace and relkind = 'r' and relname ~ '^changes_\d{4,}_\d\d_\d\d$'
+      and relname < 'changes_' || to_char(kept at time zone 'UTC', 'YYYY_MM_DD')
+    order by 1
+  loop
+    -- Read before the lock that holds up all writers.
+    execute format('lock table sluice.%I in share mode', partition);
+    execute format('select max(position) from sluice.%I', partition) into highest;
+    execute format('drop table sluice.%I', partition);
+    perform sluice.note_forgotten_changes(highest, kept);
+    dropped := dropped + 1;
+  end loop;
+  with gone as (
+    delete from sluice.changes_default where at < kept returning position
+  )
+  select max(position) from gone into highest;
+  perform sluice.note_forgotten_changes(highest, kept);
+  return dropped;
+end;
+$$;
+
+create function sluice.note_forgotten_changes(highest bigint, kept timestamptz) returns void
+  language sql
+  set search_path = pg_catalog
+  begin atomic
+    update sluice.change_log
+    set complete_since = greatest(complete_since, highest + 1), complete_since_at = greatest(complete_since_at, kept)
+    where highest is not null and complete_since is not null;
+  end;
+
+-- Turns the log on or off; returns whether it was the other way.
+create function sluice.switch_change_log(is_on boolean) returns boolean
+  language plpgsql
+  set search_path = pg_catalog
+  set lock_timeout = '200ms'
+as $$
+declare
+  verb text := case when is_on then 'enable' else 'disable' end;
+  watched text;
+begin
+  perform pg_advisory_xact_lock(hashtext('sluice.ensure_changes_partition'));
+  if is_on = (select complete_since is not null from sluice.change_log)
+    and not exists (
+      select
+      from pg_trigger
+      where tgname ~ '^(users|companies)_log_(changes|removals)$' and (tgenabled = 'D') = is_on
+        and tgrelid in ('sluice.users'::regclass, 'sluice.companies'::regclass)
+    ) then
+    return false;
+  end if;
+  foreach watched in array array['users', 'companies'] loop
+    execute format('alter table sluice.%1$s %2$s trigger %1$s_log_changes, %2$s trigger %1$s_log_removals', watched, verb);
+  end loop;
+  -- Whoever wrote without the triggers has ended, since the tables are locked now.
+  update sluice.change_log
+  set
+    complete_since = case when is_on then sluice.next_position() end,
+    complete_since_at = case when is_on then clock_timestamp() end;
+  return true;
+end;
+$$;
+
+-- All positions that were written are below it.
+create function sluice.next_position() returns bigint
+  language sql stable
+  return pg_snapshot_xmax(pg_current_snapshot())::text::bigint + sluice.position_offset();
+
+-- Goes on with positions above all that the data holds, and so far above that cursors from another life of it are in no lineage. Of the
+-- earlier cursors those count that were taken below `seen`.
+create function sluice.raise_positions(seen bigint) returns void
+  language plpgsql
+  set search_path = pg_catalog
+as $$
+declare
+  base bigint;
+begin
+  lock table sluice.users, sluice.companies, sluice.events in share row exclusive mode;
+  base := greatest(seen, sluice.next_position()) + (2 ^ 33)::bigint + floor(random() * 2 ^ 32)::bigint;
   execute format(
-    'alter table sluice.changes attach partition sluice.%I for values from (%L) to (%L)',
-    partition,
-    day at time zone 'UTC',
-    (day + interval '1 day') at time zone 'UTC'
+    'create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return %L::bigint',
+    base - pg_current_xact_id()::text::bigint
   );
+  update sluice.change_log
+  set
+    lineage = lineage * int8multirange(int8range(0, seen)) + int8multirange(int8range(base, null)),
+    known_position = base;
+end;
+$$;
+
+-- Called at every start. Returns whether positions had gone back: the database was copied to a server whose transaction ids are lower.
+create function sluice.open_change_log() returns boolean
+  language plpgsql
+  set search_path = pg_catalog
+  -- So that block ranges tell it.
+  set enable_seqscan = off
+as $$
+declare
+  has_ranges boolean := to_regclass('sluice.users_position_idx') is not null;
+begin
+  perform sluice.ensure_changes_partitions();
+  if (select sluice.next_position() >= known_position from sluice.change_log)
+    and not exists (select from sluice.changes where position >= sluice.next_position())
+    and not exists (select from sluice.events where position >= sluice.next_position())
+    and not exists (select from sluice.users where has_ranges and position >= sluice.next_position())
+    and not exists (select from sluice.companies where has_ranges and position >= sluice.next_position())
+  then
+    return false;
+  end if;
+  perform sluice.raise_positions((select known_position from sluice.change_log));
   return true;
 end;
 $$;

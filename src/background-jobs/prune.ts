@@ -12,6 +12,7 @@ import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { forgetOld } from '../postgres/stores/background-jobs.ts';
+import { tendChangeLog } from '../postgres/stores/change-log.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
@@ -29,7 +30,12 @@ export interface PruneContext {
   readonly files: FileStore;
   readonly config: Pick<
     Config,
-    'fileRetentionDays' | 'exportRetentionDays' | 'jobRetentionDays' | 'eventRetentionDays' | 'eventArchive'
+    | 'fileRetentionDays'
+    | 'exportRetentionDays'
+    | 'changesDays'
+    | 'jobRetentionDays'
+    | 'eventRetentionDays'
+    | 'eventArchive'
   >;
   readonly log: Logger;
 }
@@ -60,7 +66,7 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   await inTransaction(pool, (transaction) => forgetMendable(transaction.db));
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
-  const temporary = await sweep({ pool, db, files });
+  const temporary = await sweep({ pool, db, files, config });
   const deletions = await forgetDeletions(db, jobDays);
   const inbox = await pruneInbox(db, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });
@@ -153,16 +159,22 @@ interface Context {
   readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
+  readonly config: Pick<Config, 'changesDays'>;
 }
 
 const sweepMs = 30 * 60 * 1000;
 
-/** Removes what processes that were killed have left in the store, and expired uploads; how many files that was. Twice at once does no harm. */
-export async function sweep({ pool, db, files }: Context): Promise<number> {
+/**
+ * Removes what processes that were killed have left in the store, and expired uploads; returns how many files that was. Looks after the
+ * log of changes, too. Twice at once does no harm.
+ */
+export async function sweep({ pool, db, files, config }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
   const replaced = await removeReplaced({ pool, db, files });
   const uploads = await removeExpiredUploads({ db, files });
-  return abandoned + replaced + uploads + (await files.sweepTemporary(ABANDONED_FILE_MS));
+  const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
+  await tendChangeLog(db, config.changesDays);
+  return abandoned + replaced + uploads + temporary;
 }
 
 /** Sweeps at once and then every half hour; the next sweep does what this one could not. */
@@ -172,10 +184,7 @@ export function startSweeping({ log, ...context }: Context & { readonly log: Log
       const removed = await sweep(context);
       if (removed > 0) log.info({ removed }, 'files of killed processes removed');
     } catch (error) {
-      log.warn(
-        { err: error },
-        'what killed processes have left could not be removed; the next sweep tries again',
-      );
+      log.warn({ err: error }, 'the sweep did not complete; the next one tries again');
     }
   });
 }

@@ -118,7 +118,8 @@ export const prune = defineCommand({
   description:
     'Removes what the workers remove once a day: received files after FILE_RETENTION_DAYS, files of exports after\n' +
     'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
-    'or what the definitions say, and what killed processes left in the storage. A server may run meanwhile.',
+    'or what the definitions say, changes after CHANGES_DAYS, and what killed processes left in the storage. A server may\n' +
+    'run meanwhile.',
   json: 'print the counts as JSON',
   details: 'Exit code: 1 if events past their retention could not be archived or removed.',
   examples: ['sluice prune', 'FILE_RETENTION_DAYS=1 sluice prune'],

@@ -5,6 +5,7 @@
  * dies meanwhile, and nothing that an id does not name is touched.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Entity } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
 import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
@@ -14,6 +15,8 @@ import { type Database, earlierWritersEnded, inTransaction, markNow } from '../p
 import {
   type DeletionBatch,
   deleteEvents,
+  eraseCompanies,
+  eraseImages,
   releaseEvents,
   releaseUsers,
   removeProfiles,
@@ -138,8 +141,19 @@ function deleteUsers(attempt: Attempt, batch: DeletionBatch): Promise<void> {
   return untilDone(attempt, async (db) => {
     const events = await deleteEvents(db, batch, DELETION_BATCH_ROWS);
     if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-    return { events, left: false, ...(await removeProfiles(db, 'users', batch)) };
+    return { events, ...(await removeBatch(db, 'users', batch)) };
   });
+}
+
+/** Removes the images of the profiles in slices, the last of them together with the profiles. */
+async function removeBatch(
+  db: Database,
+  entity: Entity,
+  batch: DeletionBatch,
+): Promise<DeletionStep & { readonly left: boolean }> {
+  if ((await eraseImages(db, entity, batch, DELETION_BATCH_ROWS)) >= DELETION_BATCH_ROWS)
+    return { left: true };
+  return { left: false, ...(await removeProfiles(db, entity, batch)) };
 }
 
 /** Its users first: whoever names a company that is gone would bring it back. */
@@ -149,7 +163,7 @@ function deleteCompanies(attempt: Attempt, batch: DeletionBatch): Promise<void> 
     if (users >= DELETION_BATCH_ROWS) return { events: 0, left: true };
     const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
     if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-    return { events, left: false, ...(await removeProfiles(db, 'companies', batch)) };
+    return { events, ...(await removeBatch(db, 'companies', batch)) };
   });
 }
 
@@ -166,7 +180,9 @@ async function clearReferences(attempt: Attempt): Promise<void> {
   const mark = await markNow(context.db);
   const deadline = performance.now() + writersTimeoutMs;
   while (!(await earlierWritersEnded(context.db, mark)) && performance.now() < deadline) await delay(pollMs);
-  const ids = await withoutProfile(context.db, environmentId, await readIds(context.db, deletionId));
+  const all = await readIds(context.db, deletionId);
+  await attempt.step((db) => eraseCompanies(db, environmentId, all).then(() => ({})));
+  const ids = await withoutProfile(context.db, environmentId, all);
   if (ids.length === 0) return;
   const batch = { deletionId, environmentId, ids };
   await untilDone(attempt, async (db) => {

@@ -279,8 +279,11 @@ export const MAX_GZIP_BLOCKS = 4;
 export const RETIREMENT_BATCH_ROWS = 5_000;
 /** A month that is taken out of the events waits so long for exports to end, and new exports for it. */
 export const EVENT_STORE_LOCK_MS = 3_000;
-/** The wait for writers of events that follows, which they wait for as long, and its tries. */
+/** The wait for writers of events that follows, which they wait for as long. */
 export const EVENTS_LOCK_MS = 200;
+/** The tries at a lock that holds up others while it is waited for. */
+export const LOCK_TRIES = 10;
+export const LOCK_PAUSE_MS = 250;
 /** The copy of a database waits so long for a table whose definition is being changed. */
 export const COPY_LOCK_MS = 30_000;
 /** An entry of a backup's archive: a part of a stored file or a table, held in memory. */
@@ -290,8 +293,6 @@ export const MAX_ARCHIVE_ENTRY_BYTES = 64 * MiB;
 export const STORED_FILES_AT_A_TIME = 1_000;
 /** An incomplete backup without a new byte for so long is abandoned. */
 export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
-export const EVENTS_LOCK_TRIES = 10;
-export const EVENTS_LOCK_PAUSE_MS = 250;
 /** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
 export const ARCHIVE_PART_BYTES = 64 * MiB;
 /** Times that events are archived anew because somebody changed them meanwhile, in one pruning. */

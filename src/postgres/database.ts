@@ -6,10 +6,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import type pg from 'pg';
+import { LOCK_PAUSE_MS, LOCK_TRIES } from '../domain/limits.ts';
 import { packageRoot } from '../package-root.ts';
 import type { Tables } from './columns.ts';
+import { isLockTimeout } from './sqlstate.ts';
 
 /** Queries over the schema generated from the migrations (`npm run generate:schema`). */
 export type Database = Kysely<Tables>;
@@ -135,6 +138,18 @@ export async function onConnection<T>(
   } finally {
     client.off('error', discard);
     client.release(broken);
+  }
+}
+
+/** Waits for locks many times, each time shortly: those who come meanwhile wait for this one. @throws 55P03 */
+export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isLockTimeout(error) || tries === LOCK_TRIES) throw error;
+      await delay(LOCK_PAUSE_MS);
+    }
   }
 }
 

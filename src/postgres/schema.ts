@@ -75,9 +75,10 @@ export interface BackgroundJobs {
 }
 
 export interface ChangeLog {
-  complete_since: Generated<number>;
-  complete_since_at: Generated<Date>;
+  complete_since: Generated<number | null>;
+  complete_since_at: Generated<Date | null>;
   is_only: Generated<boolean>;
+  known_position: Generated<number>;
   lineage: Generated<string>;
 }
 

@@ -4,11 +4,9 @@
  * killed process. Exports read archives (src/export/read-archives.ts); a deletion rewrites them.
  */
 
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
-import type { Database } from '../postgres/database.ts';
+import { type Database, withLockTries } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
 import {
   awaitReaders,
@@ -83,7 +81,10 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
   const { eventRetentionDays: defaultDays } = context.config;
   const held = await readHeldNames(context.db, month, defaultDays);
   if (isWhollyPast(held)) {
-    const retirement = await retireWithRetries(context, month);
+    const { eventArchive } = context.config;
+    const retirement = await withLockTries(() =>
+      retireMonth(context.pool, month, { defaultDays, archives: eventArchive !== 'off' }),
+    );
     if (retirement !== null) return finish(context, retirement);
     // Meanwhile something came that is to stay.
   }
@@ -96,19 +97,6 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
 
 function isWhollyPast(held: readonly HeldNames[]): boolean {
   return held.every(({ kept }) => kept === 0);
-}
-
-/** Many short waits: while this waits for those who write events, those that come after wait for it. */
-async function retireWithRetries(context: RetentionContext, month: Month): Promise<Retirement | null> {
-  const { eventRetentionDays: defaultDays, eventArchive } = context.config;
-  for (let tries = 1; ; tries++) {
-    try {
-      return await retireMonth(context.pool, month, { defaultDays, archives: eventArchive !== 'off' });
-    } catch (error) {
-      if (!isLockTimeout(error) || tries === EVENTS_LOCK_TRIES) throw error;
-      await delay(EVENTS_LOCK_PAUSE_MS);
-    }
-  }
 }
 
 /** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */

@@ -107,7 +107,7 @@ describe('the copy of a database', () => {
     expect(copy.shape.migrations).toEqual(source.shape.migrations);
     const [expected, found] = [await contents(source), await contents(copy)];
     const differing = Object.keys(expected).filter((name) => expected[name] !== found[name]);
-    expect(differing.sort()).toEqual(['loads', 'tasks', 'workers']);
+    expect(differing.sort()).toEqual(['change_log', 'loads', 'tasks', 'workers']);
     expect(await indexesOf(copy)).toEqual(await indexesOf(source));
     const { rows } = await copy.client.query(`
       select

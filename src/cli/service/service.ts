@@ -181,7 +181,9 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   void warnOfRedis(config, log);
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
-  await retryWhileAway(options, () => prepareDatabase(database.url, config.redisUrl === null, log));
+  await retryWhileAway(options, () =>
+    prepareDatabase(database.url, config.redisUrl === null, log, config.changesDays),
+  );
   const system = openServingSystem(config, database.url, log, options.tracing ?? null);
   void warnOfStorage(config, system.files, log);
   const key = await retryWhileAway(options, () => ensureFirstKey(system.db)).catch(async (error: unknown) => {
@@ -286,7 +288,9 @@ export const serve = defineCommand({
     };
     await checkAddress(config, false);
     const databaseUrl = await awaitDatabase(config, waiting);
-    await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
+    await retryWhileAway(waiting, () =>
+      prepareDatabase(databaseUrl, config.redisUrl === null, log, config.changesDays),
+    );
     const system = openServingSystem(config, databaseUrl, log, await openTracing('serve', log));
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);

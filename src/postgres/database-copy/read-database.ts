@@ -20,8 +20,8 @@ const text = Type.String();
 const CopiedTable = Type.Object({
   name: text,
   columns: Type.Array(Type.Object({ name: text, type: text })),
-  /** `events` is a partition of the events, `retired_events` one that was detached and waits for its removal. */
-  kind: Type.Union([Type.Literal('table'), Type.Literal('events'), Type.Literal('retired_events')]),
+  /** `events` and `changes` are partitions of these; `retired_events` was one, and waits for its removal. */
+  kind: Type.Enum(['table', 'events', 'changes', 'retired_events']),
   /** PostgreSQL's estimate. */
   rowsExpected: Type.Number(),
 });
@@ -35,6 +35,8 @@ export const DatabaseShape = Type.Object({
   serverVersion: text,
   /** The time of the snapshot by the server's clock. */
   at: text,
+  /** The snapshot: `sluice.current_cursor()`. */
+  cursor: text,
   /** The applied migrations in order. */
   migrations: Type.Array(Type.Object({ name: text, digest: text })),
   /** The tables, each after those that it refers to. */
@@ -147,8 +149,8 @@ function sameNames(listed: readonly string[], tables: readonly CopiedTable[]): b
 }
 
 async function readShape(client: pg.Client): Promise<DatabaseShape> {
-  const about = await client.query<{ version: string; at: string }>(
-    `select current_setting('server_version') as version, statement_timestamp()::text as at`,
+  const about = await client.query<{ version: string; at: string; cursor: string }>(
+    `select current_setting('server_version') as version, statement_timestamp()::text as at, sluice.current_cursor() as cursor`,
   );
   const migrations = await client.query<{ name: string; digest: string }>(
     'select name, digest from sluice.migrations order by name',
@@ -157,6 +159,7 @@ async function readShape(client: pg.Client): Promise<DatabaseShape> {
   return {
     serverVersion: row?.version ?? '',
     at: row?.at ?? '',
+    cursor: row?.cursor ?? '',
     migrations: migrations.rows,
     tables: inOrder(await readTables(client), await readReferences(client)),
     sequences: await readSequences(client),
@@ -170,6 +173,7 @@ async function readTables(client: pg.Client): Promise<CopiedTable[]> {
       c.relname as name,
       case
         when i.inhparent = to_regclass('sluice.events') then 'events'
+        when i.inhparent = to_regclass('sluice.changes') then 'changes'
         when c.relname ~ '^retired_events_[0-9]+$' then 'retired_events'
         else 'table'
       end as kind,

@@ -63,6 +63,9 @@ export class DatabaseWriter {
         isCalled,
       ]);
     }
+    await client.query('select sluice.raise_positions(pg_snapshot_xmax($1::pg_snapshot)::text::bigint)', [
+      this.#shape.cursor,
+    ]);
     await applyMigrations(client, await readMigrations());
     await forgetServer(client);
     await client.query('commit');
@@ -94,7 +97,7 @@ export async function findSchemaProblem({
 
 async function prepareTable(client: pg.ClientBase, table: CopiedTable): Promise<void> {
   const name = pg.escapeIdentifier(table.name);
-  if (table.kind === 'events') await preparePartition(client, table.name);
+  if (table.kind === 'events' || table.kind === 'changes') await preparePartition(client, table);
   else if (table.kind === 'retired_events')
     await client.query(`create table if not exists sluice.${name} (like sluice.events including all)`);
   else await client.query(`create table if not exists sluice.${name} ()`);
@@ -109,13 +112,15 @@ async function prepareTable(client: pg.ClientBase, table: CopiedTable): Promise<
   }
 }
 
-async function preparePartition(client: pg.ClientBase, name: string): Promise<void> {
-  const month = /^events_(\d{4,})_(\d\d)$/.exec(name);
-  if (month === null) throw new Fault(`the partition ${name} of the events is of no month`);
-  await client.query('select sluice.ensure_events_partition($1)', [`${month[1]}-${month[2]}-15 00:00:00+00`]);
+/** Makes the partition of a month of events, or of a day of changes. */
+async function preparePartition(client: pg.ClientBase, { name, kind }: CopiedTable): Promise<void> {
+  if (name === 'changes_default') return;
+  const [, year, month, day = '15'] = /^(?:events|changes)_(\d{4,})_(\d\d)(?:_(\d\d))?$/.exec(name) ?? [];
+  if (year === undefined) throw new Fault(`the partition ${name} of the ${kind} is of no time`);
+  await client.query(`select sluice.ensure_${kind}_partition($1)`, [`${year}-${month}-${day} 00:00:00+00`]);
 }
 
-/** Adds a column that somebody added to the source. A column of the events stands in all of their partitions. */
+/** Adds a column that somebody added to the source. A column of events and of changes stands in all of their partitions. */
 async function addColumn(
   client: pg.ClientBase,
   { name, kind }: CopiedTable,
@@ -129,7 +134,7 @@ async function addColumn(
   const type = rows[0]?.type;
   if (!type || type === '-')
     throw new Fault(`there is no type ${column.type}, of the column ${column.name} of ${name}`);
-  const table = kind === 'events' ? 'events' : pg.escapeIdentifier(name);
+  const table = kind === 'events' || kind === 'changes' ? kind : pg.escapeIdentifier(name);
   await client.query(
     `alter table sluice.${table} add column if not exists ${pg.escapeIdentifier(column.name)} ${type}`,
   );
@@ -150,7 +155,7 @@ async function dropIndexes(
 ): Promise<string[]> {
   const expected = new Map<string, number>();
   for (const { name, kind, rowsExpected } of tables) {
-    const root = kind === 'events' ? 'events' : name;
+    const root = kind === 'events' || kind === 'changes' ? kind : name;
     if (kind !== 'retired_events') expected.set(root, (expected.get(root) ?? 0) + rowsExpected);
   }
   const large = [...expected].flatMap(([name, rows]) => (rows >= leastRows ? [name] : []));

@@ -61,6 +61,11 @@ export async function previewDeletion(
         where not exists (select 1 from found f where f.id = asked.id)
           and not exists (select 1 from named n where n.id = asked.id)
           and not exists (select 1 from members m where m.id = asked.id)
+          and not exists (
+            select 1
+            from changes c
+            where c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = asked.id and c.before is not null
+          )
       ) as unknown,
       (select coalesce(sum(rows), 0)::bigint from named) as events,
       (select coalesce(sum(rows), 0)::bigint from members) as users`.execute(db);
@@ -114,32 +119,40 @@ function noted(
     )`;
 }
 
-/** Removes the profiles, in key order as every writer, and marks the ids as done. */
+/** Removes the profiles, in key order as every writer, with their images, and marks the ids as done. */
 export async function removeProfiles(
   db: Database,
   entity: Entity,
-  { deletionId, environmentId, ids }: DeletionBatch,
+  batch: DeletionBatch,
 ): Promise<{ readonly deleted: number; readonly notFound: number }> {
+  const { deletionId, environmentId, ids } = batch;
   const profiles = sql.table(entity);
   const id = sql.ref(idColumn[entity]);
-  const { rows } = await sql<{ deleted: number; notFound: number }>`
+  await sql`select set_config('sluice.erases', 'on', true)`.execute(db);
+  const removed = await sql<{ id: string }>`
     with doomed as materialized (
       select ${id} as id
       from ${profiles}
       where environment_id = ${environmentId} and ${id} = any(${[...ids]}::text[])
       order by ${id}
       for update
-    ),
-    removed as (
-      delete from ${profiles} p
-      using doomed d
-      where p.environment_id = ${environmentId} and p.${id} = d.id
-      returning d.id
-    ),
-    finished as (
+    )
+    delete from ${profiles} p
+    using doomed d
+    where p.environment_id = ${environmentId} and p.${id} = d.id
+    returning d.id`.execute(db);
+  // Whoever changed a profile before has ended, and this statement sees its images.
+  await eraseImages(db, entity, batch, null);
+  const { rows } = await sql<{ deleted: number; notFound: number }>`
+    with finished as (
       update deletion_ids i
       set outcome = case
-        when i.events > 0 or i.users > 0 or i.id in (select id from removed) then 'deleted'
+        when i.events > 0 or i.users > 0 or i.id = any(${removed.rows.map((row) => row.id)}::text[]) or exists (
+          select 1
+          from changes c
+          where c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = i.id and c.before is null
+            and c.at >= (select started_at from deletions where deletion_id = ${deletionId})
+        ) then 'deleted'
         else 'not_found'
       end
       where i.deletion_id = ${deletionId} and i.id = any(${[...ids]}::text[]) and i.outcome is null
@@ -150,6 +163,60 @@ export async function removeProfiles(
       count(*) filter (where outcome = 'not_found') as "notFound"
     from finished`.execute(db);
   return rows[0] ?? { deleted: 0, notFound: 0 };
+}
+
+/**
+ * Removes up to `limit` images of the profiles from the log of changes, and returns how many. Of each one row without content stays: the
+ * profile is gone, for exports of what changed, and nothing brings it back.
+ */
+export async function eraseImages(
+  db: Database,
+  entity: Entity,
+  { environmentId, ids }: DeletionBatch,
+  limit: number | null,
+): Promise<number> {
+  const isOf = (profile: RawBuilder<unknown>) =>
+    sql`c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = ${profile}`;
+  const { rows } = await sql<{ erased: number }>`
+    with doomed as materialized (
+      select c.key, c.seq
+      from changes c
+      where ${isOf(sql`any(${[...ids]}::text[])`)} and c.before is not null
+      limit ${limit}
+    ),
+    erased as (
+      delete from changes c
+      using doomed d
+      where ${isOf(sql`d.key`)} and c.seq = d.seq
+      returning c.key
+    ),
+    marked as (
+      insert into changes (position, position_before, environment_id, entity, key, removed)
+      select current_position(), current_position(), ${environmentId}, ${entity}, d.key, true
+      from (select distinct key from doomed) d
+      where not exists (
+        select 1
+        from changes c
+        where ${isOf(sql`d.key`)} and c.before is null and c.position = current_position()
+      )
+    )
+    select count(*) as erased
+    from erased`.execute(db);
+  return rows[0]?.erased ?? 0;
+}
+
+/** Takes the companies out of the images of all users. No index leads there: the whole log is read, once for a deletion. */
+export async function eraseCompanies(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<void> {
+  await sql`
+    update changes
+    set company_before = null
+    where environment_id = ${environmentId} and entity = 'users' and company_before = any(${[...ids]}::text[])`.execute(
+    db,
+  );
 }
 
 /**

@@ -21,7 +21,7 @@ const about = {
   sluice: '1.2.3',
   created_at: '2026-11-23T03:00:00.000Z',
   files: 'included',
-  database: { serverVersion: '18.4', at: '', migrations: [], tables: [], sequences: [] },
+  database: { serverVersion: '18.4', at: '', cursor: '1:1:', migrations: [], tables: [], sequences: [] },
 };
 const ref = 'exports/01a205e1-d974-7893-8c5a-00061613fe6b/1/01a205e1-d974-7893-8c5a-00061613fe6c';
 const large = Buffer.alloc(2 * BACKUP_PART_BYTES + 5, 'a row\n');

@@ -1,0 +1,68 @@
+/*
+ * The log of changes (sql/migrations/0018_create_changes.sql): its switch, the days it reaches back, and what it costs. The
+ * functions of the migration say what locks they take.
+ */
+import { sql } from 'kysely';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { type Database, withLockTries } from '../database.ts';
+import { readFigure } from '../pool.ts';
+import { isLockTimeout } from '../sqlstate.ts';
+
+/** Makes the partitions that are missing, and lets positions go on above those of the data if they had gone back. */
+export async function openChangeLog(client: pg.ClientBase, log: Logger): Promise<void> {
+  const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log() as raised');
+  if (rows[0]?.raised !== true) return;
+  log.warn(
+    'the database was copied from a server with higher transaction ids: cursors taken since this log was last looked after are refused',
+  );
+}
+
+/** Turns the log on or off as CHANGES_DAYS says. The triggers belong to the database, so the last server that starts decides. */
+export async function switchChangeLog(client: pg.ClientBase, days: number, log: Logger): Promise<void> {
+  const { rows } = await withLockTries(() =>
+    client.query<{ switched: boolean }>('select sluice.switch_change_log($1) as switched', [days > 0]),
+  );
+  if (rows[0]?.switched !== true) return;
+  const state = days > 0 ? 'kept from now on' : 'no longer kept';
+  log.warn({ changes_days: days }, `changes are ${state}, whichever process makes them (CHANGES_DAYS)`);
+}
+
+/** Makes the partitions of the days to come, and drops those that are past; what somebody reads for long is dropped later. */
+export async function tendChangeLog(db: Database, days: number): Promise<void> {
+  await sql`select ensure_changes_partitions()`.execute(db);
+  await sql`update change_log set known_position = greatest(known_position, next_position())`.execute(db);
+  await withLockTries(() => sql`select drop_old_changes(${days})`.execute(db)).catch((error: unknown) => {
+    if (!isLockTimeout(error)) throw error;
+  });
+}
+
+export interface ChangeLog {
+  readonly isOn: boolean;
+  /** Tables and indexes. */
+  readonly bytes: number;
+  /** The age of the oldest day in whole days, with or without changes; 0: today. */
+  readonly days: number;
+  /** Changes of days without a partition, up to 1 000. */
+  readonly strayRows: number;
+  readonly hasTomorrow: boolean;
+}
+
+const figures = `
+  select
+    (select complete_since is not null from sluice.change_log) as "isOn",
+    sum(pg_total_relation_size(oid))::bigint as bytes,
+    coalesce(today - min(day), 0) as days,
+    (select count(*) from (select from sluice.changes_default limit 1000) stray) as "strayRows",
+    coalesce(bool_or(day = today + 1), false) as "hasTomorrow"
+  from (
+    select inhrelid as oid, to_date(substring(inhrelid::regclass::text from '\\d{4}_\\d\\d_\\d\\d$'), 'YYYY_MM_DD') as day,
+      (now() at time zone 'UTC')::date as today
+    from pg_inherits
+    where inhparent = 'sluice.changes'::regclass
+  ) partitions
+  group by today`;
+
+export function readChangeLog(watch: pg.Pool | pg.ClientBase): Promise<ChangeLog> {
+  return readFigure(watch, figures);
+}
