@@ -1,6 +1,128 @@
 import { type Static, Type } from 'typebox';
-import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../domain/limits.ts';
-import { component, count, envelope, flag, object, orNull, text, time } from './schema.ts';
+import {
+  MAX_ACTIVITY_NAMES,
+  MAX_COUNTED_EVENTS,
+  MAX_COUNTED_USERS,
+  MAX_PROVENANCE_CHANGES,
+  MAX_PROVENANCE_CHUNKS,
+} from '../domain/limits.ts';
+import { jobFields } from './job.ts';
+import {
+  choice,
+  choiceOrNull,
+  component,
+  count,
+  envelope,
+  flag,
+  object,
+  ordinal,
+  orNull,
+  record,
+  text,
+  time,
+} from './schema.ts';
+
+export const changeMakers = ['load', 'request', 'operator', 'deletion'] as const;
+export type ChangeMaker = (typeof changeMakers)[number];
+
+const whoDescription =
+  '`load`: a job, which `job` names; `request`: a single record or a batch; `operator`: SQL from outside the service; `deletion`: a deletion job.';
+
+const changingJob = orNull(
+  object(
+    {
+      job_id: jobFields.job_id,
+      type: text('Type of the job, such as `import`.', 'import'),
+      filename: jobFields.filename,
+    },
+    'The job. Null if no load did it, or if the job is no longer kept.',
+  ),
+);
+
+const changeTime = '2026-11-19T17:20:11.004211Z';
+
+/** A value, with every digit as it is stored. */
+const valueThen = (description: string, ...examples: unknown[]) => Type.Unknown({ description, examples });
+
+const companyThen = (when: string) =>
+  orNull(text(`Company ${when} the change. Null if there was none.`, 'acme'));
+
+export const profileChange = component(
+  'ProfileChange',
+  object(
+    {
+      at: time('When the change was made. For `made`, `first_seen_at` of the profile.', changeTime),
+      action: choice(['made', 'changed', 'removed'], 'What happened to the profile.', 'changed'),
+      by: choice(changeMakers, `Who did it. ${whoDescription}`, 'load'),
+      job: changingJob,
+      properties: Type.Array(
+        object({
+          name: text('Name of the property.', 'plan'),
+          before: valueThen('Value before the change. Null if there was none.', 'pro'),
+          after: valueThen('Value after the change. Null if there is none.', 'free'),
+        }),
+        { description: 'Properties whose value differs, by name.' },
+      ),
+      company: orNull(
+        object(
+          { before: companyThen('before'), after: companyThen('after') },
+          'The change of company. Null if it did not change.',
+        ),
+      ),
+    },
+    'A change of a profile.',
+  ),
+);
+export type ProfileChange = Static<typeof profileChange.schema>;
+
+const completeSince = (what: string) =>
+  orNull(time(`Changes before this time are no longer kept. Null if ${what}.`));
+
+export const profileHistory = envelope('ProfileHistory', profileChange.ref, 'Changes, newest first.', {
+  complete_since: completeSince('the list goes back to the making of the profile'),
+});
+
+const origin = component(
+  'ValueOrigin',
+  object(
+    {
+      at: orNull(time('When the value was set. Null if that is no longer known.', changeTime)),
+      by: choiceOrNull(
+        changeMakers,
+        `Who set the value. ${whoDescription} Null if that is no longer known.`,
+        'load',
+      ),
+      job: changingJob,
+      row: orNull(
+        ordinal(
+          'Number of the record in the file of the job. Null if no load did it, or if it was not looked up.',
+          2,
+        ),
+      ),
+      line: orNull(ordinal('Line of the file on which the record begins. Null without a row.', 3)),
+    },
+    'Where a value came from: the change that set it last.',
+  ),
+);
+export type ValueOrigin = Static<typeof origin.schema>;
+
+const provenance = Type.Optional(
+  object(
+    {
+      properties: record<ValueOrigin>({
+        additionalProperties: origin.ref,
+        description: 'For each property, where its value came from.',
+      }),
+      company: Type.Unsafe<ValueOrigin | null>({
+        anyOf: [origin.ref, { type: 'null' }],
+        description: 'Where the company came from. Null if there is none, and for companies.',
+      }),
+      complete_since: completeSince('all origins are known'),
+    },
+    `Only with \`provenance=true\`: where each value came from, looked up in the latest ${MAX_PROVENANCE_CHANGES} changes. Rows and lines are read from the stored files, from ${MAX_PROVENANCE_CHUNKS} places at most.`,
+  ),
+);
+export type Provenance = Static<typeof provenance>;
 
 const profileFields = {
   metadata: Type.Object(
@@ -13,7 +135,8 @@ const profileFields = {
   ),
   first_seen_at: time('When the profile was created.', '2026-11-01T08:00:00.000000Z'),
   last_seen_at: time('When an identify call or a load last named it.', '2026-11-20T12:34:56.123456Z'),
-  updated_at: time('When it last changed.', '2026-11-19T17:20:11.004211Z'),
+  updated_at: time('When it last changed.', changeTime),
+  provenance,
 };
 
 export const userProfile = component(

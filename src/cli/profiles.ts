@@ -1,5 +1,7 @@
 /** `sluice users`, `sluice companies` and `sluice events`: profiles and events as they are stored. */
 import type { StoredEvent, UserProfile } from '../api/profile.ts';
+import { readWithProvenance } from '../changes/provenance.ts';
+import type { System } from '../context.ts';
 import type { Entity } from '../domain/entity.ts';
 import { COMMIT_LAG_MS, MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
@@ -19,6 +21,7 @@ import {
 } from '../profiles/profiles.ts';
 import {
   defineCommand,
+  flag,
   type Invocation,
   limitOption,
   parsed,
@@ -29,9 +32,26 @@ import {
 import { readDefinition, requireSegment } from './definitions.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { follow } from './follow.ts';
+import { historyCommand, printProvenance } from './history.ts';
 import { listenForStop } from './service/processes.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { formatTime, printable, printFields, printRecord, printRecords, type Terminal } from './terminal.ts';
+
+const provenance = flag(
+  '--provenance',
+  'also say where each value came from: who, when, which line of which file',
+);
+
+function readShown(
+  system: System,
+  entity: Entity,
+  environmentId: number,
+  id: string,
+  hasProvenance: boolean,
+): Promise<string | null> {
+  if (!hasProvenance) return readProfile(system.reader, entity, environmentId, id);
+  return readWithProvenance(system, { entity, environmentId, id }, new AbortController().signal);
+}
 
 const showUser = defineCommand({
   name: 'show',
@@ -40,12 +60,16 @@ const showUser = defineCommand({
   argument: required('<user-id>', 'as it was sent'),
   options: {
     events: parsed('--events <n>', `how many events, ${MAX_PAGE_SIZE} at most`, parseUpTo(MAX_PAGE_SIZE), 10),
+    provenance,
   },
   json: 'print JSON: user, company, events, as the API has them',
-  examples: ['sluice users show u1', 'sluice users show u1 --events 0 --json | jq .user.metadata'],
+  examples: [
+    'sluice users show u1 --provenance',
+    'sluice users show u1 --events 0 --json | jq .user.metadata',
+  ],
   inEnvironment: async ({ system, environmentId, argument, flags, terminal, json, env }) => {
     const { reader } = system;
-    const user = await readProfile(reader, 'users', environmentId, argument);
+    const user = await readShown(system, 'users', environmentId, argument, flags.provenance);
     const companyId = user === null ? null : (JSON.parse(user) as UserProfile).company_id;
     const company =
       companyId === null ? null : await readProfile(reader, 'companies', environmentId, companyId);
@@ -74,10 +98,11 @@ const showCompany = defineCommand({
   summary: 'one company: its profile',
   description: 'Shows the profile of a company.',
   argument: required('<company-id>', 'as it was sent'),
+  options: { provenance },
   json: 'print JSON, as the API has it',
   examples: ['sluice companies show acme', 'sluice users list --company acme'],
-  inEnvironment: async ({ system, environmentId, argument, terminal, json, env }) => {
-    const company = await readProfile(system.reader, 'companies', environmentId, argument);
+  inEnvironment: async ({ system, environmentId, argument, flags, terminal, json, env }) => {
+    const company = await readShown(system, 'companies', environmentId, argument, flags.provenance);
     if (company === null) {
       throw new CommandFailed(`There is no company ${JSON.stringify(argument)} in the environment ${env}.`);
     }
@@ -88,7 +113,7 @@ const showCompany = defineCommand({
 
 /** Prints a profile. Properties are the caller's: their names and values stand as they are. */
 function printProfile(terminal: Terminal, json: string): void {
-  const { metadata, ...fields } = JSON.parse(json) as UserProfile;
+  const { metadata, provenance: origins, ...fields } = JSON.parse(json) as UserProfile;
   printRecord({ terminal, json: false }, fields);
   const properties = Object.entries(metadata).map(([name, value]) => [
     printable(name, 80),
@@ -96,6 +121,7 @@ function printProfile(terminal: Terminal, json: string): void {
   ]);
   if (properties.length > 0) terminal.print('');
   printFields(terminal, Object.fromEntries(properties) as Readonly<Record<string, string>>);
+  if (origins !== undefined) printProvenance(terminal, origins);
 }
 
 const listOptions = {
@@ -187,18 +213,18 @@ async function printProfiles(
 
 export const users = defineCommand({
   name: 'users',
-  summary: 'users: show one, list them',
+  summary: 'users: show one and its history, list them',
   description: 'Reads users back, as they are stored at this moment. A server need not run.',
-  examples: ['sluice users show u1', 'sluice users list --property plan:pro'],
-  commands: [showUser, listUsers],
+  examples: ['sluice users show u1', 'sluice users history u1', 'sluice users list --property plan:pro'],
+  commands: [showUser, historyCommand('users'), listUsers],
 });
 
 export const companies = defineCommand({
   name: 'companies',
-  summary: 'companies: show one, list them',
+  summary: 'companies: show one and its history, list them',
   description: 'Reads companies back, as they are stored at this moment. A server need not run.',
   examples: ['sluice companies show acme', 'sluice companies list --property industry:tools'],
-  commands: [showCompany, listCompanies],
+  commands: [showCompany, historyCommand('companies'), listCompanies],
 });
 
 const everyMs = 1_000;

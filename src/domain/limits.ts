@@ -372,6 +372,10 @@ export const MAX_LOAD_HOLD_MS = 24 * 60 * 60 * 1000;
 /** A page of profiles whose search without an index takes longer ends with what it has. */
 export const SEARCH_BUDGET_MS = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
+/** Latest changes of a profile in which the origin of its values is looked for, chunks of files that are read for it, and how long. */
+export const MAX_PROVENANCE_CHANGES = 1_000;
+export const MAX_PROVENANCE_CHUNKS = 4;
+export const PROVENANCE_MS = 5_000;
 /** Events of one user or company that its activity counts, days it shows, and names of events. */
 export const MAX_COUNTED_EVENTS = 100_000;
 export const MAX_ACTIVITY_NAMES = 50;

@@ -14,7 +14,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
-import { readChunkRange } from '../postgres/stores/chunks.ts';
+import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
@@ -184,6 +184,7 @@ async function replayChunk(
       const scope = { ...batch.scope, counted: 'none', keepKeys: false } as const;
       await (keepsPlan(source.pass) ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
+    await noteWritten(db, claim.subjectId, chunkNo);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
 }

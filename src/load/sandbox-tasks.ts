@@ -12,6 +12,7 @@ import type { TaskHandler, Turn } from '../sandbox/sandbox.ts';
 import { Sandboxes } from '../sandbox/sandboxes.ts';
 import { type MendedRecord, Mending } from './causes/mending.ts';
 import { type ExplainedCause, explainCause, readProposalId } from './causes/proposals.ts';
+import { type FoundRecord, findRecords, type SoughtRecords } from './find-records.ts';
 import { type Look, type Looked, type LookOptions, look, renderFound } from './inspect/inspect-file.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import {
@@ -31,6 +32,8 @@ export interface LoadTasks {
   readonly causes: Task<CausesInput, number, readonly Reject[], ExplainedCause>;
   /** Mends refused records; its question asks for those after a row. */
   readonly mend: Task<MendInput, number, RejectsPage, readonly MendedRecord[]>;
+  /** Finds the records of a chunk that values of a profile came from. */
+  readonly find: Task<SoughtRecords, Stretch, Buffer, readonly FoundRecord[]>;
 }
 
 interface Task<Input, Question, Answer, Item> {
@@ -71,14 +74,19 @@ export interface RejectsPage {
   readonly more: boolean;
 }
 
+type ReadStretch = (stretch: Stretch) => Promise<Buffer>;
+
+const storeOf = (read: ReadStretch) => ({
+  readRange: (_: unknown, start: number, end: number) => read([start, end]),
+});
+
 export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTasks[Name]> } = {
   convert: convertFile,
   async *sniff(sample) {
     yield sniffCsv(sample);
   },
   async *look({ received, options }, read) {
-    const store = { readRange: (_: unknown, start: number, end: number) => read([start, end]) };
-    const found = await look(store, received, options);
+    const found = await look(storeOf(read), received, options);
     const json = Buffer.from(JSON.stringify(renderFound(found)));
     yield { json, columnNames: found.columnNames, problems: found.problem?.problems ?? null };
   },
@@ -96,6 +104,9 @@ export const loadTasks: { readonly [Name in keyof LoadTasks]: TaskHandler<LoadTa
       yield await mending.mend(mend, rejects);
       after = more ? (rejects.at(-1)?.row ?? null) : null;
     }
+  },
+  async *find(sought, read) {
+    yield await findRecords(storeOf(read), sought);
   },
 };
 
@@ -132,7 +143,7 @@ export function sniffIn(sandboxes: Sandboxes | null, owner: number) {
   };
 }
 
-async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
+export async function only<Item>(items: AsyncIterable<Item>): Promise<Item> {
   const all: Item[] = [];
   for await (const item of items) all.push(item);
   const [item] = all;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ProfileChange, UserProfile } from '../../src/api/profile.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type Finished, type Running, runCli, startCli } from './cli.ts';
@@ -96,6 +97,40 @@ describe('sluice users and companies', () => {
     expect(table.stderr).toBe('There are more; --limit shows them.\n');
     expect((await sluice('users', 'list', '--property', 'plan')).code).toBe(2);
     expect((await sluice('users', 'list', '--segment', 'none')).code).toBe(2);
+  });
+
+  // proves: value-provenance
+  test('history: who changed what, and show --provenance: which line of which file', async () => {
+    await client.query(
+      `update sluice.users set metadata = metadata || '{"plan": "gold\\u001b[31m"}' where user_id = 'u3'`,
+    );
+    const told = await sluice('users', 'history', 'u3');
+    expect(told.code).toBe(0);
+    const time = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  `;
+    const made = String.raw`made by import mixed\.ndjson \([0-9a-f-]{36}\)`;
+    expect(told.stdout).toMatch(
+      new RegExp(
+        `^${time}changed by operator\n +plan +pro → gold�\\[31m\n${time}${made}\n +plan +– → pro\n$`,
+      ),
+    );
+    const newest = await sluice('users', 'history', 'u3', '--limit', '1');
+    expect(newest.stderr).toContain('There are more');
+    const all = json<ProfileChange[]>(await sluice('users', 'history', 'u3', '--json'));
+    expect(all.map(({ action, by }) => [action, by])).toEqual([
+      ['changed', 'operator'],
+      ['made', 'load'],
+    ]);
+    const company = await sluice('companies', 'show', 'globex', '--provenance');
+    expect(company.stdout).toMatch(/Set by:\nindustry +.*Z {2}import mixed\.ndjson \(.*\), line 4\n/);
+    const user = json<{ user: UserProfile }>(await sluice('users', 'show', 'u2', '--provenance', '--json'));
+    expect(user.user.provenance).toMatchObject({
+      properties: { plan: { row: 2, line: 2 } },
+      company: { row: 2 },
+    });
+    expect(await sluice('companies', 'history', 'nobody')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is no company "nobody" in the environment default.'),
+    });
   });
 });
 

@@ -78,6 +78,11 @@ export function listQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
 }
 
+/** The query of one thing. Unknown parameters are ignored. */
+export function openQuery<P extends TProperties>(properties: P) {
+  return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
+}
+
 export function optionFields<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
 }

@@ -4,14 +4,17 @@ import {
   companyPage,
   companyProfile,
   eventPageAnswer,
+  profileHistory,
   userPage,
   userProfile,
 } from '../../api/profile.ts';
+import { readWithProvenance } from '../../changes/provenance.ts';
 import type { System } from '../../context.ts';
 import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { readHistory } from '../../postgres/stores/changes.ts';
 import {
   countUsersOf,
   findArchivedUntil,
@@ -27,6 +30,7 @@ import {
   requireSegment,
 } from '../../profiles/profiles.ts';
 import { ruled, textProblem, worded } from '../../validation.ts';
+import { abortWhenClosed } from '../gone-client.ts';
 import {
   askedPage,
   eventCursor,
@@ -34,11 +38,20 @@ import {
   keyCursor,
   keyPage,
   pageBytes,
+  rowCursor,
+  rowPage,
   sendEnvelope,
   sendJson,
 } from '../page.ts';
-import { checked, dateParameter, optionalNumber, pathParameter, textParameter } from '../parameters.ts';
-import { listQuery } from '../plugins/validation.ts';
+import {
+  checked,
+  dateParameter,
+  flagParameter,
+  optionalNumber,
+  pathParameter,
+  textParameter,
+} from '../parameters.ts';
+import { listQuery, openQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const maxPropertyFilters = 10;
@@ -105,7 +118,12 @@ const texts = {
     page: userPage,
     query: userQuery,
     params: userParameters,
-    operations: { list: 'listUsers', show: 'showUser', activity: 'showUserActivity' },
+    operations: {
+      list: 'listUsers',
+      show: 'showUser',
+      activity: 'showUserActivity',
+      history: 'listUserHistory',
+    },
     postPaths: ['bulk_identify'],
   },
   companies: {
@@ -114,7 +132,12 @@ const texts = {
     page: companyPage,
     query: companyQuery as unknown as typeof userQuery,
     params: idParameter('company_id', 'company', 'acme') as unknown as typeof userParameters,
-    operations: { list: 'listCompanies', show: 'showCompany', activity: 'showCompanyActivity' },
+    operations: {
+      list: 'listCompanies',
+      show: 'showCompany',
+      activity: 'showCompanyActivity',
+      history: 'listCompanyHistory',
+    },
     postPaths: ['identify', 'bulk_identify'],
   },
 } as const satisfies Record<Entity, object>;
@@ -151,6 +174,14 @@ const list = (entity: Entity): Route =>
 const idOf = (entity: Entity, params: object): string =>
   (params as Readonly<Record<string, string>>)[idColumn[entity]] ?? '';
 
+const showQuery = openQuery({
+  provenance: flagParameter(
+    'provenance',
+    'If true, the answer also says for each value which change set it last, and for a load the row and line of its file.',
+    { default: false },
+  ),
+});
+
 const show = (entity: Entity): Route =>
   route({
     at: `GET /v1/${entity}/:${idColumn[entity]}`,
@@ -160,17 +191,47 @@ const show = (entity: Entity): Route =>
     access: 'read',
     config: { trustsKnownKeys: true },
     params: texts[entity].params,
+    query: showQuery,
     answer: { description: `The ${texts[entity].one}.`, schema: texts[entity].schema.ref },
     refuses: ['method_not_allowed'],
-    handle: async ({ system: { reader }, request, reply, params, environment }) => {
+    handle: async ({ system, request, reply, params, query, environment }) => {
       const id = idOf(entity, params);
+      const profile = { entity, environmentId: environment, id };
       // PostgreSQL wrote the JSON.
-      const json = await readProfile(reader, entity, environment, id);
+      const json =
+        query.provenance === true
+          ? await readWithProvenance(system, profile, abortWhenClosed(reply).signal)
+          : await readProfile(system.reader, entity, environment, id);
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;
       if (!postPaths.includes(id)) throw noSuchProfile(entity, id);
       reply.header('allow', 'POST');
       throw inputError('method_not_allowed', `${request.method} is not allowed here`, 'allowed: POST');
+    },
+  });
+
+const listHistory = (entity: Entity): Route =>
+  route({
+    at: `GET /v1/${entity}/:${idColumn[entity]}/history`,
+    operationId: texts[entity].operations.history,
+    summary: `List the changes of a ${texts[entity].one}`,
+    description: `Lists what changed the ${texts[entity].one}, newest first: who, when, and from what to what. Changes are kept for \`CHANGES_DAYS\`. Of a ${texts[entity].one} whose data was deleted, only the deletion is listed. Unknown parameters are refused.`,
+    access: 'read',
+    config: pageBytes,
+    params: texts[entity].params,
+    query: listQuery(rowPage),
+    answer: { description: 'A page of changes.', headers: ['Link'], schema: profileHistory.ref },
+    handle: async (call) => {
+      const { reader } = call.system;
+      const id = idOf(entity, call.params);
+      const page = askedPage(call.query, rowCursor);
+      const profile = { entity, environmentId: call.environment, id };
+      const { changes, next, completeSince } = await readHistory(reader, profile, page);
+      const isEmpty = changes.length === 0 && page.after === null && next === null;
+      if (isEmpty && !(await isKnown(reader, entity, call.environment, id))) throw noSuchProfile(entity, id);
+      return sendEnvelope(call, changes, next === null ? null : rowCursor.write(next), {
+        complete_since: completeSince,
+      });
     },
   });
 
@@ -299,6 +360,6 @@ const listUserEvents = route({
 });
 
 export const profileRoutes: readonly Route[] = [
-  ...entities.flatMap((entity) => [list(entity), show(entity), showActivity(entity)]),
+  ...entities.flatMap((entity) => [list(entity), show(entity), listHistory(entity), showActivity(entity)]),
   listUserEvents,
 ];

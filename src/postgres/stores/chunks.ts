@@ -25,6 +25,32 @@ export function readChunkRange(db: Database, loadId: number, chunkNo: number): P
     .executeTakeFirstOrThrow();
 }
 
+/** Notes that this transaction writes rows of a chunk that is done. */
+export async function noteWritten(db: Database, loadId: number, chunkNo: number): Promise<void> {
+  await db
+    .updateTable('load_chunks')
+    .set({ positions: sql`positions || sluice.current_position()` })
+    .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
+    .execute();
+}
+
+/** Finds the chunk whose rows a transaction wrote; `null` if none is known. */
+export async function findChunkAt(
+  db: Database,
+  loadId: number,
+  position: number,
+): Promise<ChunkRange | null> {
+  const chunk = await db
+    .selectFrom('load_chunks')
+    .select(range)
+    .where('load_id', '=', loadId)
+    .where(sql<boolean>`${position}::bigint = any (positions)`)
+    .orderBy('chunk_no')
+    .limit(1)
+    .executeTakeFirst();
+  return chunk ?? null;
+}
+
 /** Writes SQL for each of the columns that count records by outcome. */
 function forCounts(
   write: (column: RawBuilder<unknown>, name: keyof Outcomes) => RawBuilder<unknown>,

@@ -210,6 +210,11 @@ function stored(entity: Entity, environmentId: number): RawBuilder<unknown> {
     where environment_id = ${environmentId}`;
 }
 
+/** Selects one profile as JSON. */
+export function renderedProfile(entity: Entity, environmentId: number, id: string): RawBuilder<unknown> {
+  return rendered(entity, sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`);
+}
+
 /** Returns `null` if there is none. The statement is prepared, since profiles are read one at a time. */
 export async function readProfile(
   { db, pool }: Pick<Reader, 'db' | 'pool'>,
@@ -217,8 +222,7 @@ export async function readProfile(
   environmentId: number,
   id: string,
 ): Promise<string | null> {
-  const one = sql`${stored(entity, environmentId)} and ${sql.ref(idColumn[entity])} = ${id}`;
-  const { sql: text, parameters } = sql`${rendered(entity, one)}`.compile(db);
+  const { sql: text, parameters } = renderedProfile(entity, environmentId, id).compile(db);
   const query = { name: `read-${entity}`, text, values: [...parameters] };
   const { rows } = await pool.query<{ json: string }>(query);
   return rows[0]?.json ?? null;

@@ -1,0 +1,281 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { ChangeMaker, ProfileChange, ValueOrigin } from '../../api/profile.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { MAX_PAGE_BYTES, MAX_PROVENANCE_CHANGES } from '../../domain/limits.ts';
+import { instantText } from '../columns.ts';
+import type { Reader } from '../pool.ts';
+import { renderedProfile } from './profiles.ts';
+
+/*
+ * The log of changes, read for one profile. An image is the profile as it was before a change; the next newer image, or the profile as
+ * it is, is what the change left. The making of a profile writes no image: it is told from the first image after it.
+ */
+
+/** One profile. */
+export interface ProfileKey {
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly id: string;
+}
+
+function imagesOf({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown> {
+  return sql`changes where environment_id = ${environmentId} and entity = ${entity} and key = ${id}`;
+}
+
+/** The profile as it is, as an image has it. */
+function current({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown> {
+  const company = entity === 'users' ? sql`company_id` : sql`null::text`;
+  return sql`
+    select metadata, ${company} as company, load_id, position, first_seen_at
+    from ${sql.table(entity)}
+    where environment_id = ${environmentId} and ${sql.ref(idColumn[entity])} = ${id}`;
+}
+
+/** Of changes `e`: who made them, and the load if it is still there. */
+const madeBy = sql<ChangeMaker>`case
+  when e.load_id is not null then 'load'
+  when e.is_operator then 'operator'
+  when e.action = 'removed' then 'deletion'
+  else 'request'
+end`;
+const job = sql<ProfileChange['job']>`(
+  select json_build_object('job_id', l.job_id, 'type', l.type, 'filename', l.filename)
+  from loads l
+  where l.load_id = e.load_id
+)`;
+
+const isComplete = (position: RawBuilder<unknown>) =>
+  sql<boolean>`${position} >= (select complete_since from change_log)`;
+
+/** Null if what is known goes back to the first write, which was at `position`. */
+const completeSince = (position: RawBuilder<unknown>) => sql<string | null>`(
+  select case when ${position} >= complete_since is not true then ${instantText(sql`complete_since_at`)} end
+  from change_log
+)`;
+
+export interface HistoryPage {
+  /** As JSON, newest first. */
+  readonly changes: readonly { readonly json: string }[];
+  /** The place after which the next page begins; null: this is the last. */
+  readonly next: number | null;
+  readonly completeSince: string | null;
+}
+
+/**
+ * Reads changes of a profile, newest first. The places of entries: twice the `seq` of a change; one less for the making of the
+ * profile that it changed first. Changes that made no difference are passed over, so a page may be short.
+ */
+export async function readHistory(
+  { db, pool }: Pick<Reader, 'db' | 'pool'>,
+  profile: ProfileKey,
+  { limit, after }: { readonly limit: number; readonly after: number | null },
+): Promise<HistoryPage> {
+  const before = after ?? Number.MAX_SAFE_INTEGER;
+  // The newest image is what a change of this page left; the oldest may be where a profile that was made anew had ended.
+  const { sql: text, parameters } = sql`
+    with images as materialized (
+      select *
+      from ${imagesOf(profile)} and seq <= ${Math.ceil(before / 2)}::bigint
+      order by seq desc
+      limit ${limit + 2}::int
+    ),
+    now as materialized (${current(profile)}),
+    states as (
+      select
+        *,
+        lag(before) over w as newer,
+        lag(company_before) over w as newer_company,
+        row_number() over w = 1 as is_newest,
+        coalesce(
+          lead(removed) over w,
+          count(*) over () < ${limit + 2}::int and ${isComplete(sql`position_before`)}
+        ) as was_made
+      from images
+      window w as (order by seq desc)
+    ),
+    entries as (
+      select
+        2 * seq as place, at, case when removed then 'removed' else 'changed' end as action, s.load_id, is_operator,
+        before, company_before,
+        case when removed then null when is_newest then now.metadata else newer end as after,
+        case when removed then null when is_newest then now.company else newer_company end as company_after
+      from states s
+      left join now on is_newest
+      union all
+      select
+        2 * seq - 1,
+        coalesce(
+          (
+            select r.first_seen_before
+            from (select * from ${imagesOf(profile)}) r
+            where r.seq >= s.seq and r.removed
+            order by r.seq
+            limit 1
+          ),
+          now.first_seen_at
+        ),
+        'made', load_before, false, null, null, before, company_before
+      from states s
+      left join now on true
+      where was_made and before is not null
+      union all
+      select
+        2 * coalesce(s.seq, 0) + 1, now.first_seen_at, 'made', now.load_id, false, null, null, now.metadata, now.company
+      from now
+      left join states s on is_newest
+      where coalesce(s.removed, ${isComplete(sql`now.position`)})
+    ),
+    shown as (
+      select
+        place,
+        case
+          when action <> 'changed' or properties is not null or company_before is distinct from company_after
+          then json_build_object(
+            'at', ${instantText(sql`e.at`)},
+            'action', action,
+            'by', ${madeBy},
+            'job', ${job},
+            'properties', coalesce(properties, '[]'),
+            'company', case
+              when company_before is distinct from company_after
+              then json_build_object('before', company_before, 'after', company_after)
+            end
+          )::text
+        end as json
+      from entries e
+      cross join lateral (
+        select
+          json_agg(
+            json_build_object('name', key, 'before', b.value, 'after', a.value) order by key collate "C"
+          ) as properties
+        from jsonb_each(before) b
+        full join jsonb_each(after) a using (key)
+        where b.value is distinct from a.value
+      ) d
+      where place < ${before}::bigint
+    )
+    select
+      coalesce(
+        json_agg(json_build_object('place', place, 'json', json) order by place desc) filter (
+          where bytes_before < ${MAX_PAGE_BYTES}::int and nth <= ${limit}::int
+        ),
+        '[]'
+      ) as page,
+      count(*)::int as found,
+      ${completeSince(sql`coalesce(
+        (select position_before from ${imagesOf(profile)} order by seq limit 1),
+        (select position from now)
+      )`)} as "completeSince"
+    from (
+      select
+        place, json, row_number() over w as nth,
+        coalesce(sum(octet_length(json)) over w - octet_length(json), 0) as bytes_before
+      from shown
+      window w as (order by place desc rows unbounded preceding)
+    ) counted`.compile(db);
+  const query = { name: `history-${profile.entity}`, text, values: [...parameters] };
+  const { rows } = await pool.query<Found>(query);
+  const [{ page, found, completeSince: since }] = rows as [Found];
+  const changes = page.flatMap(({ json }) => (json === null ? [] : [{ json }]));
+  return { changes, next: found > page.length ? (page.at(-1)?.place ?? null) : null, completeSince: since };
+}
+
+interface Found {
+  readonly page: readonly { readonly place: number; readonly json: string | null }[];
+  readonly found: number;
+  readonly completeSince: string | null;
+}
+
+/** Values that one change set last. */
+export interface Origin extends Pick<ValueOrigin, 'at' | 'by' | 'job'> {
+  /** Names of properties; null stands for the company. */
+  readonly names: readonly (string | null)[];
+  readonly loadId: number | null;
+  /** The transaction of the change. */
+  readonly position: number | null;
+}
+
+export interface ReadOrigins {
+  /** The profile as the API has it. */
+  readonly json: string;
+  /** Newest first. */
+  readonly origins: readonly Origin[];
+  readonly completeSince: string | null;
+}
+
+/** Finds, for each value of a profile, the change that set it: the newest before which it was another. Returns `null` if there is no such profile. */
+export async function readOrigins(
+  { db, pool }: Pick<Reader, 'db' | 'pool'>,
+  profile: ProfileKey,
+): Promise<ReadOrigins | null> {
+  const { sql: text, parameters } = sql`
+    with now as materialized (${current(profile)}),
+    images as materialized (
+      select * from ${imagesOf(profile)} order by seq desc limit ${MAX_PROVENANCE_CHANGES}::int
+    ),
+    life as materialized (
+      select * from images where seq > coalesce((select max(seq) from images where removed), 0)
+    ),
+    known as (select count(*) < ${MAX_PROVENANCE_CHANGES}::int as is_whole, min(at) as since from images),
+    made as (
+      select
+        now.first_seen_at as at,
+        case when f.seq is null then now.load_id else f.load_before end as load_id,
+        coalesce(f.position_before, now.position) as position
+      from now
+      left join (select * from life order by seq limit 1) f on true
+      where exists (select 1 from images where removed)
+        or (select is_whole from known) and ${isComplete(sql`coalesce(f.position_before, now.position)`)}
+    ),
+    stored as (
+      select key as name, value from now, jsonb_each(metadata)
+      union all
+      select null, to_jsonb(company) from now where company is not null
+    ),
+    setters as (
+      select set_by as seq, json_agg(name) as names
+      from (
+        select
+          name,
+          (
+            select max(seq)
+            from life
+            where value is distinct from case when name is null then to_jsonb(company_before) else before -> name end
+          ) as set_by
+        from stored
+      ) v
+      group by set_by
+    ),
+    origins as (
+      select
+        s.names, s.seq, 'changed' as action, coalesce(l.at, m.at) as at, coalesce(l.position, m.position) as position,
+        case when l.seq is null then m.load_id else l.load_id end as load_id, coalesce(l.is_operator, false) as is_operator
+      from setters s
+      left join life l using (seq)
+      left join made m on l.seq is null
+    )
+    select
+      p.json,
+      coalesce(
+        (
+          select json_agg(
+            json_build_object(
+              'names', e.names, 'at', ${instantText(sql`e.at`)}, 'by', case when e.at is not null then ${madeBy} end,
+              'job', ${job}, 'loadId', e.load_id, 'position', e.position
+            )
+            order by e.seq desc nulls last
+          )
+          from origins e
+        ),
+        '[]'
+      ) as origins,
+      (
+        select ${instantText(sql`case when is_whole then complete_since_at else since end`)}
+        from known, change_log
+        where exists (select 1 from origins where at is null)
+      ) as "completeSince"
+    from (${renderedProfile(profile.entity, profile.environmentId, profile.id)}) p`.compile(db);
+  const query = { name: `origins-${profile.entity}`, text, values: [...parameters] };
+  const { rows } = await pool.query<ReadOrigins>(query);
+  return rows[0] ?? null;
+}

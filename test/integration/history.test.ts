@@ -1,0 +1,434 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ProfileChange, UserProfile } from '../../src/api/profile.ts';
+import { readWithProvenance } from '../../src/changes/provenance.ts';
+import type { Entity } from '../../src/domain/entity.ts';
+import { type HistoryPage, readHistory } from '../../src/postgres/stores/changes.ts';
+import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { newEnvironment, readProfiles, runManually, shuffled, startManually } from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+let operator: pg.Client;
+beforeAll(async () => {
+  t = await openTestSystem();
+  operator = new pg.Client({ connectionString: t.databaseUrl });
+  await operator.connect();
+});
+afterAll(async () => {
+  await operator.end();
+  await t.close();
+});
+
+async function load(environmentId: number, text: string, options = {}): Promise<string> {
+  const started = await startManually(t.system, environmentId, text, options);
+  expect((await runManually(started)).status).toBe('completed');
+  return started.jobId;
+}
+
+function identify(environmentId: number, key: string, properties: object, companyId: string | null = null) {
+  const removes = Object.values(properties).includes(null) || companyId === '';
+  const companies =
+    companyId === null || companyId === ''
+      ? []
+      : [{ environmentId, key: companyId, properties: '{}', removes: false }];
+  return writeUsers(
+    t.system.pool,
+    [{ environmentId, key, properties: JSON.stringify(properties), removes, companyId }],
+    companies,
+  );
+}
+
+const page = (
+  environmentId: number,
+  id: string,
+  entity: Entity,
+  limit: number,
+  after: number | null,
+): Promise<HistoryPage> => readHistory(t.system.reader, { environmentId, entity, id }, { limit, after });
+
+/** All changes, newest first, read in pages of so many. */
+async function history(environmentId: number, id: string, entity: Entity = 'users', limit = 100) {
+  const changes: ProfileChange[] = [];
+  for (let after: number | null = null; ; ) {
+    const { changes: some, next } = await page(environmentId, id, entity, limit, after);
+    expect(some.length).toBeLessThanOrEqual(limit);
+    changes.push(...some.map(({ json }) => JSON.parse(json) as ProfileChange));
+    if (next === null) return changes;
+    after = next;
+  }
+}
+
+/** What the tests compare: without times. */
+const plain = (changes: readonly ProfileChange[]) =>
+  changes.map(({ action, by, job, properties, company }) => ({
+    what: `${action} by ${by}${job === null ? '' : ` ${job.job_id}`}`,
+    ...Object.fromEntries(properties.map(({ name, before, after }) => [name, [before, after]])),
+    ...(company !== null && { company: [company.before, company.after] }),
+  }));
+
+async function provenance(environmentId: number, id: string, entity: Entity = 'users') {
+  const json = await readWithProvenance(
+    t.system,
+    { environmentId, entity, id },
+    new AbortController().signal,
+  );
+  return JSON.parse(json ?? 'null') as UserProfile;
+}
+
+/** `row:line` of each property, and of the company. */
+async function places(environmentId: number, id: string, entity: Entity = 'users') {
+  const { provenance: found } = await provenance(environmentId, id, entity);
+  const place = (of: { by: string | null; row: number | null; line: number | null } | null | undefined) =>
+    of == null ? null : of.row === null ? of.by : `${of.row}:${of.line}`;
+  const properties = Object.entries(found?.properties ?? {}).map(([name, of]) => [name, place(of)]);
+  return { ...Object.fromEntries(properties), company: place(found?.company) };
+}
+
+describe('the history of a profile', () => {
+  // proves: history-complete
+  test('says who changed what, from what to what: loads, single records, operators, newest first', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const first = await load(environmentId, 'user_id,plan,size\na,free,1\nb,free,1\n');
+    await identify(environmentId, 'a', { plan: 'pro', size: null }, 'acme');
+    const second = await load(environmentId, 'user_id,plan,seats,company_id\na,pro,7,globex\n');
+    await operator.query(
+      `update sluice.users set metadata = metadata || '{"plan": "gold"}' where environment_id = $1 and user_id = 'a'`,
+      [environmentId],
+    );
+    await load(environmentId, 'user_id,plan\na,gold\n');
+    const found = await history(environmentId, 'a');
+    expect(plain(found)).toEqual([
+      { what: 'changed by operator', plan: ['pro', 'gold'] },
+      { what: `changed by load ${second}`, seats: [null, '7'], company: ['acme', 'globex'] },
+      { what: 'changed by request', plan: ['free', 'pro'], size: ['1', null], company: [null, 'acme'] },
+      { what: `made by load ${first}`, plan: [null, 'free'], size: [null, '1'] },
+    ]);
+    expect(found[1]?.job).toEqual({ job_id: second, type: 'import', filename: 'users.csv' });
+    const { changes, completeSince } = await page(environmentId, 'a', 'users', 9, null);
+    expect(found.map(({ at }) => at)).toEqual(
+      found
+        .map(({ at }) => at)
+        .toSorted()
+        .reverse(),
+    );
+    expect([changes.length, completeSince]).toEqual([4, null]);
+    expect(plain(await history(environmentId, 'b'))).toEqual([
+      { what: `made by load ${first}`, plan: [null, 'free'], size: [null, '1'] },
+    ]);
+  });
+
+  test('of a company has what loads of users say of it, and of another environment nothing', async () => {
+    const [one, other] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+    await identify(one, 'u', {}, 'acme');
+    await writeCompanies(t.system.pool, [
+      { environmentId: one, key: 'acme', properties: '{"size":1}', removes: false },
+    ]);
+    const job = await load(other, '{"company_id":"acme","metadata":{"size":2}}\n', { entity: 'companies' });
+    expect(plain(await history(one, 'acme', 'companies'))).toEqual([
+      { what: 'changed by request', size: [null, 1] },
+      { what: 'made by request' },
+    ]);
+    expect(plain(await history(other, 'acme', 'companies'))).toEqual([
+      { what: `made by load ${job}`, size: [null, 2] },
+    ]);
+    expect(await history(other, 'u')).toEqual([]);
+  });
+
+  test('has the removal of a profile with what it held, and that it was made anew', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await identify(environmentId, 'a', { plan: 'free' });
+    await identify(environmentId, 'a', { plan: 'pro' });
+    await operator.query(`delete from sluice.users where environment_id = $1`, [environmentId]);
+    expect(plain(await history(environmentId, 'a'))[0]).toEqual({
+      what: 'removed by operator',
+      plan: ['pro', null],
+    });
+    const job = await load(environmentId, 'user_id,plan\na,gold\n');
+    const made = { what: `made by load ${job}`, plan: [null, 'gold'] };
+    const earlier = [
+      { what: 'removed by operator', plan: ['pro', null] },
+      { what: 'changed by request', plan: ['free', 'pro'] },
+      { what: 'made by request', plan: [null, 'free'] },
+    ];
+    expect(plain(await history(environmentId, 'a'))).toEqual([made, ...earlier]);
+    await identify(environmentId, 'a', { plan: 'old' });
+    const changed = { what: 'changed by request', plan: ['gold', 'old'] };
+    for (const limit of [1, 2, 3, 100]) {
+      expect(plain(await history(environmentId, 'a', 'users', limit))).toEqual([changed, made, ...earlier]);
+    }
+  });
+
+  // proves: paging
+  test('is paged by the order of the changes, also where their times are equal', async () => {
+    const environmentId = await newEnvironment(t.system);
+    for (let n = 0; n < 9; n++) await identify(environmentId, 'a', { n });
+    await sql`update changes set at = (select min(at) from changes) where environment_id = ${environmentId}`.execute(
+      t.system.db,
+    );
+    const whole = plain(await history(environmentId, 'a'));
+    expect(whole.slice(0, 2)).toEqual([8, 7].map((n) => ({ what: 'changed by request', n: [n - 1, n] })));
+    expect(whole).toHaveLength(9);
+    for (const limit of [1, 2, 3, 8, 9]) {
+      expect(plain(await history(environmentId, 'a', 'users', limit))).toEqual(whole);
+    }
+  });
+
+  test('that reaches back beyond the log says since when it is complete', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await identify(environmentId, 'a', { n: 0 });
+    await identify(environmentId, 'a', { n: 1 });
+    await sql`update change_log set complete_since = sluice.current_position()`.execute(t.system.db);
+    const { changes, completeSince } = await page(environmentId, 'a', 'users', 9, null);
+    expect(plain(changes.map(({ json }) => JSON.parse(json)))).toEqual([
+      { what: 'changed by request', n: [0, 1] },
+    ]);
+    expect(completeSince).toMatch(/^\d{4}-.*Z$/);
+    const { provenance: found } = await provenance(environmentId, 'a');
+    expect(found?.properties['n']?.by).toBe('request');
+    await sql`delete from changes where environment_id = ${environmentId}`.execute(t.system.db);
+    const unknown = await provenance(environmentId, 'a');
+    expect(unknown.provenance?.properties['n']).toEqual({
+      at: null,
+      by: null,
+      job: null,
+      row: null,
+      line: null,
+    });
+    expect(unknown.provenance?.complete_since).toBe(completeSince);
+    await sql`update change_log set complete_since = 0`.execute(t.system.db);
+  });
+
+  // proves: every-digit
+  test('keeps every digit', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await identify(environmentId, 'a', {});
+    await load(environmentId, '{"user_id":"a","metadata":{"n":12345678901234567890.10}}\n');
+    expect((await page(environmentId, 'a', 'users', 1, null)).changes[0]?.json).toContain(
+      '12345678901234567890.10',
+    );
+  });
+});
+
+describe('the provenance of a profile', () => {
+  // proves: value-provenance
+  test('names row and line of a CSV with line breaks in cells, in whichever chunk', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const records = ['a,"x\n1",1', 'b,y,', 'a,,"2\n\n2"', 'c,z,3', 'b,"y\r\nq",4', 'a,"x\n1",'];
+    const text = `user_id,name,size\n${records.join('\n')}\n`;
+    for (const chunkBytes of [1, 20, 4_096]) {
+      const own = await newEnvironment(t.system);
+      await load(own, text, { chunkBytes });
+      expect([chunkBytes, await places(own, 'c')]).toEqual([
+        chunkBytes,
+        { name: '4:8', size: '4:8', company: null },
+      ]);
+      expect([chunkBytes, await places(own, 'b')]).toEqual([
+        chunkBytes,
+        { name: '5:9', size: '5:9', company: null },
+      ]);
+      expect((await places(own, 'a')).size).toBe('3:5');
+    }
+    await load(environmentId, text, { chunkBytes: 4_096 });
+    expect(await places(environmentId, 'a')).toEqual({ name: '6:11', size: '3:5', company: null });
+  });
+
+  test('names row and line of NDJSON, for users, their companies, and values of any name', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const lines = [
+      '{"user_id":"a","metadata":{"back\\\\slash":"\\t","ä":1},"company":{"company_id":"acme","size":1}}',
+      '',
+      '{"user_id":"a\\\\b\\tc","metadata":{"x":{"y":[1]}}}',
+      '{"user_id":"ä","company_id":"globex","metadata":{"x":1.50}}',
+      '{"user_id":"a","metadata":{"ä":2}}',
+    ];
+    await load(environmentId, `${lines.join('\n')}\n`);
+    expect(await places(environmentId, 'a')).toEqual({ 'back\\slash': '1:1', ä: '4:5', company: '1:1' });
+    expect(await places(environmentId, 'a\\b\tc')).toEqual({ x: '2:3', company: null });
+    expect(await places(environmentId, 'ä')).toEqual({ x: '3:4', company: '3:4' });
+    expect(await places(environmentId, 'acme', 'companies')).toEqual({ size: '1:1', company: null });
+  });
+
+  test('is of the chunk that came last in the file, in whatever order the chunks ran', async () => {
+    const text = `user_id,plan,size\n${['a,free,1', 'b,x,1', 'a,pro,', 'b,y,2', 'a,free,3'].join('\n')}\n`;
+    for (const order of [
+      [0, 1, 2, 3, 4],
+      [4, 3, 2, 1, 0],
+      [2, 0, 4, 1, 3],
+    ]) {
+      const environmentId = await newEnvironment(t.system);
+      await identify(environmentId, 'a', { plan: 'none' });
+      const started = await startManually(t.system, environmentId, text, { chunkBytes: 1 });
+      await runManually(started, order);
+      expect([order, await places(environmentId, 'a')]).toEqual([
+        order,
+        { plan: '5:6', size: '5:6', company: null },
+      ]);
+      expect([order, await places(environmentId, 'b')]).toEqual([
+        order,
+        { plan: '4:5', size: '4:5', company: null },
+      ]);
+    }
+  });
+
+  test('is of the record whose time is the latest', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const at = (year: number) => `"inserted_at":"${year}-01-01T00:00:00Z"`;
+    const line = (year: number, metadata: string) =>
+      `{"event_type":"identify_user","user_id":"a",${at(year)},"metadata":${metadata}}`;
+    await load(
+      environmentId,
+      `${[line(2021, '{"x":1,"y":1}'), line(2023, '{"x":2}'), line(2022, '{"x":3,"y":3}')].join('\n')}\n`,
+    );
+    expect(await places(environmentId, 'a')).toEqual({ x: '2:2', y: '3:3', company: null });
+  });
+
+  test('tells the change that set a value last from those that left it, and has no row without a file', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const first = await load(environmentId, 'user_id,plan,size\na,free,1\n');
+    await identify(environmentId, 'a', { plan: 'pro' });
+    await identify(environmentId, 'a', { plan: 'free' }, 'acme');
+    const last = await load(environmentId, 'user_id,plan,size,seats\nz,,,\na,free,1,3\n');
+    expect(await places(environmentId, 'a')).toEqual({
+      plan: 'request',
+      size: '1:2',
+      seats: '2:3',
+      company: 'request',
+    });
+    const { provenance: found } = await provenance(environmentId, 'a');
+    expect(found?.properties['size']?.job?.job_id).toBe(first);
+    expect(found?.complete_since).toBeNull();
+    await sql`update loads set file_ref = null where job_id = ${last}`.execute(t.system.db);
+    expect(await places(environmentId, 'a')).toMatchObject({ size: '1:2', seats: 'load' });
+  });
+
+  test('reads a bounded number of chunks, the latest first', async () => {
+    const environmentId = await newEnvironment(t.system);
+    for (const name of ['p0', 'p1', 'p2', 'p3', 'p4', 'p5']) {
+      await load(environmentId, `user_id,${name}\na,1\n`);
+    }
+    expect(await places(environmentId, 'a')).toEqual({
+      p0: 'load',
+      p1: 'load',
+      p2: '1:2',
+      p3: '1:2',
+      p4: '1:2',
+      p5: '1:2',
+      company: null,
+    });
+  });
+});
+
+const ids = ['a', 'b'] as const;
+const properties = fc.dictionary(fc.constantFrom('x', 'y', 'z'), fc.constantFrom('1', '2', 1, null), {
+  maxKeys: 3,
+});
+const company = fc.constantFrom(null, null, 'acme', 'globex', '');
+const record = fc.record({ id: fc.constantFrom(...ids), properties, company });
+const step = fc.oneof(
+  fc.record({
+    kind: fc.constant('load' as const),
+    records: fc.array(record, { minLength: 1, maxLength: 5 }),
+    chunkBytes: fc.constantFrom(1, 4_096),
+    ranks: fc.array(fc.nat(), { minLength: 5, maxLength: 5 }),
+  }),
+  fc.record({ kind: fc.constant('request' as const), record }),
+  fc.record({ kind: fc.constant('operator' as const), record }),
+  fc.record({ kind: fc.constant('removal' as const), id: fc.constantFrom(...ids) }),
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+async function doStep(environmentId: number, own: Step): Promise<void> {
+  if (own.kind === 'load') {
+    const lines = own.records.map(({ id, properties: metadata, company: of }) =>
+      JSON.stringify({ user_id: id, metadata, ...(of !== null && { company_id: of === '' ? null : of }) }),
+    );
+    const { chunkBytes, ranks } = own;
+    const started = await startManually(t.system, environmentId, `${lines.join('\n')}\n`, { chunkBytes });
+    await runManually(started, shuffled(started, ranks));
+  } else if (own.kind === 'request') {
+    const { id, properties: values, company: of } = own.record;
+    await identify(environmentId, id, values, of);
+  } else if (own.kind === 'operator') {
+    const { id, properties: values, company: of } = own.record;
+    await operator.query(
+      `update sluice.users set metadata = sluice.without_nulls(metadata || $3::jsonb), company_id = nullif($4, '')
+      where environment_id = $1 and user_id = $2`,
+      [environmentId, id, JSON.stringify(values), of],
+    );
+  } else {
+    await operator.query(`delete from sluice.users where environment_id = $1 and user_id = $2`, [
+      environmentId,
+      own.id,
+    ]);
+  }
+}
+
+interface State {
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly company: string | null;
+}
+
+const absent = 'absent';
+const textOf = (state: State | undefined): string =>
+  state === undefined
+    ? absent
+    : JSON.stringify([Object.entries(state.metadata).sort(([a], [b]) => (a < b ? -1 : 1)), state.company]);
+
+/** The states that a history tells, newest first, from the profile as it is. */
+function toldStates(changes: readonly ProfileChange[], now: State | undefined): string[] {
+  let state = now;
+  const states = [textOf(state)];
+  for (const { action, properties: differing, company: moved } of changes) {
+    const metadata = new Map(Object.entries(state?.metadata ?? {}));
+    for (const { name, before, after } of differing) {
+      expect([name, metadata.get(name) ?? null]).toEqual([name, after]);
+      if (before === null) metadata.delete(name);
+      else metadata.set(name, before);
+    }
+    expect(moved === null ? null : moved.after).toBe(moved === null ? null : (state?.company ?? null));
+    const left = moved === null ? (state?.company ?? null) : moved.before;
+    state = action === 'made' ? undefined : { metadata: Object.fromEntries(metadata), company: left };
+    if (action === 'made') expect([metadata.size, left]).toEqual([0, null]);
+    states.push(textOf(state));
+  }
+  return states;
+}
+
+const stateOf = async (environmentId: number, id: string) =>
+  (await readProfiles(t.system, environmentId)).users[id] as State | undefined;
+
+describe('a history, replayed backwards from the profile as it is', () => {
+  // proves: history-complete
+  test('passes through every state that the profile was ever in', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 10 }),
+        fc.integer({ min: 1, max: 5 }),
+        async (steps, limit) => {
+          const environmentId = await newEnvironment(t.system);
+          const seen: Record<(typeof ids)[number], string[]> = { a: [absent], b: [absent] };
+          for (const own of steps) {
+            await doStep(environmentId, own);
+            for (const id of ids) seen[id].unshift(textOf(await stateOf(environmentId, id)));
+          }
+          for (const id of ids) {
+            const now = await stateOf(environmentId, id);
+            const told = toldStates(await history(environmentId, id, 'users', limit), now);
+            expect(told.at(-1)).toBe(absent);
+            let at = 0;
+            for (const [nth, state] of seen[id].entries()) {
+              if (nth > 0 && state === seen[id][nth - 1]) continue;
+              at = told.indexOf(state, at);
+              expect([told, state, at]).not.toEqual([told, state, -1]);
+            }
+          }
+        },
+      ),
+      { numRuns: runs(60) },
+    );
+  });
+});
