@@ -6,7 +6,6 @@ create table sluice.environments (
   app_token text not null,
   created_at timestamptz not null default now(),
   record_key uuid not null default gen_random_uuid(),
-  mendable_since timestamptz,
   constraint environments_pkey primary key (environment_id),
   constraint environments_name_key unique (name),
   constraint environments_app_token_key unique (app_token),
@@ -15,8 +14,6 @@ create table sluice.environments (
 );
 comment on table sluice.environments is 'A tenant: its profiles, loads and keys are unreachable from any other.';
 comment on column sluice.environments.record_key is 'Secret under which records of files are digested: sluice.users.digest.';
-comment on column sluice.environments.mendable_since is
-  'When a load last ended that left refused records. While it is set, changes leave their times in the profiles, so that mended records yield to them; null: there is nothing to mend.';
 
 create table sluice.api_keys (
   key_id text not null,

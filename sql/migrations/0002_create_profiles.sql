@@ -122,8 +122,7 @@ create function sluice.without_nulls(properties jsonb) returns jsonb
     where value = 'null'::jsonb
   );
 
--- Of companies, those that something is brought for which they do not have; and, where refused records may still be mended, those that
--- nobody has said the same of since (see kept_times).
+-- Of companies, those that something is brought for which they do not have.
 --
 -- Volatile, so that it looks at what is committed when it is called, and not when the statement began that calls it: that one
 -- may have waited for a user whom another server wrote together with its company (sql/queries/upsert-users.sql).
@@ -144,19 +143,10 @@ begin
       select g.e, g.k
       from given g
       join sluice.companies c on c.environment_id = g.e and c.company_id = g.k
-      join sluice.environments v on v.environment_id = g.e
       where case
-          when removes then sluice.without_nulls(c.metadata || g.p) = c.metadata
-          else c.metadata || g.p = c.metadata
-        end
-        and (
-          v.mendable_since is null
-          or not exists (
-            select 1
-            from jsonb_object_keys(g.p) n (name)
-            where coalesce((c.times -> 'properties' -> n.name)::bigint, 0) < sluice.micros(v.mendable_since)
-          )
-        )
+        when removes then sluice.without_nulls(c.metadata || g.p) = c.metadata
+        else c.metadata || g.p = c.metadata
+      end
     )
     select g.e, g.k, g.p
     from given g
@@ -181,16 +171,6 @@ create function sluice.times_of(properties jsonb, at bigint) returns jsonb
 
 create aggregate sluice.merged_properties(jsonb) (sfunc = jsonb_concat, stype = jsonb, initcond = '{}');
 
--- Times that a single record leaves in a profile it creates, where refused records of files may still be mended: a mended record counts
--- as of the end of its load, and must know what came since. Null where it brings nothing.
-create function sluice.kept_times(properties jsonb, company_id text, at timestamptz) returns jsonb
-  language sql stable parallel safe
-  return case
-    when properties <> '{}' or company_id is not null
-    then jsonb_build_object('base', sluice.micros(at), 'properties', coalesce(sluice.times_of(properties, sluice.micros(at)), '{}'))
-      || case when company_id is null then '{}' else jsonb_build_object('company', sluice.micros(at)) end
-  end;
-
 -- What a record brings, without the removals of what nothing is known of: such a removal leaves no time, so that it makes no difference
 -- whether it comes before or after the record that gives the profile its times.
 create function sluice.known_properties(incoming jsonb, metadata jsonb, times jsonb) returns jsonb
@@ -202,30 +182,27 @@ create function sluice.known_properties(incoming jsonb, metadata jsonb, times js
   );
 
 -- Times as a profile keeps them, of what records bring: `times` of their properties, `company_at` of their company. Null where
--- none is needed: all they bring is as of `accepted`, and removes nothing; unless `keeps`, as kept_times.
+-- none is needed: all they bring is as of `accepted`, and removes nothing.
 create function sluice.incoming_times(
   properties jsonb,
   times jsonb,
   company_id text,
   company_at bigint,
   is_dated boolean,
-  accepted bigint,
-  keeps boolean default false
+  accepted bigint
 ) returns jsonb
   language sql immutable parallel safe
   return case
     when (times = '{}' and company_at is null)
-      or not (keeps or is_dated or (company_id = '') is true or properties <> sluice.without_nulls(properties))
+      or not (is_dated or (company_id = '') is true or properties <> sluice.without_nulls(properties))
     then null
     else jsonb_build_object('base', accepted, 'properties', times)
       || case when is_dated then '{"dated": true}'::jsonb else '{}' end
-      || case when keeps then '{"kept": true}'::jsonb else '{}' end
       || case when company_at is null then '{}' else jsonb_build_object('company', company_at) end
   end;
 
 -- The times of a profile over which a record without a time is laid: all it brings is as of `at`. A profile without times
--- gets none, unless something is removed that was there: an older record must not bring it back; or unless `keeps`: then all that it
--- brings leaves its time, also the removal of what is not there.
+-- gets none, unless something is removed that was there: an older record must not bring it back.
 create function sluice.touch_times(
   times jsonb,
   last_seen_at timestamptz,
@@ -233,13 +210,11 @@ create function sluice.touch_times(
   company_id text,
   incoming jsonb,
   incoming_company text,
-  at timestamptz,
-  keeps boolean default false
+  at timestamptz
 ) returns jsonb
   language sql immutable parallel safe
   return case
     when times is null
-      and not keeps
       and not (incoming_company = '' and company_id is not null) is true
       and not exists (
         select 1
@@ -251,16 +226,10 @@ create function sluice.touch_times(
       || jsonb_build_object(
         'properties',
         coalesce(times -> 'properties', '{}')
-          || coalesce(
-            sluice.times_of(
-              case when keeps then incoming else sluice.known_properties(incoming, metadata, times) end,
-              sluice.micros(at)
-            ),
-            '{}'
-          )
+          || coalesce(sluice.times_of(sluice.known_properties(incoming, metadata, times), sluice.micros(at)), '{}')
       )
       || case
-        when incoming_company is null or (not keeps and incoming_company = '' and company_id is null and not coalesce(times ? 'company', false)) then '{}'
+        when incoming_company is null or (incoming_company = '' and company_id is null and not coalesce(times ? 'company', false)) then '{}'
         else jsonb_build_object('company', sluice.micros(at))
       end
   end;
@@ -306,7 +275,7 @@ as $$
       c.at,
       coalesce(c.counts, false) as counts,
       coalesce(
-        c.counts and (incoming_times ? 'kept' is true or not (incoming_company = '' and c.at >= accepted and c.stored_at is null)),
+        c.counts and not (incoming_company = '' and c.at >= accepted and c.stored_at is null),
         false
       ) as leaves_time
     from (
@@ -322,10 +291,7 @@ as $$
       coalesce(jsonb_object_agg(p.name, p.value), '{}') as properties,
       -- The removal without a time of what nothing is known of leaves none: see known_properties.
       coalesce(
-        jsonb_object_agg(p.name, p.at) filter (
-          where incoming_times ? 'kept' is true
-            or not (p.value = 'null'::jsonb and p.at >= accepted and p.stored_at is null)
-        ),
+        jsonb_object_agg(p.name, p.at) filter (where not (p.value = 'null'::jsonb and p.at >= accepted and p.stored_at is null)),
         '{}'
       ) as times,
       coalesce(bool_or(p.value = 'null'::jsonb), false) as removes

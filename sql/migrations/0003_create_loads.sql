@@ -44,6 +44,7 @@ create table sluice.loads (
   work_started_at timestamptz,
   work_rows_before bigint not null default 0,
   ended_at timestamptz,
+  end_cursor pg_snapshot,
   failure_code text,
   failure_message text,
   attempts integer not null default 1,
@@ -100,6 +101,8 @@ comment on column sluice.loads.lane_position is 'Loads and deletions of an envir
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
+comment on column sluice.loads.end_cursor is
+  'What had been committed when the load ended: mended records yield to changes since (sluice.changes). Null until then.';
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
@@ -243,7 +246,7 @@ create table sluice.load_rejects (
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
-comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. An amended one moves to sluice.load_amendments.';
+comment on table sluice.load_rejects is 'Every refused record as it stood in the file, and the reason. An amended one moves to sluice.amended_rejects.';
 comment on column sluice.load_rejects.kind is
   'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
 comment on column sluice.load_rejects.cause is
@@ -251,6 +254,14 @@ comment on column sluice.load_rejects.cause is
 comment on column sluice.load_rejects.shape is
   'The value at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
 create index load_rejects_cause_idx on sluice.load_rejects (load_id, cause, row_number);
+
+create table sluice.amended_rejects (
+  like sluice.load_rejects,
+  constraint amended_rejects_pkey primary key (load_id, row_number),
+  constraint amended_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
+);
+comment on table sluice.amended_rejects is
+  'Refused records that were mended, for as long as their amendments can be undone; then they return to sluice.load_rejects.';
 
 -- Each refused record is mended once: whoever sends it claims it here, and the key lets one in.
 create table sluice.load_amendments (

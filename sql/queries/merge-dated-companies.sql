@@ -18,13 +18,8 @@ folded as (
   group by e, k
 )
 insert into sluice.companies as stored (environment_id, company_id, metadata, times)
-select
-  e,
-  k,
-  p,
-  sluice.incoming_times(p, times, null, null, is_dated, sluice.micros(now()), v.mendable_since is not null)
+select e, k, p, sluice.incoming_times(p, times, null, null, is_dated, sluice.micros(now()))
 from folded
-join sluice.environments v on v.environment_id = folded.e
 order by e, k collate "C"
 on conflict (environment_id, company_id) do update set
   (metadata, times, last_seen_at, updated_at) = (

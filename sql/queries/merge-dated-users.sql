@@ -22,14 +22,8 @@ folded as (
   group by e, k
 )
 insert into sluice.users as stored (environment_id, user_id, company_id, metadata, times)
-select
-  e,
-  k,
-  c,
-  p,
-  sluice.incoming_times(p, times, c, company_at, is_dated, sluice.micros(now()), v.mendable_since is not null)
+select e, k, c, p, sluice.incoming_times(p, times, c, company_at, is_dated, sluice.micros(now()))
 from folded
-join sluice.environments v on v.environment_id = folded.e
 order by e, k collate "C"
 on conflict (environment_id, user_id) do update set
   (metadata, times, company_id, last_seen_at, updated_at) = (

@@ -1,10 +1,9 @@
 -- Lays single records of companies over what is stored.
 -- $1 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]
 -- $2 bool  some property is null; then apply-company-removals.sql must follow in the transaction
-insert into sluice.companies as stored (environment_id, company_id, metadata, times)
-select i.e, i.k, i.p, case when v.mendable_since is not null then sluice.kept_times(i.p, null, now()) end
+insert into sluice.companies as stored (environment_id, company_id, metadata)
+select i.e, i.k, i.p
 from json_to_recordset($1::json) as i (e integer, k text, p jsonb)
-join sluice.environments v on v.environment_id = i.e
 order by i.e, i.k collate "C"
 on conflict (environment_id, company_id) do update set
   metadata = case
@@ -12,10 +11,8 @@ on conflict (environment_id, company_id) do update set
     else stored.metadata || excluded.metadata
   end,
   times = case
-    when stored.times is null and excluded.times is null and not $2::boolean then null
-    else sluice.touch_times(
-      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at, excluded.times is not null
-    )
+    when stored.times is null and not $2::boolean then null
+    else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at)
   end,
   last_seen_at = excluded.last_seen_at,
   updated_at = case

@@ -12,10 +12,9 @@ with incoming_users as (
   order by i.e, i.k collate "C"
 ),
 written_users as (
-  insert into sluice.users as stored (environment_id, user_id, company_id, metadata, times)
-  select i.e, i.k, i.c, i.p, case when v.mendable_since is not null then sluice.kept_times(i.p, i.c, now()) end
+  insert into sluice.users as stored (environment_id, user_id, company_id, metadata)
+  select i.e, i.k, i.c, i.p
   from incoming_users i
-  join sluice.environments v on v.environment_id = i.e
   order by i.e, i.k collate "C"
   on conflict (environment_id, user_id) do update set
     metadata = case
@@ -27,10 +26,9 @@ written_users as (
       else nullif(excluded.company_id, '')
     end,
     times = case
-      when stored.times is null and excluded.times is null and not $3::boolean then null
+      when stored.times is null and not $3::boolean then null
       else sluice.touch_times(
-        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, excluded.last_seen_at,
-        excluded.times is not null
+        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, excluded.last_seen_at
       )
     end,
     last_seen_at = excluded.last_seen_at,
@@ -51,10 +49,9 @@ incoming_companies as (
   where (select count(*) from written_users) >= 0
   order by i.e, i.k collate "C"
 )
-insert into sluice.companies as stored (environment_id, company_id, metadata, times)
-select i.e, i.k, i.p, case when v.mendable_since is not null then sluice.kept_times(i.p, null, now()) end
+insert into sluice.companies as stored (environment_id, company_id, metadata)
+select i.e, i.k, i.p
 from incoming_companies i
-join sluice.environments v on v.environment_id = i.e
 order by i.e, i.k collate "C"
 on conflict (environment_id, company_id) do update set
   metadata = case
@@ -62,10 +59,8 @@ on conflict (environment_id, company_id) do update set
     else stored.metadata || excluded.metadata
   end,
   times = case
-    when stored.times is null and excluded.times is null and not $3::boolean then null
-    else sluice.touch_times(
-      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at, excluded.times is not null
-    )
+    when stored.times is null and not $3::boolean then null
+    else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at)
   end,
   last_seen_at = excluded.last_seen_at,
   updated_at = case

@@ -172,8 +172,8 @@ async function createTheirCompanies(
 ): Promise<void> {
   if (profilesOf(rows).users.rows === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
-  // Users that yield to later changes are no longer in the batch; the companies they name are made all the same.
-  const named = scope.asOf === null || scope.dated ? undefined : companiesOf(rows.users);
+  // Users that yield are no longer in the batch; the companies they name are made all the same.
+  const named = scope.yields === null || scope.dated ? undefined : companiesOf(rows.users);
   if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
   if (source.dryRun) return;
   // Only where companies may have records of their own does it matter who made them.
@@ -230,9 +230,8 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     environmentId: source.environmentId,
     loadId: source.loadId,
     chunkNo,
-    acceptedAt: source.place?.acceptedAt ?? source.acceptedAt,
-    asOf: source.place?.asOf ?? null,
-    keepsTimes: source.keepsTimes,
+    acceptedAt: source.acceptedAt,
+    yields: source.yields,
     dated,
     removes,
     flat: !dated && !removes && !rows[entity].nested,

@@ -155,7 +155,7 @@ async function tryInserting(
   reader: ChunkReader,
 ): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
-  if (chunk.oversized || source.place !== null || !(await expectsNewUsers(context.db, source, learned)))
+  if (chunk.oversized || source.yields !== null || !(await expectsNewUsers(context.db, source, learned)))
     return null;
   const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
   requireFewRefused(source, () => countRejects(source, chunk, rows));

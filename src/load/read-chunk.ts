@@ -75,9 +75,9 @@ export function createChunkReader(
   };
 }
 
-/** An amended record is laid over its row, and a preset makes several rows of a record, so neither has a digest. */
-function isDigested({ preset, place }: LoadSource): boolean {
-  return preset === null && place === null;
+/** A preset makes several rows of a record, which then has no digest. */
+function isDigested({ preset }: LoadSource): boolean {
+  return preset === null;
 }
 
 /** All that decides what becomes of a record, beside its bytes. */

@@ -33,6 +33,20 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AmendedRejects {
+  byte_offset: number;
+  cause: number;
+  column_name: string | null;
+  error_code: string;
+  kind: string | null;
+  line_number: number;
+  load_id: number;
+  message: string;
+  raw: Buffer;
+  row_number: number;
+  shape: string;
+}
+
 export interface ApiKeys {
   created_at: Generated<Date>;
   digest: Buffer;
@@ -173,7 +187,6 @@ export interface Environments {
   app_token: string;
   created_at: Generated<Date>;
   environment_id: Generated<number>;
-  mendable_since: Date | null;
   name: string;
   record_key: Generated<string>;
 }
@@ -421,6 +434,7 @@ export interface Loads {
   column_map: Generated<Json>;
   dry_run: Generated<boolean>;
   duplicate_of: string | null;
+  end_cursor: string | null;
   ended_at: Date | null;
   entity: string;
   environment_id: number;
@@ -760,6 +774,7 @@ export interface Workers {
 }
 
 export interface DB {
+  amended_rejects: AmendedRejects;
   api_keys: ApiKeys;
   background_jobs: BackgroundJobs;
   change_log: ChangeLog;

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
+import { returnAmended } from '../../src/postgres/stores/amendments.ts';
 import {
   type DatedUserRow,
   writeCompanies,
@@ -14,6 +16,7 @@ import {
   type ManualLoad,
   newEnvironment,
   readProfiles,
+  readRejects,
   runManually,
   shuffled,
   startManually,
@@ -22,6 +25,7 @@ import { ndjsonFile, type RandomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import { type CompanyRecord, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
 beforeAll(async () => {
@@ -64,6 +68,17 @@ async function identify(environmentId: number, record: Record, isBatched: boolea
   else await writeUsers(pool, [row], named);
 }
 
+/** Changes a profile that is there, as an operator does it; returns whether it is. */
+async function operate(environmentId: number, record: Record, removes: boolean): Promise<boolean> {
+  const { entity, id, properties } = record;
+  const own = sql`environment_id = ${environmentId} and ${sql.ref(entity === 'users' ? 'user_id' : 'company_id')} = ${id}`;
+  const { numAffectedRows } = await (removes
+    ? sql`delete from ${sql.table(entity)} where ${own}`
+    : sql`update ${sql.table(entity)} set metadata = metadata || ${JSON.stringify(properties)} where ${own}`
+  ).execute(t.system.db);
+  return (numAffectedRows ?? 0n) > 0n;
+}
+
 /** What ended before now is pruned, files and nothing else. */
 async function pruneAll(): Promise<void> {
   const config = { ...t.config, fileRetentionDays: 0 };
@@ -82,7 +97,7 @@ interface Change {
   readonly id: string;
   readonly name: string;
   readonly moves: boolean;
-  readonly by: 'file' | 'record' | 'batch';
+  readonly by: 'file' | 'record' | 'batch' | 'operator' | 'removal';
 }
 
 const change: fc.Arbitrary<Change> = fc.record({
@@ -90,7 +105,7 @@ const change: fc.Arbitrary<Change> = fc.record({
   id: fc.constantFrom('0', '1', '2'),
   name: fc.constantFrom('a', 'b', 'c'),
   moves: fc.boolean(),
-  by: fc.constantFrom('file', 'record', 'batch'),
+  by: fc.constantFrom('file', 'record', 'batch', 'operator', 'removal'),
 });
 
 function recordOf({ entity, id, name, moves }: Change, step: number): Record {
@@ -163,7 +178,12 @@ describe('a file some of whose records are mended afterwards', () => {
         for (const [step, { groups, change }] of steps.entries()) {
           for (const group of groups) await amend(group);
           const record = recordOf(change, step);
-          if (change.by === 'file') {
+          if (change.by === 'removal' && record.entity === 'users') {
+            if (await operate(environmentId, record, true)) oracle.remove(record.entity, record.id);
+          } else if (change.by === 'removal' || change.by === 'operator') {
+            const { entity, id, properties } = record;
+            if (await operate(environmentId, record, false)) oracle.identify({ entity, id, properties });
+          } else if (change.by === 'file') {
             oracle.load([record]);
             await load(lineOf(record));
           } else {
@@ -241,22 +261,108 @@ describe('a mended record', () => {
     expect((await parent.look()).tally).toMatchObject({ rejected: 0, amended: 1 });
   });
 
-  // proves: mended-once
-  test('is taken when the file of its job is gone; then single records leave no times any more', async () => {
+  // proves: mend-yields
+  test('yields to a property that was removed since, and whole to a profile that was', async () => {
     const environmentId = await newEnvironment(t.system);
-    const parent = await startManually(t.system, environmentId, csv(',1,1', 'x,,'));
+    const parent = await startManually(t.system, environmentId, csv('u,0,0', 'v,0,0', ',1,1', ',1,1'));
+    await runManually(parent);
+    await identify(environmentId, { entity: 'users', id: 'u', properties: { a: null } }, false);
+    await sql`delete from users where environment_id = ${environmentId} and user_id = 'v'`.execute(
+      t.system.db,
+    );
+    const amendment = await amendManually(
+      t.system,
+      environmentId,
+      parent.jobId,
+      mended('u,1,1,3', 'v,1,1,4'),
+    );
+    expect((await runManually(amendment)).tally).toMatchObject({ updated: 1, unchanged: 1, inserted: 0 });
+    expect(await usersOf(environmentId)).toEqual({ u: { b: '1' } });
+  });
+
+  // proves: mend-yields
+  test.each([
+    ['is written', 'u'],
+    ['makes the profile', 'v'],
+  ])('yields to a single record that %s while the amendment waits for it', async (_, id) => {
+    const environmentId = await newEnvironment(t.system);
+    const parent = await startManually(t.system, environmentId, csv('u,0,0', ',1,1'));
+    await runManually(parent);
+    const amendment = await amendManually(t.system, environmentId, parent.jobId, mended(`${id},1,1,2`));
+    const writer = await t.system.pool.connect();
+    try {
+      await writer.query('begin');
+      await writer.query(
+        `insert into users (environment_id, user_id, metadata) values ($1, $2, '{"a": "single"}')
+        on conflict (environment_id, user_id) do update set metadata = users.metadata || excluded.metadata`,
+        [environmentId, id],
+      );
+      const chunk = amendment.chunk(0);
+      await waitFor('the amendment to wait for the single record', async () => {
+        const { rows } = await t.system.pool.query(
+          'select from pg_stat_activity where $1 = any (pg_blocking_pids(pid))',
+          [(writer as unknown as { processID: number }).processID],
+        );
+        return rows.length > 0;
+      });
+      await writer.query('commit');
+      await chunk;
+    } finally {
+      writer.release();
+    }
+    // A profile that the amendment could not see makes it begin anew.
+    expect((await runManually(amendment)).tally).toMatchObject({ read: 1, updated: 1 });
+    expect(await usersOf(environmentId)).toMatchObject({ [id]: { a: 'single', b: '1' } });
+  });
+
+  // proves: mend-yields
+  test('is refused if the log does not hold all changes since, unless it wins', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const parent = await startManually(t.system, environmentId, csv('u,0,0', ',1,1', ',2,2'));
+    await runManually(parent);
+    const waiting = await amendManually(t.system, environmentId, parent.jobId, mended('u,1,1,2'));
+    const { complete_since } = await t.system.db
+      .selectFrom('change_log')
+      .select('complete_since')
+      .executeTakeFirstOrThrow();
+    try {
+      await sql`update change_log set complete_since = sluice.current_position() + 1`.execute(t.system.db);
+      const refused = await runManually(waiting);
+      expect([refused.status, refused.failure?.code]).toEqual(['failed', 'job_expired']);
+      const again = (wins: boolean) =>
+        amendManually(t.system, environmentId, parent.jobId, mended('u,1,1,2'), { wins });
+      await expect(again(false)).rejects.toMatchObject({ problems: [{ code: 'job_expired' }] });
+      await run(await again(true), [0]);
+    } finally {
+      await t.system.db.updateTable('change_log').set({ complete_since }).execute();
+    }
+    expect(await usersOf(environmentId)).toEqual({ u: { a: '1', b: '1' } });
+  });
+
+  // proves: mended-once
+  test('is taken when the file of its job is gone; refused again by an undo, it is as it was and may be mended again', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const text = '{"event_type":"identify_user","user_id":""}\n{"event_type":"track","user_id":"x"}\n';
+    const parent = await startManually(t.system, environmentId, text);
     await runManually(parent);
     await pruneAll();
-    await identify(environmentId, { entity: 'users', id: 'u', properties: { a: 'single' } }, false);
-    const { times } = await t.system.db
-      .selectFrom('users')
-      .select('times')
-      .where('environment_id', '=', environmentId)
-      .where('user_id', '=', 'u')
-      .executeTakeFirstOrThrow();
-    expect(times).toBeNull();
-    await run(await amendManually(t.system, environmentId, parent.jobId, mended('u,1,1,1')), [0]);
-    expect(await usersOf(environmentId)).toMatchObject({ u: { a: 'single', b: '1' } });
+    const before = [await readRejects(t.system, parent.jobId), (await parent.look()).tallyByKind];
+    const record = '{"event_type":"identify_user","user_id":"u","a":1,"sluice_reject":{"row":1}}';
+    const mend = async () => {
+      const amendment = await amendManually(t.system, environmentId, parent.jobId, record);
+      await run(amendment, [0]);
+      expect((await parent.look()).tally).toMatchObject({ rejected: 1, amended: 1 });
+      return amendment.loadId;
+    };
+    const first = await mend();
+    expect(await returnAmended(t.system.db, first)).toBe(1);
+    expect([await readRejects(t.system, parent.jobId), (await parent.look()).tallyByKind]).toEqual(before);
+    expect((await parent.look()).tally).toMatchObject({ read: 2, rejected: 2, amended: 0 });
+    const second = await mend();
+    await sql`update change_log set complete_since_at = now()`.execute(t.system.db);
+    await pruneAll();
+    expect(await returnAmended(t.system.db, second)).toBe(0);
+    expect((await parent.look()).tally).toMatchObject({ rejected: 1, amended: 1 });
   });
 
   // proves: mend-yields

@@ -11,8 +11,10 @@ import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
+import { returnAmended } from '../../src/postgres/stores/amendments.ts';
 import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import { amendManually } from '../support/amend-file.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
 import {
@@ -290,6 +292,18 @@ describe('what is kept of loads', () => {
     expect(await raws(neighbour, 'csv')).toEqual(refused);
     expect(await raws(neighbour, 'ndjson')).toHaveLength(3);
     expect(await filesOf(neighbour)).toBe(2);
+  });
+
+  test('of refused records that were mended, those that hold a deleted id are removed', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const { jobId } = await load(environmentId, 'user_id,name\nfine,Fine\nu1,too,many\nu2,too,many\n');
+    const mended = 'user_id,name,sluice_row\nu1,one,2\nu2,one,3\n';
+    const amendment = await amendManually(t.system, environmentId, jobId, mended);
+    await runManually(amendment);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
+    expect(await deletion.run()).toMatchObject({ counts: { deleted: 1 }, removed: { rejects: 1 } });
+    expect(await returnAmended(t.system.db, amendment.loadId)).toBe(1);
+    expect((await readRejects(t.system, jobId)).map(({ row }) => row)).toEqual([3]);
   });
 });
 

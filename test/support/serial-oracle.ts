@@ -123,6 +123,10 @@ export class SerialOracle {
     this.#apply(own == null ? record : ({ ...record, company: own } as UserRecord));
   }
 
+  remove(entity: Entity, id: string): void {
+    this.#tables[entity].delete(id);
+  }
+
   #apply(record: UserRecord | CompanyRecord): void {
     const profile = open(this.#tables[record.entity], record.id);
     const company = record.entity === 'users' ? record.company : undefined;

@@ -108,7 +108,7 @@ const amend = route({
   operationId: 'amendJob',
   summary: 'Amend a background job',
   description:
-    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
+    'Loads refused records of a load after they were mended. Send the CSV or NDJSON that `/rejects` returns, with `sluice_row` (`sluice_reject.row`) and the order unchanged; records that you leave out stay refused. Or apply a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A separate job loads them as if they stood at the end of the file: whatever changed since that job ended wins over them, property by property, unless `wins=true`. 410 `job_expired`: not all these changes are kept any more (`CHANGES_DAYS`), so only `wins=true` is possible. When it completes, the counts of this job move from `rejected` to `amended`. A refused record is mended only once; if two requests send it, one gets `already_amended`.',
   access: 'import',
   bodyKind: 'form',
   params: jobParameters,

@@ -3,7 +3,13 @@ import { ALL_RECORDS_REFUSED, type LoadOptions } from '../../domain/load.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { Database } from '../../postgres/database.ts';
-import { claimRows, type Parent, readParent, type Unclaimed } from '../../postgres/stores/amendments.ts';
+import {
+  claimRows,
+  notLogged,
+  type Parent,
+  readParent,
+  type Unclaimed,
+} from '../../postgres/stores/amendments.ts';
 import { isBeforeDeletion } from '../../postgres/stores/deletions.ts';
 import { lockLane } from '../../postgres/stores/lanes.ts';
 import { readLoadId } from '../../postgres/stores/read-loads.ts';
@@ -14,7 +20,7 @@ import { type AmendedRows, readAmendedRows, rowColumn } from './end-amendment.ts
 
 /*
  * Amending: refused records of a load, the parent, come back mended as a load of their own. Here it is accepted, and claims its rows;
- * its records count as of the parent's end (`readLoadSource`); `end-amendment.ts` moves the counts when it completes. Promises: a
+ * its records yield to what changed since the parent ended (`yieldToChanges`); `end-amendment.ts` moves the counts when it completes. Promises: a
  * refused row is mended once, whoever sends it; the counts of both loads balance at every moment.
  */
 
@@ -110,9 +116,10 @@ export async function acceptAmendment(context: LoadContext, request: AmendReques
 
 async function readRows(
   context: LoadContext,
-  { parent, received, rows }: AmendRequest,
+  { parent, received, rows, wins }: AmendRequest,
 ): Promise<AmendedRows> {
   try {
+    if (!wins && !parent.isLogged) throw inputError('job_expired', notLogged, `job_id: ${parent.jobId}`);
     if (rows !== undefined) return { rows, lines: null };
     requireShape(parent, received);
     return await readAmendedRows(context.files, received);

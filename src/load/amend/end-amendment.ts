@@ -32,7 +32,7 @@ const heldAtATime = 100;
 export async function endAmendment(db: Database, loadId: number): Promise<void> {
   const shapes = await readAmendmentShapes(db, loadId);
   if (shapes === null) return;
-  const { parentId, header, parentHeader } = shapes;
+  const { header, parentHeader } = shapes;
   const isUnmended = header === null ? isUnmendedJson : createUnmendedCsv(header);
   const reshape =
     header === null || parentHeader === null ? withoutReason : createReshaping(header, parentHeader);
@@ -49,7 +49,7 @@ export async function endAmendment(db: Database, loadId: number): Promise<void> 
       );
     after = refused.length < heldAtATime ? null : (refused.at(-1)?.record ?? null);
   }
-  await concludeClaims(db, parentId, loadId);
+  await concludeClaims(db, loadId);
 }
 
 /** Tells which lines of a CSV come back as downloaded, for records whose cells cannot be told apart: the text, and nothing filled in. */

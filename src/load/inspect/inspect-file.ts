@@ -231,8 +231,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions):
     dryRun: true,
     chunkCount: received.chunks.length,
     maxErrors: null,
-    place: null,
-    keepsTimes: false,
+    yields: null,
     recordKey: '',
   };
 }

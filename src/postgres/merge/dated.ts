@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import type { Database, Transaction } from '../database.ts';
+import type { Transaction } from '../database.ts';
 import { copyText, incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
 
 /*
@@ -45,7 +45,6 @@ export async function copyDated(
 ): Promise<number> {
   await prepareDated(client);
   await copyText(client, `${datedTable[entity]} (key, seq, at, properties, company, flags)`, text);
-  const asOf = timeOf(scope);
   const { numAffectedRows } = await sql`
     insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, times)
     select
@@ -53,7 +52,7 @@ export async function copyDated(
       properties,
       company,
       flags,
-      sluice.incoming_times(properties, times, company, company_at, is_dated, ${accepted(scope)}, ${keeps(scope)})
+      sluice.incoming_times(properties, times, company, company_at, is_dated, ${accepted(scope)})
     from (
       select
         key,
@@ -61,10 +60,10 @@ export async function copyDated(
         sluice.merged_properties((select jsonb_object_agg(name, micros) from jsonb_object_keys(properties) name) order by micros, seq) as times,
         (array_agg(company order by micros desc, seq desc) filter (where company is not null))[1] as company,
         max(micros) filter (where company is not null) as company_at,
-        bool_or(micros < ${asOf}) as is_dated,
+        bool_or(micros < ${accepted(scope)}) as is_dated,
         bit_or(flags & 1::smallint) | bit_and(flags & 2::smallint) as flags
       from (
-        select d.*, least(coalesce(sluice.micros(d.at), ${asOf}), ${asOf}) as micros
+        select d.*, least(sluice.micros(d.at), ${accepted(scope)}) as micros
         from ${sql.table(datedTable[entity])} d
       ) records
       group by key
@@ -72,24 +71,7 @@ export async function copyDated(
   return Number(numAffectedRows ?? 0);
 }
 
-/** Gives the rows of an amendment, which `copyBatch` brought, the time as of which they count. */
-export async function dateIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
-  const at = timeOf(scope);
-  await sql`
-    update ${sql.table(incomingTable[entity])}
-    set times = sluice.incoming_times(
-      properties, coalesce(sluice.times_of(properties, ${at}), '{}'), company,
-      case when company is not null then ${at} end, false, ${accepted(scope)}, true
-    )`.execute(db);
-}
-
-const keeps = ({ asOf, keepsTimes }: MergeScope): RawBuilder<boolean> =>
-  sql<boolean>`${asOf !== null || keepsTimes}::boolean`;
-
 /** The time of records without a time of their own. */
-const timeOf = ({ asOf, acceptedAt }: MergeScope): RawBuilder<number> =>
-  sql<number>`sluice.micros(${asOf ?? acceptedAt}::timestamptz)`;
-
 const accepted = ({ acceptedAt }: MergeScope): RawBuilder<number> =>
   sql<number>`sluice.micros(${acceptedAt}::timestamptz)`;
 

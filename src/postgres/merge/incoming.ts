@@ -41,16 +41,21 @@ export async function copyText(client: pg.PoolClient, target: string, text: Buff
   );
 }
 
+/** Where the changes begin that an amendment yields to. */
+export interface Yields {
+  readonly parentId: number;
+  /** The cursor of the parent's end. */
+  readonly since: string;
+}
+
 export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
   /** The time of records without a time of their own, as `Instant` writes it. */
   readonly acceptedAt: string;
-  /** For an amendment, the earlier time as of which its records count; `null` for all other loads. */
-  readonly asOf: string | null;
-  /** Rows that change leave their times, because records refused before may still be mended. */
-  readonly keepsTimes: boolean;
+  /** Set for an amendment: what changed since its parent ended stays. */
+  readonly yields: Yields | null;
   /** The rows are dated: what is stored stays where it is newer. */
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
@@ -63,8 +68,24 @@ export interface MergeScope {
   readonly keepKeys: boolean;
 }
 
-/** Tells whether each property of the batch counts only against older ones. */
-export const countsByTime = ({ dated, asOf }: MergeScope): boolean => dated || asOf !== null;
+/** Rows of a batch that change nothing, and how many of them stand for a record. */
+export interface Unchanged {
+  readonly rows: number;
+  readonly counted: number;
+}
+
+export const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
+
+/** Notes the keys of the rows `dropped` as unchanged. */
+export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
+    , noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+      select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | (flags & 2))
+      from dropped
+      having count(*) > 0
+      on conflict (load_id, chunk_no, entity) do update set
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged
+    )`;
 
 /** 64-bit hash of `key`, two low bits clear. */
 export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>

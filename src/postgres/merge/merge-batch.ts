@@ -5,19 +5,22 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { Fault } from '../../domain/errors.ts';
+import { Fault, TransientError } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
-import { copyDated, dateIncoming, holdsDated } from './dated.ts';
+import { copyDated, holdsDated } from './dated.ts';
 import {
   copyText,
-  countsByTime,
   holdsUndated,
   incomingTable,
   isDated,
   keyHash,
   type MergeScope,
+  notedDropped,
+  nothingUnchanged,
+  type Unchanged,
 } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
+import { yieldToChanges } from './yield.ts';
 
 export interface Batch {
   readonly entity: Entity;
@@ -35,24 +38,28 @@ export interface Merged {
   readonly superseded: number;
 }
 
-/** COPY → drop what is there already → one upsert. Runs in the caller's transaction. */
+/** COPY → yield, in an amendment → drop what is there already → one upsert. Runs in the caller's transaction. */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
   const keys = await copyBatch(transaction, batch);
+  const yielded = await yieldToChanges(db, entity, scope);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
   const written = await upsert(db, entity, scope);
-  const after = before.rows + written.rows < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
-  if (before.rows + written.rows + after.rows !== keys) {
-    throw new Fault(`of ${keys} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
+  if (written.created < yielded.missing) {
+    throw new TransientError('a profile was made while an amendment looked at what had changed');
   }
+  const done = yielded.rows + before.rows + written.rows;
+  const after = done < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
+  if (done + after.rows !== keys)
+    throw new Fault(`of ${keys} ${entity} rows ${done + after.rows} were merged`);
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
     inserted: written.inserted,
     updated: written.updated,
-    unchanged: before.counted + written.unchanged + after.counted,
+    unchanged: yielded.counted + before.counted + written.unchanged + after.counted,
     superseded: written.superseded,
   };
 }
@@ -63,26 +70,19 @@ export async function copyBatch(transaction: Transaction, batch: Batch): Promise
   if (scope.dated) return copyDated(transaction, entity, text, scope);
   const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
   await copyText(transaction.client, target, text);
-  if (scope.asOf !== null) await dateIncoming(transaction.db, entity, scope);
   return keys ?? 0;
 }
 
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+  await yieldToChanges(db, entity, scope);
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
-export interface Unchanged {
-  readonly rows: number;
-  readonly counted: number;
-}
-
-const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
-
 /** Tells whether laying the incoming row `i` over the stored row `p` leaves it unchanged, down to its times. */
 function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
-  if (countsByTime(scope)) return holdsDated(entity, scope);
+  if (scope.dated) return holdsDated(entity, scope);
   return sql<boolean>`(not ${isDated('p')} and ${holdsUndated(entity, scope)})`;
 }
 
@@ -104,21 +104,11 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
       )
       returning i.key, i.flags
     )
-    ${scope.keepKeys ? noted(entity, scope) : sql``}
+    ${scope.keepKeys ? notedDropped(entity, scope) : sql``}
     select count(*)::int as rows, count(*) filter (where flags & 2 = 0)::int as counted
     from dropped`.execute(db);
   return rows[0] ?? nothingUnchanged;
 }
-
-const noted = (entity: Entity, scope: MergeScope) => sql`
-    , noted as (
-      insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
-      select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | (flags & 2))
-      from dropped
-      having count(*) > 0
-      on conflict (load_id, chunk_no, entity) do update set
-        unchanged = load_chunk_keys.unchanged || excluded.unchanged
-    )`;
 
 /** Tells whether the table has any of a few keys of the batch, and so whether looking for unchanged rows is worth it. */
 async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {

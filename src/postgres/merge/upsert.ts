@@ -5,7 +5,6 @@ import type { Database } from '../database.ts';
 import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
-  countsByTime,
   incomingTable,
   isDated,
   keyHash,
@@ -18,6 +17,8 @@ import {
 export interface Written {
   /** Rows written, whether they stand for a record or not. */
   readonly rows: number;
+  /** Rows of new profiles, whether they stand for a record or not. */
+  readonly created: number;
   readonly inserted: number;
   readonly updated: number;
   /** Rows of which nothing but the times changed. */
@@ -33,13 +34,14 @@ export interface Written {
  * too late (a chunk number above ours). A row of which nothing but its times changed keeps the marks it has (touches = 0).
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
-  const query = countsByTime(scope) ? upsertDated(entity, scope) : upsertUndated(entity, scope);
+  const query = scope.dated ? upsertDated(entity, scope) : upsertUndated(entity, scope);
   const counted = countedExpression(scope);
   const { rows } = await sql<Written>`
     with written as (${query})
     ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
+      count(*) filter (where is_new)::int as created,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
       count(*) filter (where touches = 0 and ${counted})::int as unchanged,
@@ -128,11 +130,10 @@ function upsertUndated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
         else 1
       end,
       times = case
-        when ${own('times')} is null and not ${scope.removes || scope.keepsTimes}::boolean then null
+        when ${own('times')} is null and not ${scope.removes}::boolean then null
         else sluice.touch_times(
           ${own('times')}, ${own('last_seen_at')}, ${own('metadata')}, ${companyOf(entity)},
-          excluded.metadata, ${companyOf('excluded')}, ${scope.acceptedAt}::timestamptz,
-          ${scope.keepsTimes}::boolean
+          excluded.metadata, ${companyOf('excluded')}, ${scope.acceptedAt}::timestamptz
         )
       end,
       digest = excluded.digest,

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -7,6 +7,15 @@ import type { Database } from '../database.ts';
  * Amendments are loads that mend refused records of another load, their parent. A record is refused → claimed by an amendment →
  * amended, or refused again, or released because the amendment ended otherwise. Each of these steps is a function here.
  */
+
+/** Tells whether all changes since a cursor are in the log. */
+export const isLogged = (cursor: RawBuilder<unknown>): RawBuilder<boolean> => sql<boolean>`coalesce(
+  (select complete_since <= pg_snapshot_xmin(${cursor})::text::bigint from change_log),
+  false
+)`;
+
+export const notLogged =
+  'not all changes since this job ended are kept any more (CHANGES_DAYS), so mended records cannot yield to them; with wins=true they win';
 
 /** A load whose refused records are to be mended. */
 export type Parent = NonNullable<Awaited<ReturnType<typeof readParent>>>;
@@ -20,6 +29,7 @@ export async function readParent(db: Database, environmentId: number, jobId: str
     .select(camel('loads.entity', 'loads.column_map', 'loads.preset', 'loads.file_format', 'loads.header'))
     .select(camel('loads.dry_run', 'loads.filename'))
     .select(['loads.source_options as source', 'parent.job_id as amends'])
+    .select(isLogged(sql.ref('loads.end_cursor')).as('isLogged'))
     .where((eb) => eb.and({ 'loads.environment_id': environmentId, 'loads.job_id': jobId }))
     .executeTakeFirst();
   return row ?? null;
@@ -163,57 +173,96 @@ export async function refuseAgain(
 
 /**
  * Counts the rows that are still claimed as amended, and completes the parent, even if it had failed because all its records were
- * refused. Returns the number of rows. Call it in the transaction that completes the amendment.
+ * refused. The refused records are kept for `returnAmended`. Call it in the transaction that completes the amendment.
  */
-export async function concludeClaims(db: Database, parentId: number, amendmentId: number): Promise<number> {
-  const { rows } = await sql<{ amended: number }>`
+export async function concludeClaims(db: Database, amendmentId: number): Promise<void> {
+  await sql`
     with claimed as (
       update load_amendments
       set amended_at = now()
       where amended_by = ${amendmentId} and amended_at is null
       returning load_id, row_number
     ),
-    mended as (
+    moved as (
       delete from load_rejects r
       using claimed c
       where r.load_id = c.load_id and r.row_number = c.row_number
-      returning r.kind
+      returning r.*
     ),
+    kept as (
+      insert into amended_rejects select * from moved
+    ),
+    ${recounted(1)}`.execute(db);
+}
+
+/**
+ * Returns the records that an amendment mended to the refused ones of its parent, as they were; they may be mended again. Returns their
+ * number. Those that are no longer kept stay amended. Call it in the transaction that completes the undo of the amendment.
+ */
+export async function returnAmended(db: Database, amendmentId: number): Promise<number> {
+  const { rows } = await sql<{ moved: number }>`
+    with moved as (
+      delete from amended_rejects k
+      using load_amendments a
+      where a.amended_by = ${amendmentId} and k.load_id = a.load_id and k.row_number = a.row_number
+      returning k.*
+    ),
+    freed as (
+      delete from load_amendments a
+      using moved m
+      where a.load_id = m.load_id and a.row_number = m.row_number
+    ),
+    returned as (
+      insert into load_rejects select * from moved
+    ),
+    ${recounted(-1)}`.execute(db);
+  return rows[0]?.moved ?? 0;
+}
+
+/** Deletes the refused records that are kept of amendments which cannot be undone any more. */
+export async function forgetAmended(db: Database): Promise<void> {
+  await sql`
+    delete from amended_rejects k
+    using load_amendments a
+    where a.load_id = k.load_id
+      and a.row_number = k.row_number
+      and (a.amended_at >= (select complete_since_at from change_log)) is not true`.execute(db);
+}
+
+/** Ends a statement whose rejects `moved`: 1, from refused to amended, or -1, back. Counts them for their load, which is then completed. */
+const recounted = (by: 1 | -1): RawBuilder<unknown> => sql`
     by_kind as (
       update load_kinds k
-      set rows_rejected = k.rows_rejected - m.mended, rows_amended = k.rows_amended + m.mended
-      from (select kind, count(*) as mended from mended group by kind) m
-      where k.load_id = ${parentId} and k.kind = m.kind
+      set rows_rejected = k.rows_rejected - m.rows, rows_amended = k.rows_amended + m.rows
+      from (select load_id, kind, count(*) * ${sql.lit(by)} as rows from moved group by load_id, kind) m
+      where k.load_id = m.load_id and k.kind = m.kind
     ),
     counted as (
-      update loads
+      update loads l
       set
-        rows_rejected = rows_rejected - m.mended,
-        rows_amended = rows_amended + m.mended,
+        rows_rejected = l.rows_rejected - m.rows,
+        rows_amended = l.rows_amended + m.rows,
         status = 'completed',
         failure_code = null,
         failure_message = null
-      from (select count(*) as mended from mended) m
-      where load_id = ${parentId} and m.mended > 0
+      from (select load_id, count(*) * ${sql.lit(by)} as rows from moved group by load_id) m
+      where l.load_id = m.load_id
     )
-    select count(*)::int as amended
-    from mended`.execute(db);
-  return rows[0]?.amended ?? 0;
-}
+    select count(*)::int as moved
+    from moved`;
 
-/** Returns the parent of an amendment and the headers that the rejects of both are written with; `null` for other loads. */
+/** Returns the headers that the rejects of an amendment and of its parent are written with; `null` for other loads. */
 export async function readAmendmentShapes(
   db: Database,
   loadId: number,
 ): Promise<{
-  readonly parentId: number;
   readonly header: CsvHeader | null;
   readonly parentHeader: CsvHeader | null;
 } | null> {
   const row = await db
     .selectFrom('loads as l')
     .innerJoin('loads as parent', 'parent.load_id', 'l.amends')
-    .select(['parent.load_id as parentId', 'l.header', 'parent.header as parentHeader'])
+    .select(['l.header', 'parent.header as parentHeader'])
     .where('l.load_id', '=', loadId)
     .executeTakeFirst();
   return row ?? null;

@@ -11,6 +11,7 @@ import {
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
+import { endCursor } from './loads.ts';
 import { isOwn } from './tasks.ts';
 
 /* Chunks are the byte ranges of a load's file, with what became of each. Their tasks say who works on them (`tasks.ts`). */
@@ -117,6 +118,7 @@ export async function finishChunk(
       set
         status = case when ${isCompleted} then 'completed' else status end,
         ended_at = case when ${isCompleted} then now() end,
+        end_cursor = case when ${isCompleted} then ${endCursor} end,
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
         ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},
@@ -125,7 +127,6 @@ export async function finishChunk(
       where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
       returning loads.*
     ),
-    ${tally.rejected === 0 ? sql`` : keepingTimes}
     ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
     ${finishing(isRefusedSoFar)}`.execute(db);
   return toProgress(rows[0]);
@@ -195,18 +196,6 @@ function toProgress(
   const { finishId, ...progress } = row;
   return { ...progress, finish: finishId === null ? null : { taskId: finishId, kind: 'finish', attempt: 0 } };
 }
-
-/**
- * Lets whatever changes a profile of the environment from now on leave its time, so that the records refused here yield to it once
- * they are mended.
- */
-const keepingTimes = sql`
-    keeping_times as (
-      update environments e
-      set mendable_since = now()
-      from counted
-      where e.environment_id = counted.environment_id and not counted.dry_run
-    ),`;
 
 /** Adds the counts of the kinds that were met. The lock on the load's row is held already, so that these rows cannot deadlock. */
 function countedByKind(kinds: OutcomesByKind) {

@@ -12,6 +12,7 @@ import {
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
+import type { RejectTable } from './rejects.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
 import { leaseFor } from './workers.ts';
 
@@ -256,12 +257,16 @@ export function findKeptFiles(db: Database, deletionId: number, limit: number) {
     .execute();
 }
 
-export async function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
+export async function findLoadsWithRejects(
+  db: Database,
+  table: RejectTable,
+  deletionId: number,
+): Promise<number[]> {
   const rows = await db
     .selectFrom('loads')
     .select('load_id')
     .where(earlier(deletionId))
-    .where(sql<boolean>`exists (select 1 from load_rejects r where r.load_id = loads.load_id)`)
+    .where(sql<boolean>`exists (select 1 from ${sql.table(table)} r where r.load_id = loads.load_id)`)
     .orderBy('load_id')
     .execute();
   return rows.map(({ load_id }) => load_id);

@@ -1,5 +1,4 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { sql } from 'kysely';
 import { Fault, inputError } from '../../domain/errors.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -18,28 +17,6 @@ export const defaultEnvironmentName = 'default';
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
-
-/**
- * Lets single records leave no times in environments where no refused record can be mended any more, because its file has expired. Locks
- * the rows before it looks, so that a load that ends with refused records waits or is seen. Call it in a transaction.
- */
-export async function forgetMendable(db: Database): Promise<void> {
-  await sql`
-    select 1
-    from environments
-    where mendable_since is not null
-    order by environment_id
-    for no key update`.execute(db);
-  await sql`
-    update environments e
-    set mendable_since = null
-    where mendable_since is not null
-      and not exists (
-        select 1
-        from loads l
-        where l.environment_id = e.environment_id and l.rows_rejected > 0 and not l.dry_run and l.file_ref is not null
-      )`.execute(db);
-}
 
 /** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
 export async function createEnvironment(db: Database, name: string): Promise<Environment> {

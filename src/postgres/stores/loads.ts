@@ -191,6 +191,9 @@ export async function insertChunkTasks(
   return finish === null ? [] : [finish];
 }
 
+export const endCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
+const ends = { ended_at: sql<Date>`now()`, end_cursor: endCursor };
+
 /**
  * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the
  * transaction that ends the `finish` task.
@@ -198,7 +201,7 @@ export async function insertChunkTasks(
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
   const completed = await db
     .updateTable('loads')
-    .set({ status: 'completed', ended_at: sql`now()` })
+    .set({ status: 'completed', ...ends })
     .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
     .returning('pass')
     .executeTakeFirst();
@@ -247,7 +250,7 @@ async function end(
   await deleteTasks(db, loadTasks, loadId);
   const ended = await db
     .updateTable('loads')
-    .set({ ...to, ended_at: sql`now()` })
+    .set({ ...to, ...ends })
     .where('load_id', '=', loadId)
     .where('status', 'in', from)
     .returning(camel('job_id', 'request_id', 'environment_id', 'failure_message'))

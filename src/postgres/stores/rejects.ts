@@ -151,6 +151,10 @@ export interface ReadRejects {
   readonly more: boolean;
 }
 
+/** Refused records, and those that were mended and may still be refused again. */
+export const rejectTables = ['load_rejects', 'amended_rejects'] as const;
+export type RejectTable = (typeof rejectTables)[number];
+
 /** The size of a row without its record. */
 const rowBytes = 512;
 
@@ -164,6 +168,7 @@ export async function readRejectsPage(
   afterRow: number,
   { rows: limit, bytes, rawBytes }: RejectsBounds,
   cause: number | null = null,
+  table: RejectTable = 'load_rejects',
 ): Promise<ReadRejects> {
   const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
   const { rows } = await sql<ReadRejects['rejects'][number] & { found: number }>`
@@ -176,7 +181,7 @@ export async function readRejectsPage(
           - least(octet_length(raw), ${rawBytes}) - ${rowBytes} as bytes_before
       from (
         select *
-        from load_rejects
+        from ${sql.table(table)}
         where load_id = ${loadId} and row_number > ${afterRow} ${ofCause}
         order by row_number
         limit ${limit + 1}
@@ -253,9 +258,14 @@ export async function countCauses(db: Database, loadId: number, limit: number): 
 }
 
 /** Removes refused records by their row numbers; returns how many were there. */
-export async function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
+export async function deleteRejects(
+  db: Database,
+  table: RejectTable,
+  loadId: number,
+  rows: readonly number[],
+): Promise<number> {
   const { numDeletedRows } = await db
-    .deleteFrom('load_rejects')
+    .deleteFrom(table)
     .where('load_id', '=', loadId)
     .where('row_number', 'in', rows)
     .executeTakeFirst();

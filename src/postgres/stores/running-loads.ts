@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { Fault } from '../../domain/errors.ts';
+import { Fault, FinalFailure } from '../../domain/errors.ts';
 import {
   chunkOutcomes,
   keepsPlan,
@@ -11,6 +11,7 @@ import {
 import type { DueTask } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
+import { isLogged, notLogged } from './amendments.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
@@ -24,21 +25,9 @@ import { forgetRepeats } from './repeats.ts';
 export type LoadSource = Awaited<ReturnType<typeof readLoadSource>>;
 
 /**
- * The time as of which an amendment's records count: the end of its parent. Records of a later load count as of its acceptance; if the
- * first was accepted while the parent still ran, the time is just before that, so that the amendment yields to it too.
+ * Reads a load for its tasks. Records without a time of an amendment are as of its parent's acceptance (`acceptedAt`).
+ * @throws FinalFailure `job_expired` if an amendment would yield to changes that are not all in the log any more.
  */
-const amendsAsOf = sql`least(
-  parent.ended_at,
-  (
-    select later.accepted_at - interval '1 microsecond'
-    from loads later
-    where later.environment_id = parent.environment_id and later.job_id > parent.job_id
-    order by later.job_id
-    limit 1
-  )
-)`;
-
-/** Reads a load for its tasks. Events without a time of an amendment are as of its parent's acceptance (`acceptedAt`). */
 export async function readLoadSource(db: Database, loadId: number) {
   const row = await db
     .selectFrom('loads')
@@ -51,15 +40,17 @@ export async function readLoadSource(db: Database, loadId: number) {
     .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
     .select([
       instantText(sql`coalesce(parent.accepted_at, loads.accepted_at)`).as('acceptedAt'),
-      instantText(sql`loads.accepted_at`).as('ownAcceptedAt'),
-      instantText<string | null>(amendsAsOf).as('asOf'),
-      sql<boolean>`mendable_since is not null`.as('keepsTimes'),
+      'parent.load_id as parentId',
+      'parent.end_cursor as since',
+      isLogged(sql.ref('parent.end_cursor')).as('isLogged'),
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  const { asOf, ownAcceptedAt, ...source } = row;
-  return { ...source, place: asOf === null ? null : { asOf, acceptedAt: ownAcceptedAt } };
+  const { parentId, since, isLogged: isComplete, ...source } = row;
+  if (parentId === null) return { ...source, yields: null };
+  if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);
+  return { ...source, yields: { parentId, since } };
 }
 
 /** A JSON object of the counts of a table that counts records by outcome. */

@@ -26,8 +26,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     dryRun: false,
     maxErrors: null,
     chunkCount: 1,
-    place: null,
-    keepsTimes: false,
+    yields: null,
     recordKey: '',
     ...more,
   };
