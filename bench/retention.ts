@@ -93,7 +93,9 @@ async function exportOnce(environmentId: number, format: ExportFormat, what: str
       request: {
         ...{
           from: null,
-          to: '9999-12-31T00:00:00.000000Z',
+          to: null,
+          since: null,
+          includeRemoved: false,
           layout: 'datasets',
           datasets: ['events'],
           eventKinds: [],

@@ -22,6 +22,7 @@ create table sluice.exports (
   rows_written bigint not null default 0,
   bytes_written bigint not null default 0,
   snapshot_at timestamptz,
+  cursor text,
   failure_code text,
   failure_message text,
   files_expired_at timestamptz,
@@ -39,6 +40,7 @@ create table sluice.exports (
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
 comment on column sluice.exports.request is 'The request, as src/domain/export.ts has it; never run as SQL.';
+comment on column sluice.exports.cursor is 'The snapshot that the files show: sluice.current_cursor().';
 comment on column sluice.exports.format is 'One of src/domain/export.ts, which alone lists them.';
 comment on column sluice.exports.warnings is 'The ignored parts of the request: [{"message", "details"}].';
 comment on column sluice.exports.retention_days is 'The days that its files are kept; null: as configured.';

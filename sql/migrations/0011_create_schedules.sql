@@ -4,7 +4,7 @@ create table sluice.schedules (
   environment_id integer not null,
   schedule_name text not null,
   considered_until timestamptz not null,
-  exported_until timestamptz,
+  cursor text,
   paused_at timestamptz,
   constraint schedules_pkey primary key (environment_id, schedule_name),
   constraint schedules_environment_fkey foreign key (environment_id) references sluice.environments
@@ -13,8 +13,8 @@ comment on table sluice.schedules is 'The progress of the schedules of the file;
 comment on column sluice.schedules.considered_until is
   'Due times up to here have their rows in schedule_runs, or need none.';
 comment on column sluice.schedules.paused_at is 'The time since which the schedule is paused; null if it is not.';
-comment on column sluice.schedules.exported_until is
-  'The end of the last range that was exported: "since_last_success" continues here.';
+comment on column sluice.schedules.cursor is
+  'The cursor of the last export that succeeded: "since_last_success" continues there.';
 
 create table sluice.schedule_runs (
   run_id bigint generated always as identity,

@@ -16,6 +16,13 @@ const warnings = Type.Array(
   { description: 'Parts of the request that were ignored.', examples: [[]] },
 );
 
+const cursor = orNull(
+  text(
+    'For `since` of the next export: exactly what this one does not show. Null until completion.',
+    '7310:7315:7312',
+  ),
+);
+
 const exportFields = {
   app_token: text('App token of the environment.', 'NX-1A2B3C4D'),
   job_id: jobFields.job_id,
@@ -75,6 +82,7 @@ export const exportJob = component(
     {
       ...exportFields,
       snapshot_time: orNull(time('The moment whose data all files show.', '2026-11-20T11:58:59.601Z')),
+      cursor,
       presigned_urls: Type.Array(presignedUrl, {
         description: 'The data files, from completion until they expire. Every request creates new links.',
       }),
@@ -96,6 +104,7 @@ export const exportJobDetail = component(
       type: exportFields.type,
       completed_rows: count('Rows written so far.'),
       progress: exportFields.progress,
+      cursor,
       warnings,
       failure: orNull(failure),
       last_error: lastError,
@@ -144,7 +153,7 @@ export const exportPreview = component(
           '2026-11-16T00:00:00.000000Z',
         ),
       ),
-      to: time('Exclusive end of the range.'),
+      to: orNull(time('Exclusive end of the range. Null for no end.')),
       files: Type.Array(previewedFile, { description: 'One entry for each kind of rows.' }),
       warnings,
     },

@@ -58,7 +58,12 @@ const verify = defineCommand({
 const options = {
   out: text('--out <folder>', 'a folder for the files, new or empty'),
   from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
-  to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: now'),
+  to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: no end'),
+  since: text(
+    '--since <cursor>',
+    'only what was written since an earlier export, of which this is the cursor',
+  ),
+  includeRemoved: flag('--include-removed', 'with --since: also profiles and properties that were removed'),
   eventType: repeated(
     '--event-type <type>',
     'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
@@ -107,6 +112,7 @@ Ctrl-C, which cancels the export.`,
     'sluice export --out november --from 2026-11-01 --to 2026-11-30 --format csv',
     'sluice export --out customers --event-type users --exclude "user:test-*"',
     'sluice export --out backup --json | jq .files',
+    'sluice export --out increment --since "$(jq -r .cursor backup/manifest.json)" --include-removed',
     'sluice export verify backup',
   ],
   commands: [verify],
@@ -156,7 +162,7 @@ async function requireEmpty(folder: string): Promise<void> {
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
 /** @throws UsageError if something is left out, or would not come back as it is. */
-function requireAll({ layout, format, compression, escapeFormulas, ...filters }: Wish): void {
+function requireAll({ layout, format, compression, escapeFormulas, includeRemoved, ...filters }: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
   if (!isFiltered && layout === 'datasets' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
@@ -169,6 +175,8 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
   return {
     from: wish.from,
     to: wish.to,
+    since: wish.since,
+    include_removed: wish.includeRemoved,
     event_type: wish.eventType,
     user_id: wish.user,
     company_id: wish.company,
@@ -213,6 +221,7 @@ function print(
   }
   terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
   printRecords(terminal, files, ['filename', 'rows', 'bytes']);
+  terminal.print(`Next increment: --since ${done.cursor}`);
 }
 
 /** Afterwards the folder holds all files of the export, verified, or does not exist; then it returns false if it was stopped. */

@@ -3,7 +3,7 @@ import type { StoredEvent, UserProfile } from '../api/profile.ts';
 import { readWithProvenance } from '../changes/provenance.ts';
 import type { System } from '../context.ts';
 import type { Entity } from '../domain/entity.ts';
-import { COMMIT_LAG_MS, MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS } from '../domain/limits.ts';
+import { MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS, TAIL_WINDOW_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
 import {
   type LatestEventsQuery,
@@ -246,7 +246,7 @@ const tail = defineCommand({
   },
   environment: true,
   json: 'print JSON, one event a line, as the API has it',
-  details: `Looks once a second for events of the last ${COMMIT_LAG_MS / 1_000} seconds. Leaves out events
+  details: `Looks once a second for events of the last ${TAIL_WINDOW_MS / 1_000} seconds. Leaves out events
 whose own time was longer ago when they came in (files, back-dated records) and,
 of more than ${formatCount(MAX_TAIL_EVENTS)} between two looks, the older ones. An event that is dated
 ahead is shown when its time has come.`,
@@ -283,7 +283,10 @@ async function followEvents(
     { signal },
     {
       everyMs,
-      look: async () => ({ latest: await read(COMMIT_LAG_MS), endedAt: terminal.closed ? new Date() : null }),
+      look: async () => ({
+        latest: await read(TAIL_WINDOW_MS),
+        endedAt: terminal.closed ? new Date() : null,
+      }),
       show: ({ latest }) => {
         const unseen = latest.filter((event) => !seen.has(nameOf(event)));
         if (unseen.length === MAX_TAIL_EVENTS) {

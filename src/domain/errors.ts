@@ -32,6 +32,7 @@ export const errorCodes = {
   duplicate_file: 409,
   offset_conflict: 409,
   upload_incomplete: 409,
+  cursor_expired: 410,
   link_expired: 410,
   job_expired: 410,
   unsupported_version: 412,

@@ -1,3 +1,4 @@
+import { MAX_CURSOR_CHARS } from './limits.ts';
 import type { LoadStatus } from './load.ts';
 
 export const datasets = ['users', 'companies', 'events'] as const;
@@ -19,9 +20,13 @@ export type ExportStatus = LoadStatus;
  * combined with AND. Kept as JSON in `sluice.exports.request`.
  */
 export interface ExportRequest {
-  /** ISO 8601 instants with microseconds; `from` included, `to` excluded. Null `from`: the beginning. */
+  /** ISO 8601 instants with microseconds; `from` included, `to` excluded. Null: no bound. */
   readonly from: string | null;
-  readonly to: string;
+  readonly to: string | null;
+  /** The cursor of an earlier export: only what it does not see. */
+  readonly since: string | null;
+  /** Removed profiles and properties since the cursor are exported too. */
+  readonly includeRemoved: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
   /** Stored types of events, and names of others that are wanted beside them; both empty: all. */
@@ -58,6 +63,19 @@ export interface ExportWarning {
   readonly details: string;
 }
 
+const cursorForm = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)$/;
+
+/** Tells whether a text is a cursor: a snapshot of PostgreSQL, `xmin:xmax:xip,…`. */
+export function isCursor(text: string): boolean {
+  const [, first, end, open] = text.length > MAX_CURSOR_CHARS ? [] : (cursorForm.exec(text) ?? []);
+  if (first === undefined || end === undefined || open === undefined) return false;
+  const [least, most] = [BigInt(first), BigInt(end)];
+  const ids = open === '' ? [] : open.split(',').map(BigInt);
+  return (
+    least > 0n && least <= most && ids.every((id, index) => id >= (ids[index - 1] ?? least) && id < most)
+  );
+}
+
 const datasetOf: ReadonlyMap<string, Dataset> = new Map([
   ['identify_user', 'users'],
   ['users', 'users'],
@@ -91,10 +109,13 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
 
 /** The body that asks for it, with the names of the API; what says nothing is left out. */
 export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
-  const { from, to, userIds, companyIds, segmentId, exclusions, layout, format, compression } = request;
+  const { from, to, since, userIds, companyIds, segmentId, exclusions, layout, format, compression } =
+    request;
   const all: Readonly<Record<string, unknown>> = {
     from,
     to,
+    since,
+    include_removed: request.includeRemoved ? true : null,
     event_type: givenEvents(request),
     user_id: userIds,
     company_id: companyIds,

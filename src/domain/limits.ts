@@ -362,12 +362,10 @@ export const MAX_RUN_ITEMS = 1_000;
 export const MAX_REDIRECTS = 5;
 /** The time in which a web server or a database must begin to answer. */
 export const SOURCE_CONNECT_MS = 20_000;
-/** A record may be committed this long after the moment that it is stored under. */
-export const COMMIT_LAG_MS = 15_000;
-/** The time after its due time that a scheduled export waits for loads accepted before the end of its range. */
-export const MAX_LOAD_WAIT_MS = 60 * 60 * 1000;
-/** The time after its acceptance that an unfinished load holds back exports with the range `since_last_success`. */
-export const MAX_LOAD_HOLD_MS = 24 * 60 * 60 * 1000;
+/** `sluice events tail` looks for events of this time before now, each time it looks. */
+export const TAIL_WINDOW_MS = 15_000;
+/** The cursor of an export: 18 characters for each transaction that was open. */
+export const MAX_CURSOR_CHARS = 64 * 1024;
 
 /** A page of profiles whose search without an index takes longer ends with what it has. */
 export const SEARCH_BUDGET_MS = 1_000;

@@ -60,6 +60,7 @@ export function renderExport(
   return {
     ...renderExportItem(found, environment, baseUrl),
     snapshot_time: found.snapshotAt?.toISOString() ?? null,
+    cursor: found.cursor,
     presigned_urls: files.map((file) => ({ ...renderLink(file), rows: file.rows })),
     manifest: manifest && renderLink(manifest),
     files_expired: found.filesExpired,
@@ -78,6 +79,7 @@ export function renderExportDetail(found: Export, baseUrl: string, now = new Dat
     ...renderJobListItem(found, baseUrl, now),
     completed_rows: found.rowsWritten,
     progress: found.progress,
+    cursor: found.cursor,
     warnings: [...found.warnings],
     failure: renderFailure(found),
     last_error: found.lastError,

@@ -32,6 +32,7 @@ export interface JobFacts {
 
 export interface ManifestFacts extends JobFacts {
   readonly snapshotAt: Date;
+  readonly cursor: string;
   readonly datasets: readonly DatasetSummary[];
 }
 
@@ -57,6 +58,8 @@ export const manifest = Type.Object({
   environment: Type.Object({ name: Type.String(), app_token: Type.String() }),
   job_id: Type.String(),
   snapshot_at: Type.String(),
+  /** For `since` of the next export. */
+  cursor: Type.String(),
   request: Type.Object({}),
   datasets: Type.Array(
     Type.Object({
@@ -90,6 +93,7 @@ export function createManifest(
     environment: { name: facts.environmentName, app_token: facts.appToken },
     job_id: facts.jobId,
     snapshot_at: facts.snapshotAt.toISOString(),
+    cursor: facts.cursor,
     // A body that asks for the same again.
     request: toGivenRequest(request),
     datasets: facts.datasets.map(({ dataset, rows, contentSha256 }) => ({

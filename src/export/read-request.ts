@@ -9,6 +9,7 @@ import {
   exportFormatFacts,
   exportFormats,
   exportLayouts,
+  isCursor,
   selectEvents,
 } from '../domain/export.ts';
 import { type RangeEnd, readRangeEnd } from '../domain/instant.ts';
@@ -73,6 +74,8 @@ const oneOf = <const T extends string>(name: string, allowed: readonly T[], opti
 
 const notASegmentId = 'segment_id is a string or an integer';
 
+const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
+
 /** The body of a request for an export. Null and empty fields are as those that are left out. */
 export const exportRequest = Type.Object(
   {
@@ -80,7 +83,30 @@ export const exportRequest = Type.Object(
       'from',
       'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data.',
     ),
-    to: end('to', 'End of the range: a day, inclusive, or an instant, exclusive. Default: now.'),
+    to: end('to', 'End of the range: a day, inclusive, or an instant, exclusive. Default: no end.'),
+    since: Type.Optional(
+      worded(
+        ruled(
+          Type.String({
+            description:
+              'Only export what was written since this cursor, the `cursor` of an earlier export: changed profiles and added events, exactly once from export to export. Use the same filters, and no `to`.',
+            examples: ['7310:7315:7312'],
+          }),
+          (value) => (isCursor(value) ? null : notACursor),
+        ),
+        { says: { code: 'invalid_cursor', message: notACursor } },
+      ),
+    ),
+    include_removed: Type.Optional(
+      worded(
+        Type.Boolean({
+          default: false,
+          description:
+            'With `since`: also export what was removed. A removed profile is a row with `removed: true`, a removed property is null. Loading NDJSON of this kind makes a copy equal. Of whole kinds of data, and not as CSV: besides `event_type`, only `exclusions` of users, events and properties go with it.',
+        }),
+        'include_removed is true or false',
+      ),
+    ),
     emails: list(
       address,
       `emails may list ${MAX_EXPORT_EMAILS} addresses`,
@@ -178,6 +204,8 @@ export function readRequest(body: Readonly<Record<string, unknown>>, now = new D
   }
   const request: ExportRequest = {
     ...readRange(fields.from, fields.to, now, problems),
+    since: fields.since ?? null,
+    includeRemoved: fields.include_removed ?? false,
     layout,
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),
@@ -188,6 +216,7 @@ export function readRequest(body: Readonly<Record<string, unknown>>, now = new D
     compression,
     escapeFormulas: fields.escape_formulas ?? true,
   };
+  problems.push(...findUntold(request));
   const emails = distinct(fields.emails);
   const warnings = findIgnored(given);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
@@ -264,10 +293,10 @@ function readSegmentId(value: string | number | undefined, problems: Problem[]):
 /** `from` included, `to` excluded. */
 interface Range {
   readonly from: string | null;
-  readonly to: string;
+  readonly to: string | null;
 }
 
-/** Both ends: a whole day of UTC each, or an instant. Without `to` it ends now. */
+/** Both ends: a whole day of UTC each, or an instant. Without `to` there is no end. */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
   const [begin, end] = [readRangeEnd(from), readRangeEnd(to)];
   const until = end?.after ?? now.toISOString().replace('Z', '000Z');
@@ -275,13 +304,34 @@ function readRange(from: string | undefined, to: string | undefined, now: Date, 
     const message = 'from lies after to, or after this moment where there is no to';
     problems.push({ code: 'invalid_range', message, details: 'from' });
   }
-  return { from: begin?.start ?? null, to: until };
+  return { from: begin?.start ?? null, to: end?.after ?? null };
 }
 
 function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boolean {
   if (begin.start < until) return false;
   // Two equal instants hold nothing between them, but are in order; a day never equals the end of another.
   return !(end !== null && !end.isDay && begin.start === until);
+}
+
+/** Finds what does not go with removals: a profile that leaves a filter is not removed, and stays in the copy. */
+function findUntold({ includeRemoved, from, to, ...request }: ExportRequest): Problem[] {
+  if (!includeRemoved) return [];
+  const { userIds, companyIds, segmentId, exclusions, format, layout } = request;
+  const filters = {
+    from: from !== null,
+    to: to !== null,
+    user_id: userIds.length > 0,
+    company_id: companyIds.length > 0,
+    segment_id: segmentId !== null,
+    exclusions: exclusions.some(({ kind }) => kind === 'company' || kind === 'segment'),
+    format: format === 'csv',
+    layout: layout !== 'datasets',
+  };
+  return Object.entries(filters)
+    .filter(([, isGiven]) => isGiven)
+    .map(([name]) =>
+      wrong(`include_removed cannot tell all that was removed with this ${name}; leave one out`, name),
+    );
 }
 
 /** `user:ID, event:KEY, segment:ID`: reads every term, and notes those that are none. */

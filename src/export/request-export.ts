@@ -34,12 +34,12 @@ import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
-import { insertExport } from '../postgres/stores/exports.ts';
+import { insertExport, isExpiredCursor } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { findSegments } from './filter.ts';
+import { cursorExpired, findSegments } from './filter.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
 import { estimateRows, setParameters } from './write/copy-out.ts';
 import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
@@ -51,6 +51,8 @@ export interface ExportExtras {
   readonly origin?: Origin;
   /** The retention; null for that of the configuration. */
   readonly retentionDays?: number | null;
+  /** Shown with the export, beside those of its request. */
+  readonly warnings?: readonly ExportWarning[];
   /** Written in the transaction of the export, so that both are there or neither. */
   readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
 }
@@ -97,7 +99,7 @@ async function accept(
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
   await requireValid(db, environmentId, read);
-  const { requestId = null, origin = null, retentionDays = null } = extras ?? {};
+  const { requestId = null, origin = null, retentionDays = null, warnings = [] } = extras ?? {};
   const task = await insertExport(db, {
     jobId,
     requestId,
@@ -105,7 +107,7 @@ async function accept(
     environmentId,
     request: read.request,
     emails: read.emails,
-    warnings: read.warnings,
+    warnings: [...warnings, ...read.warnings],
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };
@@ -115,6 +117,7 @@ async function accept(
 async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
+  if (await isExpiredCursor(db, read.request)) throw inputError('cursor_expired', cursorExpired, 'since');
 }
 
 /** Looks up the names in the request. @throws InputError for those that the environment does not have. */

@@ -9,6 +9,7 @@ import {
   beginExport,
   completeExport,
   type ExportWork,
+  isExpiredCursor,
   cancelExport as markCancelled,
   failExport as markFailed,
   readExportEnd,
@@ -20,7 +21,7 @@ import { endTaskSessions, nameTaskSession, taskSessionName } from '../postgres/s
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { keepAlive } from '../timers.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
-import { findSegments } from './filter.ts';
+import { cursorExpired, findSegments } from './filter.ts';
 import { renderExportDetail, requireExport } from './inspect-exports.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
@@ -105,12 +106,14 @@ async function writeFiles(
 async function complete(
   context: ExportContext,
   claim: TaskClaim,
-  { environmentId, jobId }: ExportWork,
+  { environmentId, jobId, request }: ExportWork,
   written: WrittenExport,
 ): Promise<void> {
   const due = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    // Of the log that was read nothing may have been dropped before it was read.
+    if (await isExpiredCursor(db, request)) throw new FinalFailure('cursor_expired', cursorExpired);
     await completeExport(db, claim.subjectId, written);
     const recorded = await recordExportEnd(context, db, environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);

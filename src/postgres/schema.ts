@@ -273,6 +273,7 @@ export interface Exports {
   attempts: Generated<number>;
   bytes_written: Generated<number>;
   compression: string;
+  cursor: string | null;
   emails: Generated<string[]>;
   ended_at: Date | null;
   environment_id: number;
@@ -649,8 +650,8 @@ export interface ScheduleRuns {
 
 export interface Schedules {
   considered_until: Date;
+  cursor: string | null;
   environment_id: number;
-  exported_until: Date | null;
   paused_at: Date | null;
   schedule_name: string;
 }

@@ -193,6 +193,8 @@ async function readPid(client: pg.ClientBase): Promise<number | undefined> {
 export interface Snapshot {
   readonly client: pg.PoolClient;
   readonly at: Date;
+  /** Continues here: what this snapshot does not see came after it. */
+  readonly cursor: string;
   readonly backendPid: number;
 }
 
@@ -227,7 +229,7 @@ export async function inSnapshot<T>(
   try {
     session = await begin(client, name);
     signal.throwIfAborted();
-    const result = await work({ client, at: session.at, backendPid: session.pid });
+    const result = await work({ client, at: session.at, cursor: session.cursor, backendPid: session.pid });
     await client.query('commit');
     client.release();
     return result;
@@ -245,6 +247,7 @@ export async function inSnapshot<T>(
 
 interface Session extends PostgresSession {
   readonly at: Date;
+  readonly cursor: string;
 }
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
@@ -254,6 +257,7 @@ async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   const { rows } = await client.query<Session>(
     `select
       statement_timestamp() as at,
+      sluice.current_cursor() as cursor,
       pid,
       extract(epoch from backend_start)::text as "startedAt",
       set_config('application_name', $2, true),

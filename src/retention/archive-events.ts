@@ -44,7 +44,9 @@ export interface RetentionContext {
 /** All columns of all events: an archive is the Parquet file of an export that leaves nothing out. */
 const everything: ExportRequest = {
   from: null,
-  to: '9999-12-31T23:59:59.999999Z',
+  to: null,
+  since: null,
+  includeRemoved: false,
   layout: 'datasets',
   datasets: ['events'],
   eventKinds: [],
@@ -110,7 +112,7 @@ async function writeEnvironment(
       events: eventTable(table),
     };
     const select = compileForCopy(selectValues('events', filter));
-    const plan = planRows('events', 'parquet', { select, pieces: null });
+    const plan = planRows('events', everything, { select, pieces: null });
     // Its content is checked by reading it again, and compared with nothing.
     await writeFiles(
       snapshot,
@@ -177,10 +179,10 @@ export async function rewriteArchive(
   create: () => Promise<FileWriter>,
   change: ChangeEvent,
 ): Promise<ExportFile | null> {
-  const columns = columnsOf('events');
+  const columns = columnsOf('events', everything);
   const stored = new StoredFileWriter(await create(), 'none');
   try {
-    const parquet = new ParquetFile('events', stored, groupRows);
+    const parquet = new ParquetFile({ dataset: 'events', request: everything }, stored, groupRows);
     let rows = 0;
     for await (const group of readArchive(files, archive)) {
       const kept = group.map(change).filter((event) => event !== null);

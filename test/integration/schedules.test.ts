@@ -18,15 +18,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { HEARTBEAT_MS } from '../../src/domain/limits.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
-import { startLane } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
-import { inSnapshot } from '../../src/postgres/session.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { renewTask } from '../../src/postgres/stores/tasks.ts';
-import { leaseFor, taskSessionName } from '../../src/postgres/stores/workers.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openS3 } from '../../src/sources/schedules/s3.ts';
@@ -34,9 +29,8 @@ import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts
 import type { Schedule } from '../../src/sources/schedules/schedules-schema.ts';
 import { askForRun, pauseSchedule } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
-import { keepAlive } from '../../src/timers.ts';
 import { collectLog } from '../support/collected-log.ts';
-import { acceptFile, endedLoad, readProfiles } from '../support/load-file.ts';
+import { readProfiles } from '../support/load-file.ts';
 import { startS3 } from '../support/s3.ts';
 import {
   doNext,
@@ -556,219 +550,79 @@ describe('an export', () => {
       .flatMap((line) => (line === '' ? [] : (JSON.parse(line) as { user_id: string }).user_id));
   }
 
-  test('since the last success has every change once, a failed run left out', async () => {
-    const schedule = readSchedule({
+  const increments = (more = {}) =>
+    readSchedule({
       export: {
-        range: 'since_last_success',
-        event_type: 'users',
-        compression: 'none',
-        to_dir: 'users',
-        retention_days: 3,
+        ...{ range: 'since_last_success', event_type: 'users', compression: 'none', to_dir: 'increments' },
+        ...more,
       },
     });
-    await tick(context, [schedule], '2026-03-01T10:30:00');
-    await add('e1', '2026-03-01T10:59:59.999999Z');
-    // Due exactly then: it is the next one's.
-    await add('e2', '2026-03-01T11:00:00Z');
-    await tick(context, [schedule], '2026-03-01T11:00:02');
-    const first = await finish(context, schedule);
-    expect(first).toMatchObject({
-      status: 'completed',
-      rangeFrom: null,
-      rangeTo: new Date('2026-03-01T11:00:00Z'),
-    });
+
+  test('since the last success has every change once, a failed run left out', async () => {
+    const schedule = increments({ retention_days: 3 });
+    await add('e1');
+    const first = await doNow(schedule);
+    expect(first).toMatchObject({ status: 'completed', rangeFrom: null, rangeTo: null });
     expect(await delivered(first.deliveredTo)).toEqual(['e1']);
     const exported = await requireExport(context, environmentId, first.items[0]?.jobId ?? '');
-    expect(exported.status).toBe('completed');
-    await add('e3', '2026-03-01T11:30:00Z');
-    await tick(context, [schedule], '2026-03-01T12:00:02');
+    const { rows } =
+      await sql`select retention_days, cursor from exports join schedules using (cursor) where job_id = ${exported.jobId}`.execute(
+        context.db,
+      );
+    expect(rows).toEqual([{ retention_days: 3, cursor: exported.cursor }]);
+    await add('e2');
+    await ask(schedule, '2025-01-01T00:00:00Z');
     await sql`update schedule_runs set status = 'failed', reason_code = 'x', ended_at = now() where status = 'queued'`.execute(
       context.db,
     );
-    await sql`delete from tasks where kind = 'run'`.execute(context.db);
-    await add('e4', '2026-03-01T12:30:00Z');
-    await tick(context, [schedule], '2026-03-01T13:00:02');
-    const third = await finish(context, schedule);
-    expect((await delivered(third.deliveredTo)).sort()).toEqual(['e2', 'e3', 'e4']);
-    const { rows } =
-      await sql`select distinct retention_days from exports where job_id = ${exported.jobId}`.execute(
-        context.db,
-      );
-    expect(rows).toEqual([{ retention_days: 3 }]);
+    await add('e3');
+    expect((await delivered((await doNow(schedule)).deliveredTo)).sort()).toEqual(['e2', 'e3']);
+    expect(await delivered((await doNow(schedule)).deliveredTo)).toEqual([]);
   });
 
-  /** Runs `work` while sessions hold snapshots as exports, archives and backups do. */
-  async function whileOthersRead(work: () => Promise<void>): Promise<void> {
-    // With a lease of its own, or the session would be ended as that of a lost attempt.
-    const { rows } = await sql<{ taskId: number }>`
-      insert into tasks (kind, subject_id, environment_id, attempt, lease_until)
-      values ('export', 0, ${environmentId}, 1, ${leaseFor()})
-      returning task_id as "taskId"`.execute(context.db);
-    const task = { taskId: rows[0]?.taskId ?? 0, kind: 'export', attempt: 1 } as TaskClaim;
-    const lease = keepAlive(HEARTBEAT_MS, () => renewTask(context.db, task));
-    const names = [taskSessionName(task), 'sluice export preview', 'sluice archive', 'sluice copy'];
-    const reading = names.reduce(
-      (inner, name) => () => inSnapshot(context, { name, signal: new AbortController().signal }, inner),
-      work,
-    );
+  // proves: schedule-export
+  test('since the last success waits for nobody, and leaves what is being written to the next run, also what is dated back', async () => {
+    const schedule = increments({ event_type: ['users', 'events'] });
+    await sql`select ensure_events_partition(now() - interval '1 hour')`.execute(context.db);
+    const client = await t.system.pool.connect();
     try {
-      await reading();
+      await client.query('begin');
+      await client.query(
+        `insert into users (environment_id, user_id, updated_at) values ($1, 'late', now() - interval '1 day')`,
+        [environmentId],
+      );
+      await client.query(
+        `insert into events (inserted_at, environment_id, event_id, event_name, user_id, source)
+         values (now() - interval '1 hour', $1, 'late', 'late', 'late', 'test')`,
+        [environmentId],
+      );
+      await add('done');
+      const first = await doNow(schedule);
+      expect(await delivered(first.deliveredTo)).toEqual(['done']);
+      await client.query('commit');
     } finally {
-      lease.stop();
-      await sql`delete from tasks where task_id = ${task.taskId}`.execute(context.db);
+      client.release();
     }
-  }
-
-  // proves: schedule-export
-  test('waits until what is stored under an earlier moment must have been committed, and for nobody who only reads', () =>
-    whileOthersRead(async () => {
-      const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
-      const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
-      const client = await t.system.pool.connect();
-      const again = () => makeTasksDue(context.db, 'run');
-      const ask = async (due: Date) => {
-        await askForRun(context.db, environmentId, schedule, due, new Date());
-        return async () =>
-          (await runsOf(context, schedule)).map(({ status, attempts }) => [status, attempts]);
-      };
-      try {
-        await client.query('begin');
-        // To the end of that millisecond.
-        const { rows } = await client.query(
-          "select date_trunc('milliseconds', now()) + interval '1 ms' as due",
-        );
-        const look = await ask(rows[0].due);
-        await doNext(context);
-        expect(await look()).toEqual([['queued', 0]]);
-        await again();
-        await doNext(hasty);
-        expect(await look()).toEqual([['queued', 0]]);
-        await client.query(
-          `insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
-        values ($1, 'late', '{}', now(), now(), now())`,
-          [environmentId],
-        );
-        await client.query('commit');
-      } finally {
-        client.release();
-      }
-      await again();
-      const { status, attempts, items } = await finish(hasty, schedule);
-      expect([status, attempts]).toEqual(['completed', 1]);
-      expect(await requireExport(context, environmentId, items[0]?.jobId ?? '')).toMatchObject({
-        rowsWritten: 1,
-      });
-    }));
-
-  describe('of events, at whose due time a file is being loaded,', () => {
-    const schedule = () =>
-      readSchedule({
-        export: { range: 'since_last_success', event_type: 'track', compression: 'none', to_dir: 'events' },
-      });
-    const hasty = (own: Partial<ScheduleContext['schedules']> = {}): ScheduleContext => ({
-      ...context,
-      schedules: { ...context.schedules, commitLagMs: 0, ...own },
-    });
-    const startLoad = async (...names: string[]): Promise<string> => {
-      const content = names
-        .map((name) => `{"event_type":"track","event_name":"${name}","user_id":"u"}\n`)
-        .join('');
-      const jobId = await acceptFile(context, environmentId, content);
-      await startLane(context, environmentId);
-      return jobId;
-    };
-    const isEnded = (jobId: string) => endedLoad(context, environmentId, jobId);
-    async function ask(of: Schedule): Promise<void> {
-      const { rows } = await sql<{
-        due: Date;
-      }>`select date_trunc('milliseconds', now()) + interval '1 ms' as due`.execute(context.db);
-      await askForRun(context.db, environmentId, of, rows[0]?.due ?? new Date(), new Date());
-    }
-    async function exported(on: ScheduleContext, of: Schedule): Promise<[string, string[]]> {
-      await makeTasksDue(context.db, 'run');
-      const { status, deliveredTo } = await finish(on, of);
-      if (deliveredTo === null) return [status, []];
-      const text = await readFile(join(deliveredTo, 'events.ndjson'), 'utf8');
-      return [status, [...text.matchAll(/"event_name":"(\w+)"/g)].map(([, name]) => name ?? '').sort()];
-    }
-
-    // proves: schedule-export
-    test('waits for the load, says so, and has its events', async () => {
-      const of = schedule();
-      const letGo = await holdChunks();
-      let jobId = '';
-      try {
-        jobId = await startLoad('a', 'b', 'c');
-        await ask(of);
-        await doNext(hasty());
-        expect(await runsOf(context, of)).toMatchObject([
-          { status: 'queued', attempts: 0, lastError: expect.stringContaining(`waits for load ${jobId}`) },
-        ]);
-      } finally {
-        await letGo();
-      }
-      expect((await isEnded(jobId)).status).toBe('completed');
-      expect(await exported(hasty(), of)).toEqual(['completed', ['a', 'b', 'c']]);
-      expect((await runsOf(context, of))[0]?.lastError).toBeNull();
-    });
-
-    // proves: schedule-export
-    test('ends before the load if that takes too long, and the next run goes on there; an old load holds it back no longer', async () => {
-      const of = schedule();
-      await isEnded(await startLoad('before'));
-      const letGo = await holdChunks();
-      let jobId = '';
-      try {
-        jobId = await startLoad('stuck');
-        await ask(of);
-        const [status, events] = await exported(hasty({ loadWaitMs: 0 }), of);
-        expect([status, events.includes('before'), events.includes('stuck')]).toEqual([
-          'completed',
-          true,
-          false,
-        ]);
-        await ask(of);
-        expect(await exported(hasty({ loadWaitMs: 0 }), of)).toEqual(['unchanged', []]);
-        const other = schedule();
-        await ask(other);
-        expect((await exported(hasty({ loadHoldMs: 0 }), other))[1]).toContain('before');
-      } finally {
-        await letGo();
-      }
-      await isEnded(jobId);
-      await isEnded(await startLoad('after'));
-      await ask(of);
-      expect(await exported(hasty(), of)).toEqual(['completed', ['after', 'stuck']]);
-    });
-
-    /** No chunk is begun until what is returned is called. */
-    async function holdChunks(): Promise<() => Promise<void>> {
-      await sql`create function hold() returns trigger language plpgsql as
-        $$ begin new.not_before = now() + interval '1 hour'; return new; end $$`.execute(context.db);
-      await sql`create trigger hold before insert on tasks
-        for each row when (new.kind = 'chunk') execute function hold()`.execute(context.db);
-      return async () => {
-        await sql`drop function hold cascade`.execute(context.db);
-        await makeTasksDue(context.db, 'chunk');
-      };
-    }
+    const { deliveredTo } = await doNow(schedule);
+    expect(await delivered(deliveredTo)).toEqual(['late']);
+    expect(await readFile(join(deliveredTo ?? '', 'events.ndjson'), 'utf8')).toContain('"event_id":"late"');
   });
 
   // proves: schedule-export
-  test('after the clock of the database went back has what is stored from then on', async () => {
-    const schedule = readSchedule({
-      export: { range: 'since_last_success', event_type: 'users', compression: 'none', to_dir: 'clock' },
-    });
-    const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
-    const now = new Date().toISOString().slice(0, 19);
-    await tick(hasty, [schedule], now);
-    await sql`update schedules set exported_until = now() + interval '1 hour'`.execute(context.db);
-    await tick(hasty, [schedule], now);
-    await add('stored');
-    const { rows } = await sql<{ due: Date }>`select now() + interval '1 ms' as due`.execute(context.db);
-    await askForRun(context.db, environmentId, schedule, rows[0]?.due ?? new Date(), new Date());
-    const { status, deliveredTo } = await finish(hasty, schedule);
-    expect([status, await delivered(deliveredTo)]).toEqual(['completed', ['stored']]);
+  test('whose cursor has expired exports everything once more and says so, and then goes on', async () => {
+    const schedule = increments({ include_removed: true });
+    await add('kept');
+    await doNow(schedule);
+    await sql`update change_log set complete_since = current_position()`.execute(context.db);
+    const full = await doNow(schedule);
+    expect(await delivered(full.deliveredTo)).toEqual(['kept']);
+    const { warnings } = await requireExport(context, environmentId, full.items[0]?.jobId ?? '');
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('has expired') }]);
+    await sql`delete from users`.execute(context.db);
+    const { deliveredTo } = await doNow(schedule);
+    expect(await readFile(join(deliveredTo ?? '', 'users.ndjson'), 'utf8')).toBe(
+      '{"user_id":"kept","removed":true}\n',
+    );
   });
 
   // proves: schedule-once

@@ -47,7 +47,9 @@ export function exportAll(
 
 export const everything: ExportRequest = {
   from: null,
-  to: '9999-12-31T00:00:00.000000Z',
+  to: null,
+  since: null,
+  includeRemoved: false,
   layout: 'datasets',
   datasets,
   eventKinds: [],

@@ -43,7 +43,8 @@ export async function findLeftEvents(
 ): Promise<LeftEvents> {
   const db = databaseOn(client);
   return {
-    archives: await findArchives(db, environmentId, request),
+    // What outlived its retention before the increment is not in it.
+    archives: request.since === null ? await findArchives(db, environmentId, request) : [],
     tables: await findRetiredTables(db),
   };
 }
@@ -93,7 +94,7 @@ function storedBetween(
   const from = [sql.table('events'), ...tables.map(eventTable)];
   const selects = from.map(
     (table) =>
-      sql`select environment_id, ${columns} from ${table} e where ${sql.join(conditions, sql` and `)}`,
+      sql`select environment_id, ${columns}, position from ${table} e where ${sql.join(conditions, sql` and `)}`,
   );
   if (batch === null) return sql`(${sql.join(selects, sql` union all `)})`;
   return sql`(
@@ -103,7 +104,7 @@ function storedBetween(
         event_name text collate "C", user_id text collate "C", company_id text collate "C", source text,
         inserted_at timestamptz, metadata jsonb)
     )
-    ${sql.join([...selects, sql`select environment_id, ${columns} from archived`], sql` union all `)}
+    ${sql.join([...selects, sql`select environment_id, ${columns}, 0 from archived`], sql` union all `)}
   )`;
 }
 
@@ -155,7 +156,7 @@ async function* batches(
 function createTest({ request }: Filter): (event: ArchivedEvent) => boolean {
   const { from, to, userIds, companyIds, eventKinds, eventNames } = request;
   const first = from === null ? Number.NEGATIVE_INFINITY : microsOf(from);
-  const end = microsOf(to);
+  const end = to === null ? Number.POSITIVE_INFINITY : microsOf(to);
   const isIn = (list: readonly string[]): ((value: string | null) => boolean) => {
     if (list.length === 0) return () => true;
     const values = new Set<string | null>(list);

@@ -6,6 +6,7 @@ import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
 import { Bytes, findValues, readInteger, unescaped } from './rows.ts';
+import type { FileRows } from './split-files.ts';
 
 const deflate = promisify(deflateRaw);
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
@@ -32,8 +33,8 @@ export class AvroFile {
   #rows = 0;
   #marker: Buffer | null = null;
 
-  constructor(dataset: FileDataset, stored: StoredFileWriter) {
-    this.#columns = columnsOf(dataset);
+  constructor({ dataset, request }: FileRows, stored: StoredFileWriter) {
+    this.#columns = columnsOf(dataset, request);
     this.#ends = new Int32Array(this.#columns.length);
     this.#stored = stored;
     this.#schema = JSON.stringify(schemaOf(recordNames[dataset], this.#columns));
@@ -102,11 +103,13 @@ export class AvroFile {
 
 function schemaOf(name: string, columns: readonly Column[]): object {
   const fields = columns.map((column) => {
+    const { name: field, isOptional } = column;
     const type = typeOf(column);
-    if (column.kind === 'json') return { name: column.name, type, doc: 'The properties: a JSON object.' };
-    return column.isOptional
-      ? { name: column.name, type: ['null', type], default: null }
-      : { name: column.name, type };
+    return {
+      name: field,
+      ...(isOptional ? { type: ['null', type], default: null } : { type }),
+      ...(field === 'metadata' && { doc: 'The properties: a JSON object.' }),
+    };
   });
   return { type: 'record', name, namespace: 'sluice', fields };
 }

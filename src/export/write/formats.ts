@@ -36,7 +36,7 @@ export interface FormatWriter {
   readonly copied: CopyFormat;
   selectDataset(db: Database, dataset: Dataset, filter: Filter): Promise<DatasetSelect>;
   /** Returns what makes text of a dataset's rows; `null` if COPY writes that text. */
-  toText(dataset: Dataset): ToText | null;
+  toText(dataset: Dataset, request: ExportRequest): ToText | null;
   /** Returns what makes text of a stream's rows, which always come as values. */
   streamToText(request: ExportRequest): ToText;
   /** Returns what begins every file of a stream. */
@@ -68,8 +68,8 @@ const ofValues = {
     header: noHeader,
     selectFrom: (filter) => selectValues(dataset, filter),
   }),
-  toText: (dataset) => ndjsonWriter(columnsOf(dataset)),
-  streamToText: () => ndjsonWriter(columnsOf('stream')),
+  toText: (dataset, request) => ndjsonWriter(columnsOf(dataset, request)),
+  streamToText: (request) => ndjsonWriter(columnsOf('stream', request)),
   streamHeader: () => noHeader,
   text: ndjsonText,
 } satisfies Partial<FormatWriter>;

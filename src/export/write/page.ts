@@ -1,12 +1,16 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Dataset, FileDataset } from '../../domain/export.ts';
+import type { Entity } from '../../domain/entity.ts';
+import type { Dataset, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { instantText } from '../../postgres/columns.ts';
 import {
   exportsCompany,
   exportsEvent,
   exportsUser,
   type Filter,
+  inEnvironment,
+  isSince,
   leftOut,
+  noneOf,
   withoutProperties,
 } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
@@ -34,6 +38,8 @@ export interface Column {
 
 const column = (name: string, kind: Column['kind'] = 'text'): Column => ({ name, kind, isOptional: false });
 const optional = (name: string): Column => ({ name, kind: 'text', isOptional: true });
+/** `true`, or nothing. */
+const removedColumn = column('removed', 'json');
 const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
@@ -55,14 +61,20 @@ const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   ],
 };
 
-export function columnsOf(dataset: FileDataset): readonly Column[] {
-  return columns[dataset];
+export function columnsOf(
+  dataset: FileDataset,
+  { includeRemoved }: Pick<ExportRequest, 'includeRemoved'>,
+): readonly Column[] {
+  if (!includeRemoved || dataset === 'events' || dataset === 'stream') return columns[dataset];
+  const [key, ...others] = columns[dataset];
+  return [key as Column, ...others, removedColumn].map((each) => ({ ...each, isOptional: each !== key }));
 }
 
 const alias = 'exported';
 const conditions = { users: exportsUser, companies: exportsCompany, events: exportsEvent } as const;
 
 export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
+  if (dataset !== 'events' && filter.request.includeRemoved) return pageWithRemoved(dataset, filter);
   const source = (dataset === 'events' ? filter.events : undefined) ?? sql.table(dataset);
   const names = columns[dataset].map(({ name }) => sql.ref(name));
   return sql`(
@@ -71,6 +83,64 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
     order by ${sql.join(orderOf[dataset].map((name) => sql.ref(name)))}
   )`;
 }
+
+/**
+ * A page of profiles with what was removed since the cursor: the properties that a profile had then and has no more, as nulls,
+ * and rows of removed profiles. Those were stored then or came since. Of one that was erased and is there again, nobody knows what
+ * it had: its row comes after one that says it was removed.
+ */
+function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
+  const { environmentId, request } = filter;
+  const key = columns[entity][0]?.name as string;
+  const names = columns[entity].map(({ name }) => name);
+  const stored = names.map((name) => (name === 'metadata' ? withLost : sql.ref(`${alias}.${name}`)));
+  const gone = names.map((name) => (name === key ? sql`changed.key` : sql`null`));
+  const conditionsOfLog = [
+    inEnvironment('changes', environmentId),
+    sql`entity = ${sql.lit(entity)}`,
+    ...(request.since === null ? [sql`false`] : isSince('changes', request)),
+    ...(entity === 'users' ? noneOf('changes.key', leftOut(request.exclusions, 'user')) : []),
+  ];
+  return sql`(
+    with changed as materialized (
+      select distinct on (key)
+        key,
+        before,
+        bool_or(removed) over keyed as is_removed,
+        bool_or(before is null) over keyed as is_erased
+      from changes
+      where ${sql.join(conditionsOfLog, sql` and `)}
+      window keyed as (partition by key)
+      order by key, seq
+    )
+    select ${sql.join(stored)}, null::boolean as removed
+    from ${sql.table(entity)} as ${sql.ref(alias)}
+    left join changed on changed.key = ${sql.ref(`${alias}.${key}`)}
+    where ${conditions[entity](filter, alias)}
+    union all
+    select ${sql.join(gone)}, true
+    from changed
+    where is_removed
+      and (
+        is_erased
+        or not exists (
+          select 1
+          from ${sql.table(entity)} as here
+          where ${inEnvironment('here', environmentId)} and ${sql.ref(`here.${key}`)} = changed.key
+        )
+      )
+    order by ${sql.ref(key)}, removed
+  )`;
+}
+
+const withLost = sql`coalesce(
+  (
+    select jsonb_object_agg(name, 'null'::jsonb)
+    from jsonb_object_keys(changed.before) name
+    where not ${sql.ref(`${alias}.metadata`)} ? name
+  ) || ${sql.ref(`${alias}.metadata`)},
+  ${sql.ref(`${alias}.metadata`)}
+) as metadata`;
 
 /**
  * The profiles of a request in order of time, as rows of a stream: a row stands at the moment at which it last changed, which is
@@ -137,12 +207,30 @@ export function selectValuesFrom(
   dataset: FileDataset,
   filter: Filter,
 ): Compilable {
-  const values = columns[dataset].map((each) => selected(each, filter));
-  return selectFromPage(page, orderOf[ordered], values);
+  const chosen = columnsOf(dataset, filter.request);
+  const order = chosen.some(({ name }) => name === 'removed')
+    ? [...orderOf[ordered], 'removed']
+    : orderOf[ordered];
+  return selectFromPage(
+    page,
+    order,
+    chosen.map((each) => selected(each, dataset, filter)),
+  );
 }
 
-function selected({ name, kind }: Column, filter: Filter): RawBuilder<unknown> {
+function selected(
+  { name, kind, isOptional }: Column,
+  dataset: FileDataset,
+  filter: Filter,
+): RawBuilder<unknown> {
   const stored = sql.ref(`page.${name}`);
+  if (name === 'removed') return sql`case when page.removed then 'true' end`;
+  const { includeRemoved, format } = filter.request;
+  // In a row of NDJSON that is loaded, no company_id says nothing, and null that the user has none.
+  if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
+    return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
+  if (kind === 'json' && isOptional)
+    return sql`case when page.removed is null then ${pageMetadata(filter)}::text end`;
   if (kind === 'json') return sql`${pageMetadata(filter)}::text`;
   if (kind === 'text') return sql`to_json(${stored})::text`;
   return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;

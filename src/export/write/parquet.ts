@@ -1,11 +1,11 @@
 import type { RowGroup } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
-import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
 import { type Column, columnsOf } from './page.ts';
 import { ParquetColumn } from './parquet-column.ts';
 import { findValues } from './rows.ts';
+import type { FileRows } from './split-files.ts';
 
 /** `PAR1` */
 const magic = 0x31524150;
@@ -22,9 +22,9 @@ export class ParquetFile {
   #allRows = 0;
 
   /** `maxRows`: of a row group. */
-  constructor(dataset: FileDataset, stored: StoredFileWriter, maxRows: number) {
+  constructor({ dataset, request }: FileRows, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
-    const columns = columnsOf(dataset);
+    const columns = columnsOf(dataset, request);
     this.#schema = [{ name: 'root', num_children: columns.length }, ...columns.map(elementOf)];
     this.#columns = columns.map((column) => new ParquetColumn(column, elementOf(column), maxRows));
     this.#ends = new Int32Array(columns.length);

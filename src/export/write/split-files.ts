@@ -1,4 +1,4 @@
-import type { Compression, ExportFormat, FileDataset } from '../../domain/export.ts';
+import type { Compression, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './rows.ts';
 
@@ -106,6 +106,12 @@ export class SplitFiles extends FileSeries implements DatasetSink {
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
+/** What the rows of a file are. */
+export interface FileRows {
+  readonly dataset: FileDataset;
+  readonly request: Pick<ExportRequest, 'includeRemoved'>;
+}
+
 /** A file of groups of rows: row groups of Parquet, blocks of Avro. */
 export interface GroupFile {
   /** A row as COPY sent it, line end and all. */
@@ -116,11 +122,7 @@ export interface GroupFile {
   end(): Promise<void>;
 }
 
-export type GroupFileClass = new (
-  dataset: FileDataset,
-  stored: StoredFileWriter,
-  groupRows: number,
-) => GroupFile;
+export type GroupFileClass = new (rows: FileRows, stored: StoredFileWriter, groupRows: number) => GroupFile;
 
 /** Rows (as `selectValues` gives them) in groups, which the files pack themselves. */
 export class GroupFiles extends FileSeries implements DatasetSink {
@@ -132,9 +134,13 @@ export class GroupFiles extends FileSeries implements DatasetSink {
   #bytes = 0;
   #file: GroupFile | null = null;
 
-  constructor(files: AttemptFiles, options: Omit<FileOptions, 'compression'>, File: GroupFileClass) {
+  constructor(
+    files: AttemptFiles,
+    options: Omit<FileOptions, 'compression'> & FileRows,
+    File: GroupFileClass,
+  ) {
     super(files, { ...options, compression: 'none' });
-    this.#open = (stored) => new File(options.dataset, stored, groupRows);
+    this.#open = (stored) => new File(options, stored, groupRows);
     this.#groupBytes = Math.min(maxGroupBytes, options.splitBytes);
   }
 

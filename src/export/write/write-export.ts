@@ -55,6 +55,7 @@ export interface WriteExportOptions extends Filter, WriteOptions {
 
 export interface WrittenExport {
   readonly snapshotAt: Date;
+  readonly cursor: string;
   /** The manifest last. */
   readonly files: readonly ExportFile[];
 }
@@ -77,7 +78,7 @@ export async function writeExport(
     );
     await writeManifest(files, options, facts);
     options.signal.throwIfAborted();
-    return { snapshotAt: facts.snapshotAt, files: files.files };
+    return { snapshotAt: facts.snapshotAt, cursor: facts.cursor, files: files.files };
   } catch (error) {
     await files.discard(context.log);
     throw error;
@@ -97,7 +98,7 @@ async function readAll(
   }
   await options.onSnapshot({ rowsExpected, backendPid: snapshot.backendPid });
   const datasets = await writeAll(snapshot, files, plans, options);
-  return { ...options.manifest, snapshotAt: snapshot.at, datasets };
+  return { ...options.manifest, snapshotAt: snapshot.at, cursor: snapshot.cursor, datasets };
 }
 
 async function writeAll(
@@ -222,18 +223,22 @@ async function planDataset(
   dataset: Dataset,
   filter: Filter,
 ): Promise<FilePlan> {
-  const { format } = filter.request;
+  const { request } = filter;
+  const { format } = request;
   const { header, selectFrom } = await formatWriters[format].selectDataset(
     databaseOn(client),
     dataset,
     filter,
   );
   const select = (from: Filter) => compileForCopy(selectFrom(from));
-  return { ...planRows(dataset, format, await planReading(client, files, dataset, filter, select)), header };
+  const plan = planRows(dataset, request, await planReading(client, files, dataset, filter, select));
+  // A row that says a profile was removed has no times that the hash could leave out.
+  return { ...plan, header, ...(request.includeRemoved && { content: null }) };
 }
 
 /** Returns the plan of one dataset whose rows one reading brings. */
-export function planRows(dataset: Dataset, format: ExportFormat, reading: Reading): FilePlan {
+export function planRows(dataset: Dataset, request: ExportRequest, reading: Reading): FilePlan {
+  const { format } = request;
   const { copied, text, toText } = formatWriters[format];
   return {
     dataset,
@@ -242,7 +247,7 @@ export function planRows(dataset: Dataset, format: ExportFormat, reading: Readin
     readings: [reading],
     blocks: (client, signal, most) =>
       rowBlocks(copyAll(client, firstOf(reading, most), copied, signal), text),
-    toText: toText(dataset),
+    toText: toText(dataset, request),
     content: text,
   };
 }

@@ -94,11 +94,17 @@ export async function recordProgress(
   return row !== undefined;
 }
 
+interface Written {
+  readonly files: readonly ExportFile[];
+  readonly snapshotAt: Date;
+  readonly cursor: string;
+}
+
 /** Completes an export and lists its files. Call it in the transaction that ends the task. */
 export async function completeExport(
   db: Database,
   exportId: number,
-  { files, snapshotAt }: { readonly files: readonly ExportFile[]; readonly snapshotAt: Date },
+  { files, snapshotAt, cursor }: Written,
 ): Promise<void> {
   const data = files.filter(({ dataset }) => dataset !== 'manifest');
   await db
@@ -107,6 +113,7 @@ export async function completeExport(
       status: 'completed',
       ended_at: sql`now()`,
       snapshot_at: snapshotAt,
+      cursor,
       rows_written: data.reduce((sum, { rows }) => sum + rows, 0),
       bytes_written: files.reduce((sum, { bytes }) => sum + bytes, 0),
     })
@@ -245,7 +252,7 @@ export async function readExports(db: Database, environmentId: number, jobIds: r
   const rows = await db
     .selectFrom('exports')
     .select(camel('export_id', 'job_id', 'environment_id', 'status', 'format', 'emails', 'warnings'))
-    .select(camel('started_at', 'ended_at', 'attempts', 'snapshot_at', 'files_expired_at'))
+    .select(camel('started_at', 'ended_at', 'attempts', 'snapshot_at', 'cursor', 'files_expired_at'))
     .select(camel('rows_expected', 'rows_written', 'bytes_written', 'failure_code', 'failure_message'))
     .select(['requested_at as acceptedAt', lastError])
     .where('environment_id', '=', environmentId)
@@ -290,6 +297,25 @@ export async function pageExports(
     jobs.map(({ jobId }) => jobId),
   );
   return { exports: exports.sort((a, b) => (a.jobId < b.jobId ? 1 : -1)), total, next };
+}
+
+/**
+ * Tells whether an export can no longer continue at a cursor: it is of a state that this database was never in or, if what was
+ * removed is asked for, older than the log of changes.
+ */
+export async function isExpiredCursor(
+  db: Database,
+  { since, includeRemoved }: Pick<ExportRequest, 'since' | 'includeRemoved'>,
+): Promise<boolean> {
+  if (since === null) return false;
+  const end = sql`pg_snapshot_xmax(${since}::pg_snapshot)::text::bigint`;
+  const { rows } = await sql<{ is_expired: boolean }>`
+    select
+      not lineage @> ${end}
+        or ${end} > pg_snapshot_xmax(current_cursor()::pg_snapshot)::text::bigint
+        or (${includeRemoved} and pg_snapshot_xmin(${since}::pg_snapshot)::text::bigint < complete_since) as is_expired
+    from change_log`.execute(db);
+  return rows[0]?.is_expired ?? true;
 }
 
 export function readExportEnd(db: Database, environmentId: number, jobId: string) {

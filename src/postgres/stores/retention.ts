@@ -251,7 +251,7 @@ export async function findArchives(
     from,
     to,
     after = 0,
-  }: { readonly from?: string | null; readonly to?: string; readonly after?: number } = {},
+  }: { readonly from?: string | null; readonly to?: string | null; readonly after?: number } = {},
 ): Promise<Archive[]> {
   const { rows } = await sql<Archive>`
     select

@@ -1,10 +1,9 @@
 import { sql } from 'kysely';
 import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
-import type { DueTask, RunStatus, TaskClaim } from '../../domain/task.ts';
+import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { isOwn } from './tasks.ts';
 
 /*
  * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
@@ -177,16 +176,6 @@ export async function beginRun(db: Database, runId: number) {
     .returning(['environment_id as environmentId', 'schedule_name as name', 'due_at as dueAt', 'definition'])
     .executeTakeFirst();
   return row === undefined ? null : { runId, ...row };
-}
-
-/** Takes an attempt back, since the time of the run has not come. Does nothing if the task is no longer the claim's own. */
-export async function uncountAttempt(db: Database, claim: TaskClaim): Promise<void> {
-  await db
-    .updateTable('schedule_runs')
-    .set((eb) => ({ attempts: eb('attempts', '-', 1) }))
-    .where('run_id', '=', claim.subjectId)
-    .where((eb) => eb.exists(eb.selectFrom('tasks').select('task_id').where(isOwn(claim))))
-    .execute();
 }
 
 /** Makes a run wait for its jobs. Call it in the transaction that ends its task, before that. */

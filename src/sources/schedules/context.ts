@@ -1,6 +1,5 @@
 import type { Config } from '../../config.ts';
 import { ConflictError } from '../../domain/errors.ts';
-import { COMMIT_LAG_MS, MAX_LOAD_HOLD_MS, MAX_LOAD_WAIT_MS } from '../../domain/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
@@ -34,12 +33,6 @@ export interface ScheduleSettings {
   readonly authorities: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
-  /** A record may be committed this long after the moment that it is stored under; exports wait for as long. */
-  readonly commitLagMs: number;
-  /** The time, in milliseconds, for which a due export waits for loads that were accepted before the end of its range. */
-  readonly loadWaitMs: number;
-  /** The longest time, in milliseconds, for which a load holds ranges of exports back. */
-  readonly loadHoldMs: number;
   /** The clock for due times. Leases use the database's clock. */
   readonly now: () => Date;
 }
@@ -56,9 +49,6 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
       ...{ minBytesPerSecond: config.minUploadRate, stallMs: config.uploadStallMs },
     },
     chunkBytes: config.chunkBytes,
-    commitLagMs: COMMIT_LAG_MS,
-    loadWaitMs: MAX_LOAD_WAIT_MS,
-    loadHoldMs: MAX_LOAD_HOLD_MS,
     now: () => new Date(),
   };
 }

@@ -70,35 +70,28 @@ export const relativeRanges = [
   'since_last_success',
 ] as const;
 
-/** ISO 8601 instants; `from` included, `to` excluded. Null `from`: the beginning. */
+type CalendarRange = Exclude<(typeof relativeRanges)[number], 'since_last_success'>;
+
+/** ISO 8601 instants; `from` included, `to` excluded. */
 export interface ExportRange {
-  readonly from: string | null;
+  readonly from: string;
   readonly to: string;
 }
 
-/**
- * Returns what a relative range means for a run that was due at `dueAt`, whenever it is done. `exportedUntil`: where the last
- * successful run ended, null if there was none.
- */
-export function resolveRange(
-  range: (typeof relativeRanges)[number],
-  timeZone: string,
-  dueAt: Date,
-  exportedUntil: string | null,
-): ExportRange {
+/** Returns what a range of days or months means for a run that was due at `dueAt`, whenever it is done. */
+export function resolveRange(range: CalendarRange, timeZone: string, dueAt: Date): ExportRange {
   const to = dueAt.toISOString();
   /** The beginning of the day or month of the due time, or of one before it. */
   const start = (cron: string, before: number): string =>
     (lastRuns(cron, timeZone, dueAt.getTime(), before + 1).at(-1) ?? dueAt).toISOString();
   const day = (before: number) => start('0 0 * * *', before);
   const month = (before: number) => start('0 0 1 * *', before);
-  const ranges: Readonly<Record<typeof range, readonly [from: string | null, to: string]>> = {
+  const ranges: Readonly<Record<typeof range, readonly [from: string, to: string]>> = {
     today: [day(0), to],
     yesterday: [day(1), day(0)],
     last_7_days: [day(7), day(0)],
     this_month: [month(0), to],
     last_month: [month(1), month(0)],
-    since_last_success: [exportedUntil, to],
   };
   const [from, end] = ranges[range];
   return { from, to: end };

@@ -18,7 +18,7 @@ import {
   resumeRun,
   type ScheduleRun,
 } from '../../postgres/stores/schedule-runs.ts';
-import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts';
+import { moveCursor, remember } from '../../postgres/stores/schedules.ts';
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
@@ -57,7 +57,7 @@ async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promis
       if (problem !== null || item.version === null) continue;
       await remember(db, run.environmentId, run.name, item.item, item.version);
     }
-    if (isExported) await moveExportedUntil(db, run, run.runId);
+    if (isExported && exported.range === 'since_last_success') await moveCursor(db, run.runId);
   });
   if (!done) return;
   const fields = { schedule: run.name, due_at: run.dueAt, status: end.status, code: end.code };

@@ -3,115 +3,82 @@ import { constants } from 'node:fs';
 import { mkdir, open, realpath, rename } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { ExportFile } from '../../domain/export.ts';
+import { InputError } from '../../domain/errors.ts';
+import type { ExportFile, ExportWarning } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-runs.ts';
-import {
-  endWait,
-  findUnfinishedLoad,
-  readExportedUntil,
-  readWait,
-  setDeliveredTo,
-  setRange,
-  untilCommitted,
-} from '../../postgres/stores/schedules.ts';
+import { readCursor, setDeliveredTo, setRange } from '../../postgres/stores/schedules.ts';
 import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
-import { type ExportRange, resolveRange } from './due-times.ts';
+import { resolveRange } from './due-times.ts';
 import { type ExportDefinition, requestOf } from './schedules-schema.ts';
 import { isBelow, SourceFailure } from './source.ts';
 
 const exportItem = 'export';
 
-/**
- * Requests the export and, once it is completed, copies its files if `to_dir` is set. Returns what the run waits for before it
- * can request the export; `null` if nothing.
- */
+/** Requests the export and, once it is completed, copies its files if `to_dir` is set. */
 export async function runExportRun(
   context: ScheduleContext,
   run: RunAttempt,
   exported: ExportDefinition,
   timeZone: string,
   signal: AbortSignal,
-): Promise<Wait | null> {
-  const { range: relative, to_dir: toDir, retention_days: retentionDays = null } = exported;
+): Promise<void> {
+  const { range, to_dir: toDir } = exported;
   const taken = (await readRunItems(context.db, run.runId)).find(({ item }) => item === exportItem);
   if (taken?.jobId != null) {
     if (toDir !== undefined) await deliverExport(context, run, taken.jobId, toDir, signal);
-    return null;
+    return;
   }
   if (toDir !== undefined) findParent(context.schedules.exportRoots, toDir);
-  const wanted =
-    relative === undefined
-      ? null
-      : resolveRange(relative, timeZone, run.dueAt, await readExportedUntil(context.db, run));
-  // Nothing lies between: an earlier due time is done after a later one.
-  if (wanted !== null && isEmpty(wanted)) return null;
-  const range =
-    wanted === null ? null : await settleRange(context, run, wanted, relative === 'since_last_success');
-  if (range !== null && 'pauseMs' in range) return range;
-  if (range !== null && isEmpty(range)) return null;
-  const body = {
-    ...requestOf(exported),
-    ...(range !== null && { to: range.to, ...(range.from !== null && { from: range.from }) }),
-  };
-  await requestExport(context, run.environmentId, body, null, {
+  if (range === 'since_last_success') return requestIncrement(context, run, exported);
+  const resolved = range === undefined ? null : resolveRange(range, timeZone, run.dueAt);
+  // A day or a month that begins at the due time.
+  if (resolved !== null && resolved.from === resolved.to) return;
+  await request(context, run, exported, { ...resolved });
+}
+
+/** A schedule whose cursor has expired would fail for ever: it exports everything once more, and says so. */
+async function requestIncrement(
+  context: ScheduleContext,
+  run: RunAttempt,
+  exported: ExportDefinition,
+): Promise<void> {
+  const since = await readCursor(context.db, run);
+  try {
+    await request(context, run, exported, { since });
+  } catch (error) {
+    if (!(error instanceof InputError) || error.problems[0].code !== 'cursor_expired') throw error;
+    context.log.warn({ schedule: run.name, due_at: run.dueAt }, fullExport.message);
+    await request(context, run, exported, {}, [fullExport]);
+  }
+}
+
+const fullExport = {
+  message:
+    'The cursor of the last export has expired: this export holds everything, and nothing that was removed',
+  details: 'since_last_success',
+};
+
+async function request(
+  context: ScheduleContext,
+  run: RunAttempt,
+  exported: ExportDefinition,
+  rest: { readonly since?: string | null; readonly from?: string; readonly to?: string },
+  warnings: readonly ExportWarning[] = [],
+): Promise<void> {
+  await requestExport(context, run.environmentId, { ...requestOf(exported), ...rest }, null, {
     origin: { kind: 'schedule', name: run.name },
-    retentionDays,
+    retentionDays: exported.retention_days ?? null,
+    warnings,
     inSameTransaction: async (db, jobId) => {
       await holdRun(db, run);
-      await endWait(db, run.claim.taskId);
-      await setRange(db, run.runId, range?.from ?? null, range?.to ?? null);
+      await setRange(db, run.runId, rest.from ?? null, rest.to ?? null);
       const item = { item: exportItem, version: null, jobId, isNew: true, error: null };
       await insertRunItem(db, run.runId, item);
     },
   });
-  return null;
-}
-
-/** A wait of a run; the message names the load, if it waits for one. */
-export interface Wait {
-  readonly pauseMs: number;
-  readonly message: string | null;
-}
-
-/** The interval at which a run checks whether a load has ended. */
-const loadPauseMs = 5_000;
-
-/**
- * Returns the range as it can be read now, or the wait. Events of a file are stored under the time at which its load was
- * accepted. If that load does not end in time, a range since the last success ends before it, and the next run continues
- * there; any other range is read as it is, and so is this one once the load is old.
- */
-async function settleRange(
-  context: ScheduleContext,
-  run: RunAttempt,
-  range: ExportRange,
-  isResumed: boolean,
-): Promise<ExportRange | Wait> {
-  const { db, log, schedules } = context;
-  const pauseMs = await untilCommitted(db, range.to, schedules.commitLagMs);
-  if (pauseMs > 0) return { pauseMs, message: null };
-  // Must come after the wait above: a load that is being accepted is in no table yet.
-  const load = await findUnfinishedLoad(db, run.environmentId, range, schedules.loadHoldMs);
-  if (load === null) return range;
-  const fields = { schedule: run.name, due_at: run.dueAt, job_id: load.jobId };
-  if (!load.isOld && schedules.now().getTime() - run.dueAt.getTime() < schedules.loadWaitMs) {
-    const message = `waits for load ${load.jobId}, which was accepted before the end of the range`;
-    if ((await readWait(db, run.claim.taskId)) !== message) log.info(fields, `a scheduled export ${message}`);
-    return { pauseMs: loadPauseMs, message };
-  }
-  if (isResumed && !load.isOld) {
-    log.warn(fields, 'the range of a scheduled export ends before a load that has not ended');
-    return { ...range, to: load.acceptedAt };
-  }
-  log.warn(fields, 'a scheduled export lacks what a load that has not ended may still store in its range');
-  return range;
-}
-
-function isEmpty({ from, to }: ExportRange): boolean {
-  return from !== null && Date.parse(from) >= Date.parse(to);
 }
 
 /**

@@ -12,7 +12,6 @@ import {
   insertRunItem,
   markWaiting,
   readRunItems,
-  uncountAttempt,
 } from '../../postgres/stores/schedule-runs.ts';
 import { readMemory } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
@@ -69,14 +68,7 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   try {
     const { load, export: exported = {}, timezone } = run.definition as RunDefinition;
     if (load !== undefined) await runLoad(context, run, load, signal);
-    else {
-      const wait = await runExportRun(context, run, exported, timezone, signal);
-      if (wait !== null) {
-        await uncountAttempt(context.db, claim);
-        await releaseTask(context.db, claim, { ...wait, counts: false });
-        return;
-      }
-    }
+    else await runExportRun(context, run, exported, timezone, signal);
   } catch (error) {
     const isOfSource = error instanceof InputError || error instanceof SourceFailure;
     if (!isOfSource || signal.aborted) throw error;

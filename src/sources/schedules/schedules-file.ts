@@ -140,8 +140,11 @@ function checkExport(exported: Place): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   const body = requestOf(value as ExportDefinition);
   const range = exported.at(['range']);
-  if (range.isThere && (body['from'] !== undefined || body['to'] !== undefined)) {
-    exported.report('has a range as well as from or to; leave one out', range.name);
+  if (range.isThere && ['from', 'to', 'since'].some((name) => body[name] !== undefined)) {
+    exported.report('has a range as well as from, to or since; leave one out', range.name);
+  }
+  if (body['include_removed'] === true && range.isThere && range.value !== 'since_last_success') {
+    exported.at(['include_removed']).reportName('goes with the range since_last_success');
   }
   // The place of a problem of a request is `name`, `name[0]` or `name.member`.
   for (const { message, details } of readRequest(body).problems) {

@@ -22,7 +22,6 @@ import {
   readConsidered,
   scheduleKey,
   setPaused,
-  takeBackExportedUntil,
 } from '../../postgres/stores/schedules.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import { type Poller, startPoller } from '../../timers.ts';
@@ -71,11 +70,6 @@ const considerAgainMs = 30_000;
 export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
   if (schedules.length === 0) return 0;
   const environments = new Map((await listEnvironments(context.db)).map((each) => [each.name, each]));
-  for (const { schedule, from, to } of await takeBackExportedUntil(context.db, context.schedules.commitLagMs))
-    context.log.warn(
-      { schedule, from, to },
-      'the clock of the database went back: exports begin again at `to`',
-    );
   const considered = await readConsidered(context.db);
   const now = context.schedules.now();
   let made = 0;

@@ -115,6 +115,8 @@ describe('no statement', () => {
 const request: ExportRequest = {
   from: null,
   to: '2026-12-01T00:00:00Z',
+  since: null,
+  includeRemoved: false,
   layout: 'datasets',
   datasets,
   eventKinds: [],

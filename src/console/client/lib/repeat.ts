@@ -114,22 +114,30 @@ function edge(day: string, zone: string, days: 0 | 1): string {
 
 const exportFlags: Readonly<Record<string, string>> = {
   ...{ from: '--from', to: '--to', event_type: '--event-type', user_id: '--user', company_id: '--company' },
-  ...{ segment_id: '--segment', layout: '--layout', format: '--format', compression: '--compression' },
+  ...{
+    since: '--since',
+    segment_id: '--segment',
+    layout: '--layout',
+    format: '--format',
+    compression: '--compression',
+  },
 };
 
 /** Returns the forms of an export with this body. */
 export function exportForms(body: Body, zone: string): readonly Form[] {
-  const { from: _from, to: _to, exclusions = '', ...rest } = body;
+  const { from: _from, to: _to, since = null, exclusions = '', ...rest } = body;
   const flags = Object.entries(exportFlags).flatMap(([field, flag]) =>
     [body[field] ?? []].flat().map((value) => `${flag} ${shellWord(String(value))}`),
   );
   const left = listOf(String(exclusions)).map((term) => `--exclude ${shellWord(term)}`);
+  const removed = body['include_removed'] === true ? ['--include-removed'] : [];
   const formulas = body['escape_formulas'] === false ? ['--no-escape-formulas'] : [];
   const url = shellWord(publicUrl('/api/v1/analytics/exports'));
-  const values = { range: 'yesterday', ...rest, ...(exclusions !== '' && { exclusions }) };
+  const range = since === null ? 'yesterday' : 'since_last_success';
+  const values = { range, ...rest, ...(exclusions !== '' && { exclusions }) };
   return formsOf(
     ['-H "Content-Type: application/json"', url, `-d ${shellWord(JSON.stringify(body))}`],
-    ['sluice export --out export', ...flags, ...left, ...formulas],
+    ['sluice export --out export', ...flags, ...left, ...removed, ...formulas],
     schedule('my-export', zone, 'export', values),
     'its range, such as yesterday or since_last_success',
   );

@@ -19,7 +19,8 @@ interface User {
 }
 
 const maxRows = 300;
-const columns = columnsOf('users');
+const rows = { dataset: 'users', request: { includeRemoved: false } } as const;
+const columns = columnsOf('users', { includeRemoved: false });
 
 /** Few texts and many; escaped, empty, beyond ASCII, longer than what is copied in a loop. */
 const anyText = fc.oneof(
@@ -88,7 +89,7 @@ async function written(
 }
 
 const toParquet = (groups: readonly (readonly User[])[]) =>
-  written((stored) => new ParquetFile('users', stored, maxRows), groups);
+  written((stored) => new ParquetFile(rows, stored, maxRows), groups);
 
 const parsers = {
   timestampFromMicroseconds: (micros: bigint) => micros,
@@ -119,7 +120,7 @@ describe('a row group of values as COPY sends them', () => {
     await fc.assert(
       fc.asyncProperty(anyUsers, async (users) => {
         const exact = users.map((user) => ({ ...user, first_seen_at: 1n, last_seen_at: -1n }));
-        const file = await written((stored) => new AvroFile('users', stored), [exact]);
+        const file = await written((stored) => new AvroFile(rows, stored), [exact]);
         const found = (await recordsOfAvro(file)).map((row) => ({
           ...row,
           company_id: (row['company_id'] as { string: string } | null)?.string ?? row['company_id'],

@@ -114,7 +114,7 @@ schedules:
       expect.stringMatching(/^11: schedules\[2\] must have either load or export/),
       expect.stringMatching(/^11: schedules\[2\]\.name must be 1 to 63 of/),
       expect.stringMatching(/^15: schedules\[3\]\.color is unknown; a schedule has name, /),
-      expect.stringMatching(/^17: schedules\[3\]\.export has a range as well as from or to/),
+      expect.stringMatching(/^17: schedules\[3\]\.export has a range as well as from, to or since/),
       expect.stringMatching(/^19: schedules\[3\]\.export\.format is wrong: format is one of/),
       expect.stringMatching(/^21: schedules\[3\]\.export\.emails\[0\] is wrong: /),
       expect.stringMatching(/^22: schedules\[3\]\.notify\.on\[0\] must be completed or/),
