@@ -33,8 +33,9 @@ import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
+import { findCursorProblem } from '../postgres/stores/change-log.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
-import { insertExport, isExpiredCursor } from '../postgres/stores/exports.ts';
+import { insertExport } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -117,8 +118,13 @@ async function accept(
 async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
-  if (await isExpiredCursor(db, read.request)) throw inputError('cursor_expired', cursorExpired, 'since');
+  const problem = await findCursorProblem(db, read.request);
+  if (problem === 'expired') throw inputError('cursor_expired', cursorExpired, 'since');
+  if (problem === 'log off') throw inputError('invalid_field', logOff, 'include_removed');
 }
+
+const logOff =
+  'What was removed is not known, because changes are not kept (CHANGES_DAYS is 0); leave include_removed out';
 
 /** Looks up the names in the request. @throws InputError for those that the environment does not have. */
 async function lookUpNames(

@@ -5,11 +5,11 @@ import { type DueTask, jobFields, type TaskClaim, type TaskFailure, taskFields }
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/migrate.ts';
+import { findCursorProblem } from '../postgres/stores/change-log.ts';
 import {
   beginExport,
   completeExport,
   type ExportWork,
-  isExpiredCursor,
   cancelExport as markCancelled,
   failExport as markFailed,
   readExportEnd,
@@ -113,7 +113,8 @@ async function complete(
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     // Of the log that was read nothing may have been dropped before it was read.
-    if (await isExpiredCursor(db, request)) throw new FinalFailure('cursor_expired', cursorExpired);
+    if ((await findCursorProblem(db, request)) !== null)
+      throw new FinalFailure('cursor_expired', cursorExpired);
     await completeExport(db, claim.subjectId, written);
     const recorded = await recordExportEnd(context, db, environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);

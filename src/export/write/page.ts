@@ -121,13 +121,12 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
     select ${sql.join(gone)}, true
     from changed
     where is_removed
-      and (
-        is_erased
-        or not exists (
-          select 1
-          from ${sql.table(entity)} as here
-          where ${inEnvironment('here', environmentId)} and ${sql.ref(`here.${key}`)} = changed.key
-        )
+      and not exists (
+        select 1
+        from ${sql.table(entity)} as here
+        where ${inEnvironment('here', environmentId)}
+          and ${sql.ref(`here.${key}`)} = changed.key
+          and not (${sql.join([sql`is_erased`, ...isSince('here', request)], sql` and `)})
       )
     order by ${sql.ref(key)}, removed
   )`;

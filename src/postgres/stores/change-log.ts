@@ -5,6 +5,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { ExportRequest } from '../../domain/export.ts';
 import { type Database, withLockTries } from '../database.ts';
 import { readFigure } from '../pool.ts';
 import { isLockTimeout } from '../sqlstate.ts';
@@ -35,6 +36,27 @@ export async function tendChangeLog(db: Database, days: number): Promise<void> {
   await withLockTries(() => sql`select drop_old_changes(${days})`.execute(db)).catch((error: unknown) => {
     if (!isLockTimeout(error)) throw error;
   });
+}
+
+/**
+ * Tells why an export cannot continue at its cursor: this database was never in that state or, if what was removed is asked for,
+ * changes since then are no longer in the log.
+ */
+export async function findCursorProblem(
+  db: Database,
+  { since, includeRemoved }: Pick<ExportRequest, 'since' | 'includeRemoved'>,
+): Promise<'expired' | 'log off' | null> {
+  if (since === null && !includeRemoved) return null;
+  const end = sql`pg_snapshot_xmax(${since}::pg_snapshot)::text::bigint`;
+  const { rows } = await sql<{ is_off: boolean; is_expired: boolean | null }>`
+    select
+      ${includeRemoved} and complete_since is null as is_off,
+      not lineage @> ${end}
+        or ${end} > next_position()
+        or (${includeRemoved} and pg_snapshot_xmin(${since}::pg_snapshot)::text::bigint < complete_since) as is_expired
+    from change_log`.execute(db);
+  if (rows[0]?.is_off === true) return 'log off';
+  return rows[0]?.is_expired === true ? 'expired' : null;
 }
 
 export interface ChangeLog {

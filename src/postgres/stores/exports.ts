@@ -299,25 +299,6 @@ export async function pageExports(
   return { exports: exports.sort((a, b) => (a.jobId < b.jobId ? 1 : -1)), total, next };
 }
 
-/**
- * Tells whether an export can no longer continue at a cursor: it is of a state that this database was never in or, if what was
- * removed is asked for, older than the log of changes.
- */
-export async function isExpiredCursor(
-  db: Database,
-  { since, includeRemoved }: Pick<ExportRequest, 'since' | 'includeRemoved'>,
-): Promise<boolean> {
-  if (since === null) return false;
-  const end = sql`pg_snapshot_xmax(${since}::pg_snapshot)::text::bigint`;
-  const { rows } = await sql<{ is_expired: boolean }>`
-    select
-      not lineage @> ${end}
-        or ${end} > pg_snapshot_xmax(current_cursor()::pg_snapshot)::text::bigint
-        or (${includeRemoved} and pg_snapshot_xmin(${since}::pg_snapshot)::text::bigint < complete_since) as is_expired
-    from change_log`.execute(db);
-  return rows[0]?.is_expired ?? true;
-}
-
 export function readExportEnd(db: Database, environmentId: number, jobId: string) {
   return db
     .selectFrom('exports')
