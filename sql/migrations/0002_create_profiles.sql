@@ -73,8 +73,8 @@ create table sluice.companies (
 );
 comment on table sluice.companies is 'One row per company (account) and environment.';
 
--- Whoever changes what a profile holds, an operator's own statement included, makes its digest void and moves its position, unless
--- the statement does.
+-- Whoever changes what a profile holds, an operator's own statement included, makes its digest void and moves its position and its
+-- updated_at. A statement of a load moves its position itself, which is cheaper than this function.
 create function sluice.note_change() returns trigger
   language plpgsql
 as $$
@@ -84,7 +84,18 @@ begin
   end if;
   if new.position = old.position then
     new.position := sluice.current_position();
+    new.updated_at := now();
   end if;
+  return new;
+end
+$$;
+-- A profile under a new key is a new one, which no load made.
+create function sluice.note_key() returns trigger
+  language plpgsql
+as $$
+begin
+  new.position := sluice.current_position();
+  new.load_id := null;
   return new;
 end
 $$;
@@ -94,6 +105,12 @@ create trigger users_note_change before update on sluice.users for each row
     and (new.metadata is distinct from old.metadata or new.company_id is distinct from old.company_id)
   )
   execute function sluice.note_change();
+create trigger users_note_key before update on sluice.users for each row
+  when (new.user_id <> old.user_id or new.environment_id <> old.environment_id)
+  execute function sluice.note_key();
+create trigger companies_note_key before update on sluice.companies for each row
+  when (new.company_id <> old.company_id or new.environment_id <> old.environment_id)
+  execute function sluice.note_key();
 create trigger companies_note_change before update on sluice.companies for each row
   when ((new.digest = old.digest or new.position = old.position) and new.metadata is distinct from old.metadata)
   execute function sluice.note_change();

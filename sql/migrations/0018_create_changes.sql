@@ -60,8 +60,19 @@ comment on column sluice.change_log.known_position is
   'Positions below it were written. Those of a copy of the database on another server may begin lower; see open_change_log.';
 insert into sluice.change_log default values;
 
--- Two tables, one text. PL/pgSQL keeps the plan of its first call, which may have seen one row: a nested loop over the rows of a
--- chunk would take hours.
+-- TRUNCATE shows its trigger no rows: what came before it is complete no longer.
+create function sluice.forget_changes() returns trigger
+  language plpgsql
+  set search_path = pg_catalog
+as $$
+begin
+  perform sluice.note_forgotten_changes(sluice.current_position(), clock_timestamp());
+  return null;
+end
+$$;
+
+-- Two tables, one text. A profile whose key an operator changed is gone under the old key. PL/pgSQL keeps the plan of its first call,
+-- which may have seen one row: a nested loop over the rows of a chunk would take hours.
 do $do$
 declare
   watched record;
@@ -77,14 +88,16 @@ begin
       as $body$
       begin
         insert into sluice.changes (
-          position, position_before, environment_id, entity, key, load_id, is_operator, before, company_before, times_before, load_before
+          position, position_before, environment_id, entity, key, load_id, is_operator, removed,
+          before, company_before, times_before, load_before, first_seen_before
         )
         select
-          n.position, o.position, o.environment_id, %1$L, o.%2$I, nullif(current_setting('sluice.load_id', true), '')::bigint,
-          current_setting('application_name') not like 'sluice%%', o.metadata, %3$s, o.times, o.load_id
+          coalesce(n.position, sluice.current_position()), o.position, o.environment_id, %1$L, o.%2$I,
+          nullif(current_setting('sluice.load_id', true), '')::bigint, current_setting('application_name') not like 'sluice%%',
+          n.position is null, o.metadata, %3$s, o.times, o.load_id, case when n.position is null then o.first_seen_at end
         from written_before o
-        join written n using (environment_id, %2$I)
-        where n.position <> o.position;
+        left join written n using (environment_id, %2$I)
+        where n.position is distinct from o.position;
         return null;
       end
       $body$;
@@ -113,6 +126,7 @@ begin
       $body$;
       create trigger %1$s_log_removals after delete on sluice.%1$s referencing old table as removed
         for each statement execute function sluice.log_removed_%1$s();
+      create trigger %1$s_note_truncation after truncate on sluice.%1$s for each statement execute function sluice.forget_changes();
     $create$, watched.column1, watched.column2, watched.column3);
   end loop;
 end
@@ -142,7 +156,7 @@ begin
   if begins <= clock_timestamp() then
     lock table sluice.changes in share row exclusive mode;
   end if;
-  if exists (select from sluice.changes_default where at >= begins and at < ends) then
+  if exists (select 1 from sluice.changes_default where at >= begins and at < ends) then
     return false;
   end if;
   execute format('create table sluice.%I (like sluice.changes including all)', partition);
@@ -229,7 +243,7 @@ begin
   perform pg_advisory_xact_lock(hashtext('sluice.ensure_changes_partition'));
   if is_on = (select complete_since is not null from sluice.change_log)
     and not exists (
-      select
+      select 1
       from pg_trigger
       where tgname ~ '^(users|companies)_log_(changes|removals)$' and (tgenabled = 'D') = is_on
         and tgrelid in ('sluice.users'::regclass, 'sluice.companies'::regclass)
@@ -287,10 +301,10 @@ declare
 begin
   perform sluice.ensure_changes_partitions();
   if (select sluice.next_position() >= known_position from sluice.change_log)
-    and not exists (select from sluice.changes where position >= sluice.next_position())
-    and not exists (select from sluice.events where position >= sluice.next_position())
-    and not exists (select from sluice.users where has_ranges and position >= sluice.next_position())
-    and not exists (select from sluice.companies where has_ranges and position >= sluice.next_position())
+    and not exists (select 1 from sluice.changes where position >= sluice.next_position())
+    and not exists (select 1 from sluice.events where position >= sluice.next_position())
+    and not exists (select 1 from sluice.users where has_ranges and position >= sluice.next_position())
+    and not exists (select 1 from sluice.companies where has_ranges and position >= sluice.next_position())
   then
     return false;
   end if;

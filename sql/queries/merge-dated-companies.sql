@@ -22,12 +22,11 @@ select e, k, p, sluice.incoming_times(p, times, null, null, is_dated, sluice.mic
 from folded
 order by e, k collate "C"
 on conflict (environment_id, company_id) do update set
-  (metadata, times, last_seen_at, updated_at) = (
+  (metadata, times, last_seen_at) = (
     select
       m.merged,
       m.merged_times,
-      excluded.last_seen_at,
-      case when m.merged = stored.metadata then stored.updated_at else excluded.updated_at end
+      excluded.last_seen_at
     from sluice.merge_dated(
       stored.metadata, stored.times, null, stored.last_seen_at,
       excluded.metadata, excluded.times, null, sluice.micros(excluded.last_seen_at)

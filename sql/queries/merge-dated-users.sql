@@ -26,17 +26,12 @@ select e, k, c, p, sluice.incoming_times(p, times, c, company_at, is_dated, slui
 from folded
 order by e, k collate "C"
 on conflict (environment_id, user_id) do update set
-  (metadata, times, company_id, last_seen_at, updated_at) = (
+  (metadata, times, company_id, last_seen_at) = (
     select
       m.merged,
       m.merged_times,
       m.merged_company,
-      excluded.last_seen_at,
-      case
-        when m.merged = stored.metadata and m.merged_company is not distinct from stored.company_id
-        then stored.updated_at
-        else excluded.updated_at
-      end
+      excluded.last_seen_at
     from sluice.merge_dated(
       stored.metadata, stored.times, stored.company_id, stored.last_seen_at,
       excluded.metadata, excluded.times, excluded.company_id, sluice.micros(excluded.last_seen_at)

@@ -31,16 +31,7 @@ written_users as (
         stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, excluded.last_seen_at
       )
     end,
-    last_seen_at = excluded.last_seen_at,
-    updated_at = case
-      when stored.metadata = case
-          when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
-          else stored.metadata || excluded.metadata
-        end
-        and (excluded.company_id is null or stored.company_id is not distinct from nullif(excluded.company_id, ''))
-      then stored.updated_at
-      else excluded.updated_at
-    end
+    last_seen_at = excluded.last_seen_at
   returning 1
 ),
 incoming_companies as (
@@ -62,12 +53,4 @@ on conflict (environment_id, company_id) do update set
     when stored.times is null and not $3::boolean then null
     else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at)
   end,
-  last_seen_at = excluded.last_seen_at,
-  updated_at = case
-    when stored.metadata = case
-        when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
-        else stored.metadata || excluded.metadata
-      end
-    then stored.updated_at
-    else excluded.updated_at
-  end
+  last_seen_at = excluded.last_seen_at

@@ -75,7 +75,7 @@ const figures = `
     (select complete_since is not null from sluice.change_log) as "isOn",
     sum(pg_total_relation_size(oid))::bigint as bytes,
     coalesce(today - min(day), 0) as days,
-    (select count(*) from (select from sluice.changes_default limit 1000) stray) as "strayRows",
+    (select count(*) from (select 1 from sluice.changes_default limit 1000) stray) as "strayRows",
     coalesce(bool_or(day = today + 1), false) as "hasTomorrow"
   from (
     select inhrelid as oid, to_date(substring(inhrelid::regclass::text from '\\d{4}_\\d\\d_\\d\\d$'), 'YYYY_MM_DD') as day,
