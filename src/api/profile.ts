@@ -81,6 +81,7 @@ const completeSince = (what: string) =>
 export const profileHistory = envelope('ProfileHistory', profileChange.ref, 'Changes, newest first.', {
   complete_since: completeSince('the list goes back to the making of the profile'),
 });
+export type ProfileHistory = Static<typeof profileHistory.schema>;
 
 const origin = component(
   'ValueOrigin',

@@ -88,6 +88,38 @@ test('a person is shown with types, company, segments and events by day, and wha
   await page.getByText('1 event in all').waitFor();
 });
 
+// proves: value-provenance
+test('the page of a person tells every change with its job, and which line of which file a value came from', async () => {
+  const text = `user_id,name,plan,${script}\nhist-0,x,,\nhist-1,"Mary\nAnn",free,${script}\n`;
+  await stage.t.ended(await stage.load(text, 'first.csv'));
+  await stage.post('/v1/identify', {
+    user_id: 'hist-1',
+    metadata: { plan: 'pro' },
+    company: { company_id: 'initech' },
+  });
+  for (let seats = 1; seats < 20; seats++) {
+    await stage.post('/v1/identify', { user_id: 'hist-1', metadata: { seats } });
+  }
+  await expectGoodInEveryLook(stage, 'history', '/people/hist-1?origins=shown', async (page) => {
+    await page.getByText('first.csv, line 3').first().waitFor();
+    await page.getByText('changed by a request seats').first().click();
+    await page.getByText('18 → 19', { exact: true }).waitFor();
+  });
+  const page = await stage.open('/people/hist-1');
+  await page.getByText('changed by a request seats').first().waitFor();
+  await page.getByText('first.csv').waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'Older changes' }).click();
+  await page.getByText('made by first.csv').click();
+  await page.getByText('– → free').waitFor();
+  await page.getByRole('link', { name: 'Where from?' }).click();
+  await page.getByRole('row', { name: /^plan pro .* a request/ }).waitFor();
+  await page
+    .getByRole('row', { name: /^name .* first\.csv, line 3/ })
+    .getByRole('link')
+    .click();
+  await page.getByRole('heading', { name: 'first.csv' }).waitFor();
+});
+
 test('companies are listed, and one is shown with its people', async () => {
   await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());
   await expectGoodInEveryLook(stage, 'company', '/companies/acme', async (page) => {
@@ -189,7 +221,7 @@ test('an emoji of several characters stays whole where a text is cut, and a comp
   const page = await stage.open('/people?id_prefix=emoji');
   await page.getByText(`${'x'.repeat(20)}…`).waitFor();
   await page.goto(stage.address('/people/emoji'));
-  await page.getByText(name).waitFor();
+  await page.getByText(name).first().waitFor();
   await page.goto(stage.address('/companies/quiet'));
   await page.getByText('No event names this company').waitFor();
 });

@@ -1,9 +1,6 @@
-import type { Static } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import type { profileHistory, UserProfile } from '../../../src/api/profile.ts';
+import type { ProfileHistory as History, UserProfile } from '../../../src/api/profile.ts';
 import { openServer, refusalOf, walkPages } from '../../support/http.ts';
-
-type History = Static<typeof profileHistory.schema>;
 
 const { t, server } = await openServer({ worker: true });
 const other = await t.addEnvironment('other');

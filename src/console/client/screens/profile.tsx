@@ -3,9 +3,9 @@ import { useRef } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
 import type { Property, UserSegments } from '../../../api/definition.ts';
 import type { DeletionPreview } from '../../../api/deletion.ts';
-import type { StoredEvent } from '../../../api/profile.ts';
-import { api, post, screenHref, useApi, useApiPage, useData } from '../lib/api.ts';
-import { formatCount, plural, shorten, valueText, visibleText } from '../lib/format.ts';
+import type { Provenance, StoredEvent } from '../../../api/profile.ts';
+import { api, post, screenHref, useApi, useApiPage, useData, useQuery } from '../lib/api.ts';
+import { formatCount, plural, visibleText } from '../lib/format.ts';
 import { jobHref, type Profile } from '../lib/jobs.ts';
 import { ConfirmButton } from '../ui/dialog.tsx';
 import {
@@ -18,10 +18,11 @@ import {
   Problems,
   Section,
   Time,
-  Value,
+  Whole,
 } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
 import { ActivityPanel } from './activity.tsx';
+import { History, Origin } from './history.tsx';
 import { type Entity, loadSegments, profileHref, words } from './profiles.tsx';
 
 interface Who {
@@ -72,6 +73,7 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
           ) : (
             <Loaded of={profile}>{(data) => <Stored {...who} profile={data} />}</Loaded>
           )}
+          <History of={pathOf(who)} />
         </div>
         <div class="stack">
           <ActivityPanel of={pathOf(who)} isCompany={entity === 'companies'} />
@@ -103,12 +105,16 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
           ]}
         />
       </Section>
-      <Properties entity={entity} of={profile.metadata} />
+      <Properties entity={entity} id={id} of={profile.metadata} />
     </>
   );
 }
 
-function Properties({ entity, of }: { readonly entity: Entity; readonly of: Profile['metadata'] }): VNode {
+function Properties({ entity, id, of }: Who & { readonly of: Profile['metadata'] }): VNode {
+  const query = useQuery();
+  const isTraced = query.get('origins') !== '';
+  const traced = useApi<Profile>(isTraced ? `${pathOf({ entity, id })}?provenance=true` : null);
+  const origins = traced.data?.provenance?.properties;
   const types = useApi<readonly Property[]>(words[entity].properties);
   const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
   const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -116,11 +122,19 @@ function Properties({ entity, of }: { readonly entity: Entity; readonly of: Prof
     ['Name', ([name]) => <span class="name">{visibleText(name)}</span>],
     ['Value', ([, value]) => <Whole of={value} />],
     ['Type', ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>, 'minor'],
+    ...(origins === undefined ? [] : [originColumn(origins)]),
   ];
   return (
     <TableSection
       title="Properties"
-      aside={<span class="faint num">{formatCount(rows.length)}</span>}
+      aside={
+        <span class="row">
+          <a class="button button-quiet" href={query.href({ origins: isTraced ? undefined : 'shown' })}>
+            {isTraced ? 'Hide origins' : 'Where from?'}
+          </a>
+          <span class="faint num">{formatCount(rows.length)}</span>
+        </span>
+      }
       of={rows}
       caption="Properties, by name"
       columns={columns}
@@ -128,28 +142,19 @@ function Properties({ entity, of }: { readonly entity: Entity; readonly of: Prof
       empty="It has no properties"
     >
       <Problems error={types.error} onRetry={types.reload} />
+      <Problems error={traced.error} onRetry={traced.reload} />
     </TableSection>
   );
 }
 
-/** A longer value is folded. */
-const longText = 120;
-
-/** Shows a value whole; a long one is unfolded first. */
-function Whole({ of }: { readonly of: unknown }): VNode {
-  const text = visibleText(valueText(of));
-  if (text.length <= longText)
-    return (
-      <span class="break">
-        <Value of={of} />
-      </span>
-    );
-  return (
-    <details class="break">
-      <summary>{visibleText(shorten(valueText(of), longText))}</summary>
-      <p>{text}</p>
-    </details>
-  );
+function originColumn(origins: Provenance['properties']): Column<[name: string, value: unknown]> {
+  return [
+    'Set by',
+    ([name]) => {
+      const origin = origins[name];
+      return origin === undefined ? null : <Origin of={origin} />;
+    },
+  ];
 }
 
 function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {

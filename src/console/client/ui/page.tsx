@@ -2,7 +2,15 @@ import { type ComponentChildren, Fragment, type VNode } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { ApiError, Loaded as LoadedData } from '../lib/api.ts';
-import { formatAgo, formatTime, splitHidden, timeZone, valueText, visibleText } from '../lib/format.ts';
+import {
+  formatAgo,
+  formatTime,
+  shorten,
+  splitHidden,
+  timeZone,
+  valueText,
+  visibleText,
+} from '../lib/format.ts';
 import { jobHref } from '../lib/jobs.ts';
 import { live } from '../lib/live.ts';
 import { Icon, type IconName } from './drawings.tsx';
@@ -55,6 +63,26 @@ export function Value({ of }: { readonly of: unknown }): VNode {
   if (of === undefined || of === null) return <span class="faint">–</span>;
   if (of === '') return <span class="faint">empty</span>;
   return <VisibleText text={valueText(of)} />;
+}
+
+/** A longer value is folded. */
+const longText = 120;
+
+/** Shows a value whole; a long one is unfolded first. */
+export function Whole({ of }: { readonly of: unknown }): VNode {
+  const text = visibleText(valueText(of));
+  if (text.length <= longText)
+    return (
+      <span class="break">
+        <Value of={of} />
+      </span>
+    );
+  return (
+    <details class="break">
+      <summary>{visibleText(shorten(valueText(of), longText))}</summary>
+      <p>{text}</p>
+    </details>
+  );
 }
 
 export function JobLink({ id }: { readonly id: string }): VNode {
