@@ -1,8 +1,8 @@
 -- Adds events, some of which bear an id that their caller gave: such an event of a user is added once, whenever it comes again.
 -- $1 json  as in insert-events.sql, and "d": true where the id is the caller's; such ids come once each for a user
 with incoming as materialized (
-  select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d
-  from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean)
+  select i.e, i.i, i.n, i.u, i.c, coalesce(i.t, clock_timestamp()) as t, i.p, coalesce(i.d, false) as d, i.v
+  from json_to_recordset($1::json) as i (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, d boolean, v boolean)
 ),
 fresh as (
   insert into sluice.event_ids (environment_id, event_id, user_id, inserted_at)
@@ -14,9 +14,9 @@ fresh as (
   returning environment_id, event_id, user_id
 )
 insert into sluice.events
-  (environment_id, event_id, event_name, user_id, company_id, source, inserted_at, metadata)
+  (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select
-  i.e, i.i, i.n, i.u, nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
+  i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n, i.u, nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
 from incoming i
 left join fresh f on f.environment_id = i.e and f.event_id = i.i and f.user_id = i.u
 left join sluice.users u on u.environment_id = i.e and u.user_id = i.u

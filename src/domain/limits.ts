@@ -233,6 +233,9 @@ export const MAX_BATCH_ITEMS = 10_000;
 /** Bodies of batches that a serving process holds, from their first byte to the answer, in all and of one environment: what is parsed takes a multiple. */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 export const MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT = 24 * MiB;
+/** The same of callers whose key is in the body and not yet known, in all and of one address. */
+export const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
+export const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 export const BATCH_DEADLINE_MS = 30_000;
 /** Events of a batch that share a statement: more would not fit into PostgreSQL's default work_mem. */
 export const BATCH_STATEMENT_EVENTS = 2_000;
@@ -249,6 +252,8 @@ export const MAX_EVENT_NAME_BYTES = 256;
 export const MAX_EVENT_SOURCE_BYTES = 256;
 /** The time of an event may be so far ahead of our clock: the sender's clock may be wrong, or on local time. */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
+/** A sender's clock that differs from ours by more is wrong; less may be the time that its request took. */
+export const CLOCK_TOLERANCE_MS = 5_000;
 /** The earliest instant an event may have: bounds the number of partitions. */
 export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
 

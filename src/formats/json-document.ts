@@ -53,7 +53,7 @@ export async function* documentToNdjson(
 }
 
 /** The key that holds the records of a body. */
-export type ArrayEnvelope = 'users' | 'companies' | 'batch';
+export type ArrayEnvelope = 'users' | 'companies' | 'batch' | 'events';
 
 /**
  * Yields the elements of `[…]` or `{"users":[…]}`, where `envelope` is that key, as `documentToNdjson` does, whatever kind of

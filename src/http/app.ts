@@ -47,6 +47,7 @@ import { mendRoutes } from './routes/mends.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { overviewRoutes, streamRoutes } from './routes/overview.ts';
 import { planRoutes } from './routes/plans.ts';
+import { productRoutes } from './routes/products.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
@@ -57,7 +58,7 @@ import { sourceRoutes } from './routes/sources.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
-  ingestion: recordRoutes,
+  ingestion: [...recordRoutes, ...productRoutes],
   loads: [...importRoutes, ...uploadRoutes],
   mappings: mappingRoutes,
   deletions: deletionRoutes,
@@ -124,16 +125,24 @@ export function createApp(system: System, state: ServerState = { closing: false 
   return app;
 }
 
+const heldBatches = { bytes: MAX_HELD_BATCH_BYTES, perEnvironment: MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT };
+
 const parsers: Readonly<Record<BodyKind, (scope: FastifyInstance, timeoutMs: number) => void>> = {
   raw: () => {},
   form: addForms,
   tus: addTus,
   json: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs }),
   deletion: (scope, timeoutMs) => addJsonBody(scope, { timeoutMs, maxBytes: MAX_DELETION_BYTES }),
-  batch: (scope, timeoutMs) => {
-    const held = { bytes: MAX_HELD_BATCH_BYTES, perEnvironment: MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT };
-    addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, held });
-  },
+  batch: (scope, timeoutMs) =>
+    addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, held: heldBatches }),
+  product: (scope, timeoutMs) =>
+    addJsonBody(scope, {
+      timeoutMs,
+      maxBytes: MAX_BATCH_BYTES,
+      ndjson: true,
+      held: heldBatches,
+      forms: true,
+    }),
 };
 
 function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {

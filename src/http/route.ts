@@ -24,8 +24,8 @@ import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
 import { isUndocumented } from './plugins/validation.ts';
 
-/** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. */
-export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'deletion' | 'tus';
+/** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. `product`: packed as another product's SDK does. */
+export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'product' | 'deletion' | 'tus';
 
 export interface Route {
   readonly bodyKind: BodyKind;

@@ -9,8 +9,9 @@ import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
-import type { BatchItem, ReadBatch } from './read-batch.ts';
+import type { ReadBatch } from './read-batch.ts';
 import {
+  type BatchItem,
   type CompanyRecord,
   type EventRecord,
   type Idempotency,

@@ -1,24 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { InputError, inputError } from '../domain/errors.ts';
-import type { Instant } from '../domain/instant.ts';
+import { type ErrorCode, InputError, inputError } from '../domain/errors.ts';
 import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
-import { arrayToNdjson } from '../formats/json-document.ts';
-import { type Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
-import type { CompanyRecord, EventRecord, UserRecord } from './records.ts';
+import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
+import { datedCompany, datedUser, type ForeignContext, isSegmentCall, readForeign } from './read-foreign.ts';
+import { openRecord, readEvent } from './read-record.ts';
+import type { BatchItem, ItemRecord } from './records.ts';
 
 const itemTypes = ['identify', 'track', 'company'] as const;
 
-/** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
-export type BatchItem = { readonly index: number } & ItemRecord;
-
-type ItemRecord =
-  | { readonly entity: 'users'; readonly record: UserRecord }
-  | { readonly entity: 'companies'; readonly record: CompanyRecord }
-  | { readonly entity: 'events'; readonly record: EventRecord };
-
 export interface Rejection {
   readonly index: number;
-  readonly error_code: string;
+  readonly error_code: ErrorCode;
   readonly message: string;
 }
 
@@ -27,8 +19,11 @@ export interface ReadBatch {
   readonly rejected: readonly Rejection[];
 }
 
-/** `json` is `{"batch":[…]}` or `[…]`, `ndjson` one item in each line. */
-export type BatchFormat = 'json' | 'ndjson';
+/** The items of a body are those of `[…]` or of an array such as `{"batch":[…]}`, its lines, or the one that it is. */
+export type BatchFormat = ArrayEnvelope | 'ndjson' | 'record';
+
+/** Reads an item as the records that it makes. @throws InputError if it is refused. */
+export type ReadItem = (line: Buffer) => readonly ItemRecord[];
 
 const LF = 10;
 
@@ -42,21 +37,25 @@ const LF = 10;
 export async function readBatch(
   body: Buffer,
   format: BatchFormat,
-  environmentId: number,
+  readItem: ReadItem,
   texts: Buffer[] | null = null,
 ): Promise<ReadBatch> {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
-  const lines = format === 'json' ? await elementsOf(body) : body;
+  const isWhole = format === 'ndjson' || format === 'record';
+  const text = isWhole ? body : await elementsOf(body, format);
   const items: BatchItem[] = [];
   const rejected: Rejection[] = [];
   let index = 0;
-  for (const line of linesOf(lines)) {
+  for (const line of format === 'record' ? [body] : linesOf(text)) {
     if (index === MAX_BATCH_ITEMS) {
       throw inputError('too_many_records', `A batch may have ${MAX_BATCH_ITEMS} items`, 'the request body');
     }
     texts?.push(line);
     try {
-      items.push({ index, ...readItem(line, environmentId) });
+      if (line.length > MAX_RECORD_BYTES) {
+        throw inputError('payload_too_large', `An item may have ${MAX_RECORD_BYTES} bytes`);
+      }
+      for (const record of readItem(line)) items.push({ index, ...record });
     } catch (error) {
       rejected.push(rejection(index, error));
     }
@@ -74,9 +73,9 @@ export function rejection(index: number, error: unknown): Rejection {
   return { index, error_code: error.problems[0].code, message: error.message + others };
 }
 
-async function elementsOf(body: Buffer): Promise<Buffer> {
+async function elementsOf(body: Buffer, array: ArrayEnvelope): Promise<Buffer> {
   const parts: Buffer[] = [];
-  for await (const part of arrayToNdjson(piecesOf(body), 'batch')) parts.push(part);
+  for await (const part of arrayToNdjson(piecesOf(body), array)) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -101,34 +100,20 @@ function isBlank(text: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-function readItem(line: Buffer, environmentId: number): ItemRecord {
-  if (line.length > MAX_RECORD_BYTES) {
-    throw inputError('payload_too_large', `An item may have ${MAX_RECORD_BYTES} bytes`);
-  }
+/** Reads an item as the body of its route, or as a call of Segment. */
+export function readBatchItem(line: Buffer, context: ForeignContext): readonly ItemRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
+  if (isSegmentCall(type, record)) return readForeign('segment', fields, context);
   fields.object = record;
-  if (type === 'track') return { entity: 'events', record: readEvent(fields, environmentId) };
-  if (type === 'identify') {
-    const dated = takeMoment(fields);
-    return { entity: 'users', record: { ...readUser(fields, environmentId), ...dated } };
-  }
-  if (type === 'company') {
-    const dated = takeMoment(fields);
-    return { entity: 'companies', record: { ...readCompany(fields, environmentId), ...dated } };
-  }
+  const { environmentId } = context;
+  if (type === 'track') return [{ entity: 'events', record: readEvent(fields, environmentId) }];
+  if (type === 'identify') return [datedUser(fields, environmentId)];
+  if (type === 'company') return [datedCompany(fields, environmentId)];
   const missing = type === undefined || type === null;
   throw inputError(
     missing ? 'missing_field' : 'invalid_field',
     missing ? 'type is missing' : `type must be one of ${itemTypes.join(', ')}`,
     'type',
   );
-}
-
-/** Takes out of a profile what is none of its properties: since when it holds, and the item's id, for which it has no use. */
-function takeMoment(fields: Fields): { readonly at?: Instant } {
-  const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
-  fields.object = profile;
-  const at = readMoment(fields, inserted_at, timestamp);
-  return at === null ? {} : { at };
 }

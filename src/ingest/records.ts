@@ -37,6 +37,7 @@ export interface EventRecord extends Record_ {
   /** The caller's, if there is one: the event is then added once. */
   readonly eventId: string | null;
   readonly eventName: string;
+  readonly isPageView?: true;
   readonly userId: string;
   /** null: the company the user belongs to; '': none. */
   readonly companyId: string | null;
@@ -44,6 +45,14 @@ export interface EventRecord extends Record_ {
   readonly insertedAt: Instant | null;
   readonly metadata: Properties;
 }
+
+/** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
+export type BatchItem = { readonly index: number } & ItemRecord;
+
+export type ItemRecord =
+  | { readonly entity: 'users'; readonly record: UserRecord }
+  | { readonly entity: 'companies'; readonly record: CompanyRecord }
+  | { readonly entity: 'events'; readonly record: EventRecord };
 
 export type Connection = pg.Pool | pg.PoolClient;
 

@@ -5,8 +5,9 @@ import { checkConstraints, type Database, inSavepoint, inTransaction } from '../
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
-import { type BatchItem, type ReadBatch, type Rejection, rejection } from './read-batch.ts';
+import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
+  type BatchItem,
   type Connection,
   type EventRecord,
   type Idempotency,
@@ -54,12 +55,16 @@ export class PendingBatch {
   }
 
   get answer(): BatchAnswer {
-    return this.#earlier ?? { accepted: this.items.length, rejected: this.#rejected };
+    // An item of another product may be several records.
+    let accepted = 0;
+    for (const [at, { index }] of this.items.entries()) if (index !== this.items[at - 1]?.index) accepted++;
+    return this.#earlier ?? { accepted, rejected: this.#rejected };
   }
 
   reject(items: ReadonlyMap<BatchItem, unknown>): void {
-    this.items = this.items.filter((item) => !items.has(item));
-    const refusals = Array.from(items, ([{ index }, cause]) => rejection(index, refused(cause)));
+    const causes = new Map(Array.from(items, ([{ index }, cause]) => [index, cause]));
+    this.items = this.items.filter(({ index }) => !causes.has(index));
+    const refusals = Array.from(causes, ([index, cause]) => rejection(index, refused(cause)));
     this.#rejected = [...this.#rejected, ...refusals].sort((a, b) => a.index - b.index);
   }
 

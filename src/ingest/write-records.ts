@@ -262,6 +262,7 @@ function eventRow(record: EventRecord): EventRow {
     eventId: record.eventId ?? newEventId(),
     once: record.eventId !== null,
     eventName,
+    isPageView: record.isPageView === true,
     userId,
     companyId,
     insertedAt: record.insertedAt?.text ?? null,

@@ -1,13 +1,13 @@
 import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
 import type { Instant } from '../domain/instant.ts';
-import { EARLIEST_EVENT, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
 import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from './json-text.ts';
-import { type PresetProfile, readPreset } from './presets.ts';
+import { fillingTime, type PresetProfile, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
@@ -151,7 +151,7 @@ export class JsonRecords {
     const since = fillsIn ? this.#timeOf(record) : null;
     const reason = this.#fill(record, source);
     cells.flags = UNCOUNTED;
-    if (fillsIn) cells.since = mirrored(since?.ms ?? EARLIEST_EVENT);
+    if (fillsIn) cells.since = fillingTime(since).text;
     return reason;
   }
 
@@ -268,14 +268,6 @@ function agreedId(given: Readonly<Record<string, unknown>>): string | Reason | n
     first ??= [column, id];
   }
   return first?.[1] ?? null;
-}
-
-/**
- * The time of properties that only fill in: before any that a record can have, so that all others win, whenever they come;
- * and the later the record, the earlier it is, so that of several such records the first wins.
- */
-function mirrored(ms: number): string {
-  return new Date(2 * EARLIEST_EVENT - ms - 1).toISOString().replace('Z', '000Z');
 }
 
 const notAnObject: Reason = {

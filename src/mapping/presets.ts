@@ -1,3 +1,5 @@
+import type { Instant } from '../domain/instant.ts';
+import { EARLIEST_EVENT } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { isObject, type JsonObject } from './json-text.ts';
 
@@ -5,8 +7,8 @@ import { isObject, type JsonObject } from './json-text.ts';
 export type ReadPreset = (record: JsonObject) => PresetRecord | null;
 
 /**
- * Presets: a decoded record of another product as records of ours, which are then read as those of any file. They are
- * pure and judge no value: whoever reads ours does that.
+ * Presets turn a decoded record of another product, from an export file or a request of its SDK, into records of ours,
+ * which are then read as any others. They are pure and judge no value: whoever reads ours does that.
  */
 export const readPreset: Readonly<Record<Preset, ReadPreset>> = {
   mixpanel: readMixpanelRecord,
@@ -28,6 +30,15 @@ export interface PresetProfile {
   readonly record: JsonObject;
   /** Its properties only fill in what the profile lacks. */
   readonly fillsIn: boolean;
+}
+
+/**
+ * Returns the time of properties that only fill in: before any that a record can have, so that all others win, whenever they
+ * come; and the later the record, the earlier it is, so that of several such records the first wins.
+ */
+export function fillingTime(since: Instant | null): Instant {
+  const ms = 2 * EARLIEST_EVENT - (since?.ms ?? EARLIEST_EVENT) - 1;
+  return { ms, text: new Date(ms).toISOString().replace('Z', '000Z') };
 }
 
 interface ProfileChanges {
@@ -191,7 +202,7 @@ function changesOf(properties: unknown): ProfileChanges {
 /**
  * A call as Segment's sources send and its destinations archive it: `type` identify, group, track, page or screen, with
  * `userId` or `anonymousId`, `traits` or `properties`, `timestamp` and `messageId`. What an event has besides becomes
- * metadata; of identify and group calls the traits do. RudderStack's calls are the same, but for an empty `userId` of who
+ * metadata, but what is for Segment itself; of identify and group calls the traits do. RudderStack's calls are the same, but for an empty `userId` of who
  * is anonymous, and the traits of identify calls, which stand in `context`.
  */
 function readSegmentRecord(call: JsonObject): PresetRecord | null {
@@ -225,12 +236,13 @@ function readCall(call: JsonObject): JsonObject | null {
 
 function readSegmentEvent(call: JsonObject): JsonObject {
   const { type, userId: _, anonymousId, groupId, event, name, properties, ...others } = call;
-  const { type: __, timestamp: ___, originalTimestamp, sentAt, receivedAt, messageId, ...rest } = others;
+  const { type: __, timestamp: ___, originalTimestamp, sentAt, receivedAt, messageId, ...more } = others;
+  const { writeKey, _metadata, integrations, ...rest } = more;
   const own = membersOf(properties, 'properties');
   const isTrack = type === 'track';
   return {
     event_type: isTrack ? 'track' : 'page_view',
-    event_name: isTrack ? event : name,
+    event_name: isTrack ? event : name || undefined,
     event_id: messageId,
     company_id: groupId ?? objectOf(call['context'])['groupId'],
     url: isTrack ? undefined : own['url'],

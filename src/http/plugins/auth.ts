@@ -30,6 +30,12 @@ declare module 'fastify' {
     scope?: NeededScope;
     /** Trusts a key that was valid a second ago: the route is called thousands of times a second. */
     trustsKnownKeys?: true;
+    /** The key may be in the body: without an Authorization header the handler calls `admitKey`. */
+    keyInBody?: true;
+  }
+  interface FastifyInstance {
+    /** Admits the caller of a request by a key that may send records. @throws InputError if it may not. */
+    admitKey: (request: FastifyRequest, reply: FastifyReply, key: string) => Promise<void>;
   }
 }
 
@@ -49,10 +55,16 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const cache = new KeyCache(verify);
   app.decorateRequest('caller', null);
   app.decorateRequest('keyRefusal', null);
+  app.decorate('admitKey', async (request, reply, key) => {
+    const found = cache.get(key) ?? (await cache.find(key));
+    const problem = admit(request, reply, found, 'ingest') ?? app.countCall(request, reply);
+    if (problem !== undefined) throw problem;
+  });
   // A callback lets the request of a known caller go on in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
-    const { scope, trustsKnownKeys } = request.routeOptions.config;
-    if (scope === undefined) {
+    const { scope, trustsKnownKeys, keyInBody } = request.routeOptions.config;
+    const isLater = keyInBody === true && request.headers.authorization === undefined;
+    if (scope === undefined || isLater) {
       done();
       return;
     }

@@ -2,13 +2,19 @@ import { isUtf8 } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../../domain/errors.ts';
-import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import {
+  MAX_HELD_STRANGERS_BYTES,
+  MAX_HELD_STRANGERS_BYTES_PER_ADDRESS,
+  MAX_PARSED_DEPTH,
+  MAX_RECORD_BYTES,
+} from '../../domain/limits.ts';
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-position.ts';
 import { wentAway } from '../gone-client.ts';
 import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../parameters.ts';
 import { environmentId } from './auth.ts';
+import { networkOf } from './limits.ts';
 import { askForBody } from './request-body.ts';
 
 /** Bytes of bodies that a scope holds at a time, from the first until the answer; more are refused for the moment. */
@@ -23,6 +29,8 @@ interface JsonBodyOptions {
   readonly maxBytes?: number;
   readonly ndjson?: boolean;
   readonly held?: HeldLimits;
+  /** Takes forms too; and of callers whose key is in the body, within limits of their own, of an address. */
+  readonly forms?: true;
 }
 
 /**
@@ -31,22 +39,26 @@ interface JsonBodyOptions {
  */
 export function addJsonBody(
   scope: FastifyInstance,
-  { timeoutMs, maxBytes = MAX_RECORD_BYTES, ndjson = false, held: limits }: JsonBodyOptions,
+  { timeoutMs, maxBytes: most = MAX_RECORD_BYTES, ndjson = false, held: limits, forms }: JsonBodyOptions,
 ): void {
   scope.removeAllContentTypeParsers();
   const held = limits === undefined ? null : new HeldBytes(limits);
+  const heldOfStrangers = forms === undefined ? null : new HeldBytes(strangersLimits);
   if (held !== null) {
     // Every request comes to this. The response of a client that has left has closed already, and emits no event.
     scope.addHook('onSend', (request, _reply, payload, done) => {
       request.body = undefined;
       held.release(request);
+      heldOfStrangers?.release(request);
       done(null, payload);
     });
   }
-  const hold = (request: FastifyRequest, bytes: number): Error | null => held?.add(request, bytes) ?? null;
+  const hold = (request: FastifyRequest, bytes: number): Error | null =>
+    (request.caller === null ? heldOfStrangers : held)?.add(request, bytes) ?? null;
   scope.addContentTypeParser('*', (request, raw, done) => {
     let gzip: boolean;
-    const isSure = isJsonType(request) || (ndjson && isNdjsonBody(request));
+    const maxBytes = request.caller === null ? Math.min(most, MAX_RECORD_BYTES) : most;
+    const isSure = forms === true || isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
       // The client left while its key was looked up: nothing more will come.
       if (request.raw.destroyed) throw wentAway();
@@ -80,10 +92,15 @@ export function addJsonBody(
   });
 }
 
+const strangersLimits = {
+  bytes: MAX_HELD_STRANGERS_BYTES,
+  perEnvironment: MAX_HELD_STRANGERS_BYTES_PER_ADDRESS,
+};
+
 class HeldBytes {
   readonly #limits: HeldLimits;
-  readonly #byRequest = new WeakMap<FastifyRequest, number>();
-  readonly #byEnvironment = new Map<number, number>();
+  readonly #byRequest = new WeakMap<FastifyRequest, { readonly owner: number | string; bytes: number }>();
+  readonly #byOwner = new Map<number | string, number>();
   #bytes = 0;
 
   constructor(limits: HeldLimits) {
@@ -92,27 +109,27 @@ class HeldBytes {
 
   /** Returns why there is no room, or `null` once the bytes are held. One body alone always has room. */
   add(request: FastifyRequest, bytes: number): Error | null {
-    const environment = environmentId(request);
-    const own = this.#byRequest.get(request) ?? 0;
-    const theirs = this.#byEnvironment.get(environment) ?? 0;
+    const owner = request.caller === null ? networkOf(request.ip) : environmentId(request);
+    const own = this.#byRequest.get(request)?.bytes ?? 0;
+    const theirs = this.#byOwner.get(owner) ?? 0;
     const { bytes: most, perEnvironment } = this.#limits;
     if (theirs > own && theirs + bytes > perEnvironment) return tooMuchOfEnvironment();
     if (this.#bytes > own && this.#bytes + bytes > most) return tooMuchHeld();
-    this.#byRequest.set(request, own + bytes);
-    this.#byEnvironment.set(environment, theirs + bytes);
+    this.#byRequest.set(request, { owner, bytes: own + bytes });
+    this.#byOwner.set(owner, theirs + bytes);
     this.#bytes += bytes;
     return null;
   }
 
   release(request: FastifyRequest): void {
-    const own = this.#byRequest.get(request);
-    if (own === undefined) return;
-    const environment = environmentId(request);
-    const left = (this.#byEnvironment.get(environment) ?? 0) - own;
+    const held = this.#byRequest.get(request);
+    if (held === undefined) return;
+    const { owner, bytes } = held;
+    const left = (this.#byOwner.get(owner) ?? 0) - bytes;
     this.#byRequest.delete(request);
-    if (left === 0) this.#byEnvironment.delete(environment);
-    else this.#byEnvironment.set(environment, left);
-    this.#bytes -= own;
+    if (left === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, left);
+    this.#bytes -= bytes;
   }
 }
 
@@ -130,7 +147,7 @@ function isJsonType({ headers }: FastifyRequest): boolean {
   return type === 'application/json' || meansJson(mediaTypeOf(type));
 }
 
-function beginsAsJson(text: Buffer): boolean {
+export function beginsAsJson(text: Buffer): boolean {
   return text.length === 0 || /^(?:\xef\xbb\xbf)?\s*[{[]/.test(text.toString('latin1', 0, 1_000));
 }
 
@@ -232,6 +249,18 @@ export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> 
     return value as Record<string, unknown>;
   }
   throw inputError('invalid_field', 'The body must be a JSON object');
+}
+
+/** Reads a body that is a JSON object without what its arrays hold: mostly one, of records, which is left unparsed. */
+export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
+  const [from, to] = [body.indexOf('['), body.lastIndexOf(']')];
+  if (from === -1 || to < from) return readJsonObject(body);
+  try {
+    const value: unknown = JSON.parse(`${body.toString('utf8', 0, from)}[]${body.toString('utf8', to + 1)}`);
+    return typeof value === 'object' && value !== null ? { ...value } : {};
+  } catch {
+    return readJsonObject(body);
+  }
 }
 
 function parse(text: string): unknown {

@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net';
 import { getHeapStatistics } from 'node:v8';
 import underPressure from '@fastify/under-pressure';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -15,6 +15,10 @@ export interface ServerState {
 }
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** Counts a call of the caller's key, and returns the refusal if there were too many. */
+    countCall: (request: FastifyRequest, reply: FastifyReply) => Error | undefined;
+  }
   interface FastifyContextConfig {
     /** Answers however loaded the process is: those who watch it must see why it refuses others. */
     alwaysServed?: true;
@@ -75,15 +79,11 @@ const maxKeys = 10_000;
  * in the same turn of the event loop, such as a burst of a key that is being looked up, the count of the last of them.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
-  if (config.rateLimit === 0) return;
   const { rateLimit: perSecond, rateLimitWindowMs: windowMs } = config;
   const max = Math.floor((perSecond * windowMs) / 1_000);
   const windows = new Windows(windowMs, maxKeys);
-  app.addHook('onRequest', ({ caller }, reply, done) => {
-    if (caller === null) {
-      done();
-      return;
-    }
+  const count = ({ caller }: FastifyRequest, reply: FastifyReply): Error | undefined => {
+    if (caller === null || perSecond === 0) return undefined;
     const { count, leftMs } = windows.add(caller.keyId);
     // Rounding first: the rest of a window that has just begun may be a hair more than the whole window.
     const seconds = String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
@@ -91,14 +91,13 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
       .header('ratelimit-limit', String(max))
       .header('ratelimit-remaining', String(Math.max(0, max - count)))
       .header('ratelimit-reset', seconds);
-    if (count <= max) {
-      done();
-      return;
-    }
+    if (count <= max) return undefined;
     reply.header('retry-after', seconds);
     const details = `${max} requests in ${windowMs} ms`;
-    done(inputError('rate_limited', 'This key makes too many requests; try again later', details));
-  });
+    return inputError('rate_limited', 'This key makes too many requests; try again later', details);
+  };
+  app.decorate('countCall', count);
+  app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
 }
 
 /** Counts by key in windows of time. Of too many keys, the one that began its window first is forgotten. */
@@ -156,7 +155,7 @@ export class FailedLogins {
 const networkParts = 4;
 
 /** An IPv4 address, or the /64 of an IPv6 one; what is no address stands for itself. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, networkParts).join(':') : parsed.toString();

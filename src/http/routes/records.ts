@@ -1,19 +1,21 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { batchItem, batchResult, identifyBody, identifyCompanyBody, trackBody } from '../../api/record.ts';
-import { type Example, withExamples } from '../../api/schema.ts';
+import { type Example, flag, object, withExamples } from '../../api/schema.ts';
 import type { System } from '../../context.ts';
 import { type ErrorCode, InputError } from '../../domain/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
-import { readBatch } from '../../ingest/read-batch.ts';
+import { readBatchItem } from '../../ingest/read-batch.ts';
+import { isSegmentCall } from '../../ingest/read-foreign.ts';
 import { type Fields, openRecord, readCompany, readEvent, readUser } from '../../ingest/read-record.ts';
 import type { Idempotency, IngestEntity } from '../../ingest/records.ts';
-import type { BatchAnswer } from '../../ingest/write-batch.ts';
-import type { RecordRouteName, TakenRecord } from '../../live/views.ts';
+import type { RecordRouteName } from '../../live/views.ts';
 import { bodyHeaders, readIdempotency } from '../parameters.ts';
-import { callerKeyId, environmentId } from '../plugins/auth.ts';
-import { bodyBytes, isNdjsonBody } from '../plugins/json-body.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { bodyBytes, isNdjsonBody, readEnvelope } from '../plugins/json-body.ts';
+import { takeProduct } from '../products.ts';
 import { directRoute, type Route, route } from '../route.ts';
+import { receivedAt, refuseIfNothing, showRecord, takeItems } from '../take-batch.ts';
 
 /*
  * The bodies of single records are read by hand (`src/ingest/read-record.ts`), and their schemas only document them. Measured with the
@@ -31,13 +33,14 @@ interface RecordRoute<T> {
   readonly entity: IngestEntity;
   readonly body: TSchema;
   readonly examples: Readonly<Record<string, Example>>;
+  readonly answers?: Readonly<Record<number, object>>;
   readonly refuses?: readonly ErrorCode[];
   readonly read: (fields: Fields, environmentId: number) => T;
   readonly commit: (ingest: System['ingest'], record: T, idempotency: Idempotency | null) => Promise<void>;
 }
 
 function recordRoute<T>(options: RecordRoute<T>): Route {
-  const { path, operationId, summary, description, body, examples, refuses = [] } = options;
+  const { path, operationId, summary, description, body, examples, answers = {}, refuses = [] } = options;
   return directRoute(
     {
       at: `POST ${path}` as 'POST /',
@@ -49,6 +52,7 @@ function recordRoute<T>(options: RecordRoute<T>): Route {
       headers: bodyHeaders,
       content: { 'application/json': withExamples(body, examples) },
       answer: { status: 202, description: 'The record is committed in the database. The body is empty.' },
+      answers,
       refuses: ['invalid_metadata_value', ...refuses],
     },
     (system) => (request, reply) => commitRecord(system, options, request, reply),
@@ -56,11 +60,12 @@ function recordRoute<T>(options: RecordRoute<T>): Route {
 }
 
 function commitRecord<T>(
-  { ingest, metrics, records, rates }: System,
+  system: System,
   { name, entity, read, commit }: RecordRoute<T>,
   request: FastifyRequest,
   reply: FastifyReply,
-): void {
+): unknown {
+  const { ingest, metrics, records, rates } = system;
   const fail = (error: unknown): void => {
     if (records.isWatched) showRecord(records, name, request, error);
     metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
@@ -70,11 +75,13 @@ function commitRecord<T>(
   let committed: Promise<void>;
   try {
     const body = bodyBytes(request);
-    const record = read(openRecord(body), environmentId(request));
+    const fields = openRecord(body);
+    if (isSegmentCall(name, fields.object))
+      return takeProduct(system, () => 'segment', { type: name }, request, reply);
+    const record = read(fields, environmentId(request));
     committed = commit(ingest, record, readIdempotency(request, body));
   } catch (error) {
-    fail(error);
-    return;
+    return fail(error);
   }
   committed.then(() => {
     metrics.recordsEnded(entity, 'accepted', 1);
@@ -84,29 +91,23 @@ function commitRecord<T>(
   }, fail);
 }
 
-function showRecord(
-  records: System['records'],
-  route: RecordRouteName,
-  request: FastifyRequest,
-  error: unknown,
-): void {
-  const ms = performance.now() - request.startedAt;
-  const from = { route, requestId: request.id, keyId: callerKeyId(request) };
-  records.take(environmentId(request), { ...from, ms, body: bodyBytes(request), refusal: refusalOf(error) });
-}
-
-function refusalOf(error: unknown): TakenRecord['refusal'] {
-  if (error === null) return null;
-  if (error instanceof InputError) return { code: error.problems[0].code, message: error.message };
-  return { code: 'unavailable', message: error instanceof Error ? error.message : String(error) };
-}
+/** A call of Segment has a time, and an answer of its own. */
+const takesCalls = {
+  answers: {
+    200: {
+      description: 'The call of Segment is committed.',
+      content: { 'application/json': { schema: object({ success: flag('Always true.', true) }) } },
+    },
+  },
+  refuses: ['invalid_date', 'unknown_event_type'],
+} as const;
 
 const identify = recordRoute({
   path: '/v1/identify',
   operationId: 'identifyUser',
   summary: 'Identify a user',
   description:
-    'Merges properties into the stored user, and sets the company of the user. Answers once the record is committed.',
+    'Merges properties into the stored user, and sets the company of the user. Answers once the record is committed. Takes a call of Segment too.',
   name: 'identify',
   entity: 'users',
   body: identifyBody,
@@ -121,6 +122,7 @@ const identify = recordRoute({
     },
     leaves: { summary: 'A user who leaves the company', value: { user_id: 'u1', company: null } },
   },
+  ...takesCalls,
   read: readUser,
   commit: (ingest, record, idempotency) => ingest.identifyUser(record, idempotency),
 });
@@ -150,7 +152,8 @@ const track = recordRoute({
   path: '/v1/track',
   operationId: 'trackEvent',
   summary: 'Track an event',
-  description: 'Stores one event of a user. Answers once the record is committed.',
+  description:
+    'Stores one event of a user. Answers once the record is committed. Takes a call of Segment too.',
   name: 'track',
   entity: 'events',
   body: trackBody,
@@ -173,7 +176,7 @@ const track = recordRoute({
       },
     },
   },
-  refuses: ['invalid_date'],
+  ...takesCalls,
   read: readEvent,
   commit: (ingest, record, idempotency) => ingest.track(record, idempotency),
 });
@@ -221,43 +224,24 @@ const batch = route({
     description: 'The accepted items are committed in the database; the refused ones are listed.',
     schema: batchResult.ref,
   },
-  refuses: ['invalid_metadata_value', 'too_many_records'],
-  handle: async ({ system: { ingest, metrics, records, rates }, request, environment }) => {
-    try {
-      const body = bodyBytes(request);
-      const format = isNdjsonBody(request) ? 'ndjson' : 'json';
-      const texts: Buffer[] | null = records.isWatched ? [] : null;
-      const read = () => readBatch(body, format, environment, texts);
-      const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
-      metrics.recordsEnded('batches', 'accepted', answer.accepted);
-      metrics.recordsEnded('batches', 'refused', answer.rejected.length);
-      rates.add(environment, 'records', answer.accepted);
-      rates.add(environment, 'refused', answer.rejected.length);
-      if (texts !== null) showItems(records, request, texts, answer);
-      return answer;
-    } catch (error) {
-      if (records.isWatched) showRecord(records, 'batch', request, error);
-      metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
-      rates.add(environment, 'refused', 1);
-      throw error;
-    }
+  refuses: ['invalid_metadata_value', 'too_many_records', 'invalid_date', 'unknown_event_type'],
+  handle: async ({ system, request, environment }) => {
+    const body = bodyBytes(request);
+    const isNdjson = isNdjsonBody(request);
+    const context = {
+      environmentId: environment,
+      receivedAt: receivedAt(request),
+      sentAt: body.includes('"sentAt"') && !isNdjson ? readEnvelope(body)['sentAt'] : undefined,
+    };
+    const answer = await takeItems(system, request, {
+      body,
+      format: isNdjson ? 'ndjson' : 'batch',
+      readItem: (line) => readBatchItem(line, context),
+      idempotency: readIdempotency(request, body),
+    });
+    refuseIfNothing(answer);
+    return answer;
   },
 });
-
-function showItems(
-  records: System['records'],
-  request: FastifyRequest,
-  texts: readonly Buffer[],
-  { rejected }: BatchAnswer,
-): void {
-  const ms = performance.now() - request.startedAt;
-  const from = { route: 'batch', requestId: request.id, keyId: callerKeyId(request), ms } as const;
-  const refusals = new Map(
-    rejected.map(({ index, error_code: code, message }) => [index, { code, message }]),
-  );
-  for (const [index, body] of texts.entries()) {
-    records.take(environmentId(request), { ...from, body, refusal: refusals.get(index) ?? null });
-  }
-}
 
 export const recordRoutes: readonly Route[] = [identify, identifyCompany, track, batch];

@@ -14,6 +14,7 @@ export interface EventRow {
   /** The id is the caller's: an event of the user that bears it is added once. Ours are new every time. */
   readonly once: boolean;
   readonly eventName: string;
+  readonly isPageView: boolean;
   readonly userId: string;
   /** null: the company the user belongs to; '': none. */
   readonly companyId: string | null;
@@ -47,8 +48,9 @@ function eventText(row: EventRow): string {
   const company = row.companyId === null ? '' : `,"c":${JSON.stringify(row.companyId)}`;
   const time = row.insertedAt === null ? '' : `,"t":"${row.insertedAt}"`;
   const once = row.once ? ',"d":true' : '';
+  const view = row.isPageView ? ',"v":true' : '';
   const ids = `"i":${JSON.stringify(row.eventId)},"n":${JSON.stringify(row.eventName)},"u":${JSON.stringify(row.userId)}`;
-  return `{"e":${row.environmentId},${ids}${company}${time}${once},"p":${row.metadata}}`;
+  return `{"e":${row.environmentId},${ids}${company}${time}${once}${view},"p":${row.metadata}}`;
 }
 
 /** The next month's partition is there this long before it is needed. */

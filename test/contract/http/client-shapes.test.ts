@@ -92,7 +92,7 @@ describe('identify', () => {
   });
 
   test.each([
-    [{ userId: 'u', traits }, 'user_id is missing; there is userId: send it as user_id'],
+    [{ userId: 'u', metadata: traits }, 'user_id is missing; there is userId: send it as user_id'],
     [{ distinct_id: 7 }, 'user_id is missing; there is distinct_id: send it as user_id'],
   ])('by another name than user_id is refused, and told the name: %j', async (record, message) => {
     const { status, body } = await send({ body: text(record) });
@@ -144,14 +144,14 @@ describe('track', () => {
   test('by other names than ours is refused, and told the names', async () => {
     const { status, body } = await send({
       path,
-      body: text({ type: 'track', userId: 'u', event: 'Order Completed', properties }),
+      body: text({ type: 'track', distinct_id: 'u', event: 'Order Completed', properties }),
     });
     expect([status, problemsOf(body)]).toEqual([
       400,
       [
         {
           error_code: 'missing_field',
-          message: 'user_id is missing; there is userId: send it as user_id',
+          message: 'user_id is missing; there is distinct_id: send it as user_id',
           details: 'user_id',
         },
         {

@@ -8,7 +8,7 @@ import { form, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const requests = 2_500;
+const requests = 4_000;
 const atATime = 12;
 /** A slow machine makes fewer of them. */
 const budgetMs = 20_000;

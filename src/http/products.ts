@@ -1,0 +1,172 @@
+/*
+ * Requests of other products' SDKs: how each packs what it sends, where it has its key, and what it wants to be answered. The
+ * records are read by the preset that reads the product's files. Promises: what is answered as taken is committed; a key in
+ * a body is checked as one in a header is, before anything is stored, and nobody is shown it.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { System } from '../context.ts';
+import { inputError } from '../domain/errors.ts';
+import type { Preset } from '../domain/load.ts';
+import type { BatchFormat } from '../ingest/read-batch.ts';
+import { foreignReader } from '../ingest/read-foreign.ts';
+import type { BatchAnswer } from '../ingest/write-batch.ts';
+import { environmentId } from './plugins/auth.ts';
+import { renderErrors } from './plugins/errors.ts';
+import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from './plugins/json-body.ts';
+import { problemsOf, receivedAt, takeItems } from './take-batch.ts';
+
+export type Members = Readonly<Record<string, unknown>>;
+
+interface Product {
+  readonly title: string;
+  /** Member of a body that holds the time of sending, by the sender's clock. */
+  readonly sentAt: string;
+  /** A request with a refused record is answered as refused; of others, one of which nothing is accepted. */
+  readonly isStrict: boolean;
+  /** A request is stored as a whole or not at all: its SDK sends the others again. */
+  readonly isWhole: boolean;
+  /** Returns the body of the answer. A refusal is the error record, of a strict product with these members too. */
+  readonly answer: (request: FastifyRequest, sent: Sent, found: BatchAnswer) => string | object;
+}
+
+/** A request, unpacked. */
+interface Sent {
+  readonly body: Buffer;
+  readonly format: BatchFormat;
+  /** The body, or the single record, without what its arrays hold. */
+  readonly envelope: Members;
+  readonly key: string;
+}
+
+const lenient = { isStrict: false, isWhole: false };
+
+export const products: Readonly<Record<Preset, Product>> = {
+  segment: { title: 'Segment', sentAt: 'sentAt', ...lenient, answer: answerSegment },
+  posthog: { title: 'PostHog', sentAt: 'sent_at', ...lenient, answer: answerPosthog },
+  mixpanel: {
+    ...{ title: 'Mixpanel', sentAt: 'sent_at', isStrict: true, isWhole: false },
+    answer: answerMixpanel,
+  },
+  amplitude: {
+    ...{ title: 'Amplitude', sentAt: 'client_upload_time', isStrict: true, isWhole: true },
+    answer: answerAmplitude,
+  },
+};
+
+/** Stores the records of a request. `adds` are members that every record has by its path. */
+export async function takeProduct(
+  system: System,
+  choose: (envelope: Members) => Preset,
+  adds: Members,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const sent = readSent(request);
+  if (request.caller === null) await request.server.admitKey(request, reply, sent.key);
+  const preset = choose(sent.envelope);
+  const { sentAt, isStrict, isWhole, answer } = products[preset];
+  const context = {
+    environmentId: environmentId(request),
+    receivedAt: receivedAt(request),
+    sentAt: sent.envelope[sentAt],
+  };
+  const found = await takeItems(system, request, {
+    ...sent,
+    readItem: foreignReader(preset, adds, context),
+    isWhole,
+  });
+  const body = answer(request, sent, found);
+  const problems = problemsOf(found);
+  if (problems.length > 0 && (isStrict || found.accepted === 0)) {
+    return reply
+      .code(400)
+      .send({ ...(isStrict && typeof body === 'object' && body), ...renderErrors(problems) });
+  }
+  if (typeof body === 'string') reply.type('text/plain; charset=utf-8');
+  return reply.send(body);
+}
+
+function readSent(request: FastifyRequest): Sent {
+  const given = bodyBytes(request);
+  const query = request.query as Readonly<Record<string, unknown>>;
+  const isForm = given.length > 0 && !beginsAsJson(given);
+  const form = isForm ? given.toString('utf8') : '';
+  const data = isForm ? formField(form, 'data|identification') : given.length === 0 ? query['data'] : null;
+  const body = typeof data === 'string' ? decodeData(data) : given;
+  const isArray = /^\s*\[/.test(body.toString('latin1', 0, 1_000));
+  const isLines = isNdjsonBody(request);
+  const envelope = isArray || isLines ? {} : readEnvelope(body);
+  const format = isLines ? 'ndjson' : isArray || Array.isArray(envelope['batch']) ? 'batch' : 'record';
+  const key = query['api_key'] ?? formField(form, 'api_key') ?? keyOf(envelope) ?? firstToken(body);
+  return {
+    body,
+    format: Array.isArray(envelope['events']) ? 'events' : format,
+    envelope,
+    key: typeof key === 'string' ? key : '',
+  };
+}
+
+function formField(form: string, names: string): string | null {
+  const value = new RegExp(`(?:^|&)(?:${names})=([^&]*)`).exec(form)?.[1];
+  if (value === undefined) return null;
+  try {
+    return decodeURIComponent(value.replaceAll('+', ' '));
+  } catch {
+    throw inputError('invalid_json', 'The body is neither JSON nor a form that holds it');
+  }
+}
+
+/** JSON, or the base64 of it, whose signs + a form may have made blanks. */
+function decodeData(data: string): Buffer {
+  return /^\s*[{[]/.test(data) ? Buffer.from(data) : Buffer.from(data.replaceAll(' ', '+'), 'base64');
+}
+
+function keyOf({ writeKey, api_key, token, $token, properties }: Members): unknown {
+  return writeKey ?? api_key ?? token ?? $token ?? (properties as Members | null | undefined)?.['token'];
+}
+
+/** Returns the first key that the records of an array have. */
+function firstToken(body: Buffer): string | undefined {
+  return /"(?:\$?token|api_key)"\s*:\s*"([^"\\]{1,256})"/.exec(body.toString('latin1'))?.[1];
+}
+
+function answerSegment(_request: FastifyRequest, { format }: Sent, found: BatchAnswer): object {
+  return { success: true, ...(format !== 'record' && found) };
+}
+
+function answerPosthog(_request: FastifyRequest, _sent: Sent, found: BatchAnswer): object {
+  return { status: 1, ...found };
+}
+
+function answerMixpanel(
+  request: FastifyRequest,
+  _sent: Sent,
+  { accepted, rejected }: BatchAnswer,
+): string | object {
+  const { verbose } = request.query as { readonly verbose?: string };
+  const [first] = rejected;
+  if (request.routeOptions.url === '/import') {
+    if (first === undefined) return { code: 200, status: 'OK', num_records_imported: accepted };
+    return {
+      ...{ code: 400, status: 'Bad Request', error: 'some data points in the request failed validation' },
+      num_records_imported: accepted,
+      failed_records: rejected.map(({ index, error_code: field, message }) => ({ index, field, message })),
+    };
+  }
+  const status = first === undefined ? 1 : 0;
+  return verbose === '1' ? { status, error: first?.message ?? null } : String(status);
+}
+
+function answerAmplitude(
+  _request: FastifyRequest,
+  { body }: Sent,
+  { accepted, rejected }: BatchAnswer,
+): object {
+  const [first] = rejected;
+  if (first === undefined) {
+    const sizes = { events_ingested: accepted, payload_size_bytes: body.length };
+    return { code: 200, ...sizes, server_upload_time: Date.now() };
+  }
+  const indexes = rejected.map(({ index }) => index);
+  return { code: 400, error: first.message, events_with_invalid_fields: { [first.error_code]: indexes } };
+}

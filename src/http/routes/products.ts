@@ -1,0 +1,91 @@
+import { Type } from 'typebox';
+import { withExamples } from '../../api/schema.ts';
+import type { Preset } from '../../domain/load.ts';
+import { type Members, products, takeProduct } from '../products.ts';
+import { directRoute, type Route } from '../route.ts';
+
+/** Methods and path of a route, whose it is, and members that its records have by their path. */
+type ProductRoute = readonly [
+  at: `${'POST' | 'GET'} /${string}`,
+  product: Preset | readonly [Preset, Preset],
+  adds?: Members,
+];
+
+/** The browser's SDK of Segment calls the paths of one letter. `/v1/identify`, `/v1/track` and `/v1/batch` are in `records.ts`. */
+const segmentPaths = {
+  ...{ page: 'page', screen: 'screen', group: 'group', alias: 'alias' },
+  ...{ i: 'identify', t: 'track', p: 'page', s: 'screen', g: 'group', a: 'alias' },
+} as const;
+
+const table: readonly ProductRoute[] = [
+  ...Object.entries(segmentPaths).map(
+    ([path, type]): ProductRoute => [`POST /v1/${path}`, 'segment', { type }],
+  ),
+  ['POST /v1/b', 'segment'],
+  ['POST /v1/import', 'segment'],
+  ['POST /capture', 'posthog'],
+  ['POST /e', 'posthog'],
+  ['POST /i/v0/e', 'posthog'],
+  ['POST /batch', ['posthog', 'amplitude']],
+  ...['/track', '/engage', '/groups'].flatMap((path): ProductRoute[] => [
+    [`POST ${path}` as 'POST /', 'mixpanel'],
+    [`GET ${path}` as 'GET /', 'mixpanel'],
+  ]),
+  ['POST /import', 'mixpanel'],
+  ['POST /2/httpapi', 'amplitude'],
+  ['POST /identify', 'amplitude', { event_type: '$identify' }],
+];
+
+const anything = Type.Object({}, { additionalProperties: true, description: 'As the product documents it.' });
+const anyJson = { 'application/json': { schema: anything } };
+const numeral = Type.String({ description: '1, or 0 if nothing was taken.' });
+const text = { 'text/plain': withExamples(numeral, { taken: { summary: 'Committed', value: '1' } }) };
+
+const examples: Readonly<Record<Preset, object>> = {
+  segment: { userId: 'u1', messageId: 'm1', event: 'Paid', groupId: 'acme', properties: { amount: 49.5 } },
+  posthog: { api_key: 'slk_…', event: 'Paid', distinct_id: 'u1', properties: { amount: 49.5 } },
+  mixpanel: { event: 'Paid', properties: { token: 'slk_…', distinct_id: 'u1', amount: 49.5 } },
+  amplitude: { api_key: 'slk_…', events: [{ event_type: 'Paid', user_id: 'u1', insert_id: 'i1' }] },
+};
+
+const refusal = {
+  description:
+    'Records were refused, or the body holds none: the error record, and what the product answers.',
+  content: anyJson,
+};
+const ofRecords = [
+  ...(['invalid_json', 'missing_field', 'invalid_field'] as const),
+  ...(['unknown_event_type', 'invalid_date', 'invalid_metadata_value'] as const),
+];
+
+function productRoute([at, product, adds = {}]: ProductRoute): Route {
+  const [first, second = first] = [product].flat() as [Preset, Preset?];
+  const names = [...new Set([first, second])].map((preset) => products[preset].title).join(' or ');
+  const isRead = at.startsWith('GET');
+  const path = at.replace(/^\w+ /, '');
+  const answers = { ...anyJson, ...(first === 'mixpanel' && text) };
+  const example = { summary: 'A record', value: examples[first] };
+  const choose = (envelope: Members): Preset => (Array.isArray(envelope['events']) ? second : first);
+  return directRoute(
+    {
+      at,
+      operationId: first + at.replace(/\d/g, '').replace(/(?:^| |\/)+(.)(\w*)/g, capitalised),
+      summary: `Take records of the SDKs of ${names}`,
+      description: `Answers \`${path}\` as ${names} would, once the records are committed. The key may stand where the SDK has its key; without an Authorization header the body may have 1 MiB.`,
+      access: 'ingest',
+      config: { keyInBody: true },
+      bodyKind: 'product',
+      ...(!isRead && { content: { 'application/json': withExamples(anything, { example }) } }),
+      answer: { description: 'The records are committed.', content: answers },
+      ...(products[second].isStrict && { answers: { 400: refusal } }),
+      refuses: [...ofRecords, 'too_many_records'],
+    },
+    (system) => (request, reply) => takeProduct(system, choose, adds, request, reply),
+  );
+}
+
+function capitalised(_: string, first: string, rest: string): string {
+  return first.toUpperCase() + rest.toLowerCase();
+}
+
+export const productRoutes: readonly Route[] = table.map(productRoute);

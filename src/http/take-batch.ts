@@ -1,0 +1,113 @@
+import type { FastifyRequest } from 'fastify';
+import type { System } from '../context.ts';
+import { errorCodes, InputError, type Problem } from '../domain/errors.ts';
+import { MAX_REQUEST_PROBLEMS } from '../domain/limits.ts';
+import { type BatchFormat, type ReadItem, readBatch } from '../ingest/read-batch.ts';
+import type { Idempotency } from '../ingest/records.ts';
+import type { BatchAnswer } from '../ingest/write-batch.ts';
+import type { RecordRouteName, TakenRecord } from '../live/views.ts';
+import { callerKeyId, environmentId } from './plugins/auth.ts';
+import { bodyBytes } from './plugins/json-body.ts';
+
+interface SentBatch {
+  readonly body: Buffer;
+  readonly format: BatchFormat;
+  readonly readItem: ReadItem;
+  readonly idempotency?: Idempotency | null;
+  /** Stores all items or none. */
+  readonly isWhole?: boolean;
+  /** A secret of the body, which nobody who watches the records is shown. */
+  readonly key?: string;
+}
+
+/** Refuses a request of which nothing is accepted, though there was something. */
+export function refuseIfNothing(answer: BatchAnswer): void {
+  const [first, ...more] = problemsOf(answer);
+  if (answer.accepted === 0 && first !== undefined) throw new InputError(first, ...more);
+}
+
+/** Returns why items were refused, with codes of the status 400. */
+export function problemsOf({ rejected }: BatchAnswer): Problem[] {
+  return rejected.slice(0, MAX_REQUEST_PROBLEMS).map(({ index, error_code, message }) => ({
+    code: errorCodes[error_code] === 400 ? error_code : 'invalid_field',
+    message,
+    details: `item ${index}`,
+  }));
+}
+
+/** Returns when the head of a request came, in milliseconds since 1970. */
+export function receivedAt({ startedAt }: FastifyRequest): number {
+  return Date.now() - (performance.now() - startedAt);
+}
+
+/** Commits the items of a body that can be stored, and returns which were refused. */
+export async function takeItems(
+  { ingest, metrics, records, rates }: System,
+  request: FastifyRequest,
+  { body, format, readItem, idempotency = null, isWhole = false, key = '' }: SentBatch,
+): Promise<BatchAnswer> {
+  const environment = environmentId(request);
+  try {
+    const texts: Buffer[] | null = records.isWatched ? [] : null;
+    const read = async () => {
+      const found = await readBatch(body, format, readItem, texts);
+      return isWhole && found.rejected.length > 0 ? { ...found, items: [] } : found;
+    };
+    const answer = await ingest.batch(environment, read, body.length, idempotency);
+    metrics.recordsEnded('batches', 'accepted', answer.accepted);
+    metrics.recordsEnded('batches', 'refused', answer.rejected.length);
+    rates.add(environment, 'records', answer.accepted);
+    rates.add(environment, 'refused', answer.rejected.length);
+    if (texts !== null)
+      showItems(
+        records,
+        request,
+        texts.map((text) => withoutKey(text, key)),
+        answer,
+      );
+    return answer;
+  } catch (error) {
+    if (records.isWatched) showRecord(records, 'batch', request, error, withoutKey(bodyBytes(request), key));
+    metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
+    rates.add(environment, 'refused', 1);
+    throw error;
+  }
+}
+
+function withoutKey(text: Buffer, key: string): Buffer {
+  return key === '' ? text : Buffer.from(text.toString('utf8').replaceAll(key, '…'));
+}
+
+export function showRecord(
+  records: System['records'],
+  route: RecordRouteName,
+  request: FastifyRequest,
+  error: unknown,
+  body = bodyBytes(request),
+): void {
+  const ms = performance.now() - request.startedAt;
+  const from = { route, requestId: request.id, keyId: callerKeyId(request) };
+  records.take(environmentId(request), { ...from, ms, body, refusal: refusalOf(error) });
+}
+
+function refusalOf(error: unknown): TakenRecord['refusal'] {
+  if (error === null) return null;
+  if (error instanceof InputError) return { code: error.problems[0].code, message: error.message };
+  return { code: 'unavailable', message: error instanceof Error ? error.message : String(error) };
+}
+
+function showItems(
+  records: System['records'],
+  request: FastifyRequest,
+  texts: readonly Buffer[],
+  { rejected }: BatchAnswer,
+): void {
+  const ms = performance.now() - request.startedAt;
+  const from = { route: 'batch', requestId: request.id, keyId: callerKeyId(request), ms } as const;
+  const refusals = new Map(
+    rejected.map(({ index, error_code: code, message }) => [index, { code, message }]),
+  );
+  for (const [index, body] of texts.entries()) {
+    records.take(environmentId(request), { ...from, body, refusal: refusals.get(index) ?? null });
+  }
+}

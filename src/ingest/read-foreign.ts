@@ -1,0 +1,113 @@
+import { PAGE_VIEW_NAME } from '../domain/entity.ts';
+import { inputError } from '../domain/errors.ts';
+import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
+import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
+import type { Preset } from '../domain/load.ts';
+import { splitUrl } from '../mapping/event-rules.ts';
+import { type JsonObject, numberText } from '../mapping/json-text.ts';
+import { fillingTime, type PresetProfile, readPreset } from '../mapping/presets.ts';
+import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
+import type { ItemRecord } from './records.ts';
+
+/** The request that brings records of another product. */
+export interface ForeignContext {
+  readonly environmentId: number;
+  /** Milliseconds since 1970, by our clock. */
+  readonly receivedAt: number;
+  /** The time of sending by the sender's clock, if the request says it. */
+  readonly sentAt: unknown;
+}
+
+/**
+ * Reads a record that another product's SDK sends, by the preset that reads the product's files.
+ * @throws InputError `unknown_event_type`, and as the readers of our own records do.
+ */
+export function readForeign(preset: Preset, fields: Fields, context: ForeignContext): readonly ItemRecord[] {
+  const ours = readPreset[preset](fields.object);
+  if (ours === null) {
+    const message =
+      'This record is stored as nothing: aliases, merges, increments and removals are not taken';
+    throw inputError('unknown_event_type', message, `preset ${preset}`);
+  }
+  const skewMs = clockSkew(fields.object['sentAt'] ?? context.sentAt, context.receivedAt);
+  const read = ({ record, fillsIn }: PresetProfile): ItemRecord => {
+    const { event_type: kind, ...value } = record;
+    value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);
+    const own = new Fields({ value, marked: fields.marked }, fields.bytes, 'The record');
+    const item = readOurs(kind, own, context.environmentId);
+    if (!fillsIn || item.entity === 'events') return item;
+    const at = fillingTime(item.record.at ?? { ms: context.receivedAt, text: '' });
+    return { ...item, record: { ...item.record, at } } as ItemRecord;
+  };
+  // As in files, the rows beside come first.
+  return [...ours.profiles.map(read), read({ record: ours.record, fillsIn: false })];
+}
+
+/** Returns the reader of a request's records, each of which also has the members that its path says. */
+export function foreignReader(preset: Preset, adds: object, context: ForeignContext) {
+  return (line: Buffer): readonly ItemRecord[] => {
+    const fields = openRecord(line, 'The item');
+    Object.assign(fields.object, adds);
+    return readForeign(preset, fields, context);
+  };
+}
+
+function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRecord {
+  if (kind === 'identify_user') return datedUser(fields, environmentId);
+  if (kind === 'identify_company') return datedCompany(fields, environmentId);
+  const { url, ...event } = fields.object;
+  fields.object = event;
+  if (kind !== 'page_view') return { entity: 'events', record: readEvent(fields, environmentId) };
+  const page = typeof url === 'string' ? splitUrl(url) : {};
+  event['event_name'] ??= PAGE_VIEW_NAME;
+  event['metadata'] = { ...page, ...(event['metadata'] as JsonObject) };
+  return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
+}
+
+/** Reads a user that may say since when it holds. */
+export function datedUser(fields: Fields, environmentId: number): ItemRecord {
+  const dated = takeMoment(fields);
+  return { entity: 'users', record: { ...readUser(fields, environmentId), ...dated } };
+}
+
+/** Reads a company that may say since when it holds. */
+export function datedCompany(fields: Fields, environmentId: number): ItemRecord {
+  const dated = takeMoment(fields);
+  return { entity: 'companies', record: { ...readCompany(fields, environmentId), ...dated } };
+}
+
+/** Takes out of a profile what is none of its properties: since when it holds, and the item's id, for which it has no use. */
+function takeMoment(fields: Fields): { readonly at?: Instant } {
+  const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
+  fields.object = profile;
+  const at = readMoment(fields, inserted_at, timestamp);
+  return at === null ? {} : { at };
+}
+
+/** Returns how far the sender's clock is behind ours; 0 if the two differ by no more than a request takes on its way. */
+function clockSkew(sentAt: unknown, receivedAt: number): number {
+  const sent = instantOf(sentAt);
+  const skewMs = sent === null ? 0 : receivedAt - sent.ms;
+  return Math.abs(skewMs) <= CLOCK_TOLERANCE_MS ? 0 : skewMs;
+}
+
+function onOurClock(at: unknown, skewMs: number): unknown {
+  const instant = skewMs === 0 ? null : instantOf(at);
+  return instant === null ? at : new Date(instant.ms + skewMs).toISOString();
+}
+
+function instantOf(value: unknown): Instant | null {
+  const text = numberText(value) ?? value;
+  return typeof text === 'string' ? (readInstant(text) ?? readEpoch(text)) : null;
+}
+
+const foreignTypes: ReadonlySet<unknown> = new Set(['page', 'screen', 'group', 'alias']);
+
+/** Tells a call of Segment from a record of ours, which has `user_id`, and never `userId` without it. */
+export function isSegmentCall(type: unknown, record: JsonObject): boolean {
+  const { userId, anonymousId, user_id, event_name, metadata } = record;
+  if (user_id !== undefined) return false;
+  if (foreignTypes.has(type)) return true;
+  if (type !== 'identify' && type !== 'track') return false;
+  return (userId ?? anonymousId) != null && (event_name ?? metadata) === undefined;
+}

@@ -1,0 +1,216 @@
+import { readFile } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { type Preset, presets } from '../../../src/domain/load.ts';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { readEvents, type StoredEvent } from '../../support/events.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../../support/load-file.ts';
+
+const { log, lines } = collectLog();
+log.level = 'trace';
+const { t, server } = await openServer({ log });
+
+let environments = 0;
+/** A tenant of a test of its own, and what it has stored. */
+async function tenant() {
+  const { key, environment } = await t.addEnvironment(`products-${++environments}`);
+  const { environmentId } = environment;
+  return {
+    key,
+    environmentId,
+    events: () => readEvents(t.system, environmentId),
+    profiles: () => readProfiles(t.system, environmentId),
+  };
+}
+
+const basic = (key: string) => ({ authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}` });
+
+const paths: Readonly<Record<Preset, string>> = {
+  segment: '/v1/import',
+  posthog: '/batch/',
+  mixpanel: '/import?strict=1',
+  amplitude: '/2/httpapi',
+};
+
+describe('a record of another product', () => {
+  // proves: product-sdks
+  test.each(presets)('of %s is stored as it would be from an export file', async (preset) => {
+    const url = new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url);
+    const file = await readFile(url, 'utf8');
+    const environment = await newEnvironment(t.system);
+    await runManually(await startManually(t.system, environment, file, { preset }));
+    const { key, events, profiles } = await tenant();
+    for (const line of file.trim().split('\n')) {
+      const headers = { ...basic(key), 'content-type': 'application/x-ndjson' };
+      await server.fetch(paths[preset], { key: null, method: 'POST', body: line, headers });
+    }
+    expect(await profiles()).toEqual(await readProfiles(t.system, environment));
+    const loaded = await readEvents(t.system, environment);
+    const named = (given: readonly StoredEvent[]) =>
+      given.map(({ id, source: _, ...event }) => ({ ...event, id: file.includes(`"${id}"`) ? id : 'ours' }));
+    expect(loaded.length).toBeGreaterThan(1);
+    expect(named(await events())).toEqual(named(loaded));
+  });
+});
+
+describe("Segment's tracking API", () => {
+  const call = { userId: 'ada', messageId: 'm1', timestamp: '2026-03-04T05:06:07.123Z' };
+
+  // proves: product-sdks
+  test('takes each kind of call, plain and packed, with the key as user of Basic', async () => {
+    const { key, events, profiles } = await tenant();
+    let messages = 0;
+    const send = async (path: string, body: object, packed = false) => {
+      const text = JSON.stringify({ ...call, messageId: `m${++messages}`, ...body });
+      const encoding: Record<string, string> = packed ? { 'content-encoding': 'gzip' } : {};
+      const answer = await server.json(path, {
+        ...{ key: null, method: 'POST', body: packed ? gzipSync(text) : text },
+        headers: { ...basic(key), 'content-type': 'application/json', ...encoding },
+      });
+      expect([path, answer.status, answer.body]).toEqual([path, 200, { success: true }]);
+    };
+    await send('/v1/identify', { traits: { plan: 'pro' }, context: { ip: '192.0.2.1' } });
+    await send('/v1/group', { groupId: 'acme', traits: { size: 7 } }, true);
+    await send('/v1/track', { event: 'Paid', properties: { amount: 49.5 } }, true);
+    await send('/v1/page', { name: 'Home', properties: { url: 'https://example.com/a?b=1' } });
+    await send('/v1/screen', { userId: null, anonymousId: 'anon', name: 'Start' });
+    expect(await profiles()).toEqual({
+      users: { ada: { company: 'acme', metadata: { plan: 'pro' } } },
+      companies: { acme: { metadata: { size: 7 } } },
+    });
+    expect(await events()).toMatchObject(
+      [
+        { type: 'track', name: 'Paid', user: 'ada', company: 'acme', metadata: { amount: 49.5 } },
+        { type: 'page_view', name: 'Home', metadata: { hostname: 'example.com', search: '?b=1' } },
+        { type: 'page_view', name: 'Start', user: 'anon', metadata: { anonymousId: 'anon' } },
+      ].map((event) => ({ at: call.timestamp, ...event })),
+    );
+  });
+
+  test('stores a message once, however often it is sent', async () => {
+    const { key, events } = await tenant();
+    for (const path of ['/v1/track', '/v1/t', '/v1/track']) {
+      expect((await server.fetch(path, { key, json: { ...call, event: 'Paid' } })).status).toBe(200);
+    }
+    expect(await events()).toMatchObject([{ id: 'm1', name: 'Paid' }]);
+  });
+
+  test.each([
+    ['a clock that is two hours ahead', 7_200_000],
+    ['a clock that is a year behind', -365 * 86_400_000],
+  ])('puts times of %s right by sentAt, alone and in a batch', async (_, aheadMs) => {
+    const { key, events, profiles } = await tenant();
+    const by = (ms: number) => new Date(Date.now() + aheadMs - ms).toISOString();
+    const single = { ...call, event: 'Paid', timestamp: by(60_000), sentAt: by(0) };
+    await server.fetch('/v1/track', { key, json: single });
+    const items = [
+      { ...call, type: 'track', event: 'Paid', messageId: 'm2', timestamp: by(60_000) },
+      { ...call, type: 'identify', traits: { plan: 'pro' }, timestamp: by(60_000) },
+    ];
+    await server.fetch('/v1/batch', { key, json: { batch: items, sentAt: by(0) } });
+    const lateMs = (await events()).map(({ at }) => Date.now() - Date.parse(at));
+    expect(lateMs).toHaveLength(2);
+    for (const ms of lateMs) expect(Math.abs(ms - 60_000)).toBeLessThan(30_000);
+    await server.fetch('/v1/identify', { key, json: { user_id: 'ada', metadata: { plan: 'free' } } });
+    expect((await profiles()).users['ada']?.metadata).toEqual({ plan: 'free' });
+  });
+
+  test('leaves the times of a clock that is right as they are', async () => {
+    const { key, events } = await tenant();
+    const sentAt = new Date(Date.now() - 2_000).toISOString();
+    await server.fetch('/v1/track', { key, json: { ...call, event: 'Paid', sentAt } });
+    expect(await events()).toMatchObject([{ at: call.timestamp }]);
+  });
+
+  test('shares its paths with records of ours, which are told apart one by one', async () => {
+    const { key, events } = await tenant();
+    const ours = { user_id: 'ada', event_name: 'ours', metadata: { userId: 'x' } };
+    expect((await server.fetch('/v1/track', { key, json: { ...ours, userId: 'grace' } })).status).toBe(202);
+    const batch = [
+      { type: 'track', ...ours },
+      { ...call, type: 'track', event: 'theirs' },
+    ];
+    expect((await server.json('/v1/batch', { key, json: { batch } })).body).toEqual({
+      accepted: 2,
+      rejected: [],
+    });
+    expect((await events()).map(({ name, user }) => [name, user])).toEqual([
+      ['theirs', 'ada'],
+      ['ours', 'ada'],
+      ['ours', 'ada'],
+    ]);
+  });
+
+  // proves: product-sdks
+  test('refuses a batch of which nothing is accepted, and an alias, with 400', async () => {
+    const { key, events } = await tenant();
+    const alias = { type: 'alias', userId: 'ada', previousId: 'anon' };
+    const refused = { batch: [alias, { type: 'track', userId: 'ada' }] };
+    for (const path of ['/v1/batch', '/v1/b', '/v1/import']) {
+      const { status, body } = await server.json<ErrorBody>(path, { key, json: refused });
+      expect([path, status, body.errors.map(({ error_code, details }) => [error_code, details])]).toEqual([
+        path,
+        400,
+        [
+          ['unknown_event_type', 'item 0'],
+          ['missing_field', 'item 1'],
+        ],
+      ]);
+    }
+    expect(await refusalOf(server, '/v1/alias', { key, json: alias })).toEqual([400, ['unknown_event_type']]);
+    const some = { batch: [alias, { ...call, type: 'track', event: 'Paid' }] };
+    const { status, body } = await server.json('/v1/batch', { key, json: some });
+    expect([status, body]).toMatchObject([200, { accepted: 1, rejected: [{ index: 0 }] }]);
+    expect(await events()).toHaveLength(1);
+  });
+});
+
+describe('a key in the body', () => {
+  const event = { userId: 'ada', event: 'Paid' };
+
+  // proves: product-sdks
+  test('is checked as one in the header is, before anything is stored, and is in no log', async () => {
+    const { key, events } = await tenant();
+    const { environment } = await t.addEnvironment('without-ingest');
+    const reading = { label: 'reads', scopes: ['read'] } as const;
+    const { key: reader } = await createApiKey(t.system.db, environment.environmentId, reading);
+    const send = (writeKey: unknown) =>
+      server.json('/v1/t', { key: null, json: { ...event, writeKey, properties: { writeKey: 'mine' } } });
+    expect((await send(key)).status).toBe(200);
+    for (const wrong of [`${key}x`, 'slk_000000000000_0', 'nonsense', '', 7, null, 'x'.repeat(1_000)]) {
+      expect((await send(wrong)).status).toBe(401);
+    }
+    expect((await send(reader)).status).toBe(403);
+    const unknown = { authorization: 'Token slk_wrong' };
+    const both = await server.json('/v1/t', { headers: unknown, json: { ...event, writeKey: key } });
+    expect(both.status).toBe(401);
+    expect((await events()).map(({ metadata }) => metadata)).toEqual([{ writeKey: 'mine' }]);
+    const logged = JSON.stringify(lines);
+    expect(logged).toContain('request refused');
+    for (const secret of [key, reader]) expect(logged).not.toContain(secret);
+  });
+
+  test('of a stranger brings one record of a megabyte at most, packed or not', async () => {
+    const { key } = await tenant();
+    const large = JSON.stringify({ ...event, writeKey: key, properties: { text: 'x'.repeat(1024 * 1024) } });
+    const send = (body: string | Uint8Array<ArrayBuffer>) =>
+      refusalOf(server, '/v1/t', { key: null, method: 'POST', body });
+    expect(await send(large)).toEqual([413, ['payload_too_large']]);
+    expect(await send(new Uint8Array(gzipSync(large)))).toEqual([413, ['payload_too_large']]);
+  });
+
+  // proves: product-sdks
+  test('is hidden from who watches the records', async () => {
+    const { key, environmentId } = await tenant();
+    const view = t.system.records.open(environmentId);
+    for (const body of [event, { ...event, event: null }]) {
+      await server.fetch('/v1/t', { key: null, json: { ...body, writeKey: key } });
+    }
+    const shown = JSON.stringify(view.takeNew());
+    expect(shown).toMatch(/Paid.*ada|ada.*Paid/);
+    expect(shown).not.toContain(key);
+    t.system.records.close(environmentId);
+  });
+});
