@@ -60,13 +60,12 @@ export async function yieldToChanges(db: Database, entity: Entity, scope: MergeS
       (
         select count(*)::int
         from ${incoming} i
-        left join changed c using (key)
-        where c.removed is not true
-          and (
+        where (
             select true
             from ${sql.table(entity)} p
             where p.environment_id = ${scope.environmentId} and ${profile} = i.key
           ) is null
+          and i.key not in (select key from changed where removed)
       ) as missing
     from dropped`.execute(db);
   return rows[0] ?? { ...nothingUnchanged, missing: 0 };
