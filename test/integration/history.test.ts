@@ -7,6 +7,7 @@ import { readWithProvenance } from '../../src/changes/provenance.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { type HistoryPage, readHistory } from '../../src/postgres/stores/changes.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, readProfiles, runManually, shuffled, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -162,6 +163,40 @@ describe('the history of a profile', () => {
     }
   });
 
+  // proves: history-complete
+  test('of a person whose data was deleted has that it was deleted, and nothing else', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await identify(environmentId, 'a', { secret: 'x' });
+    await identify(environmentId, 'a', { secret: 'y' });
+    await (await acceptDeletion(t.system, environmentId, 'users', ['a'])).run();
+    await sql`
+      insert into changes (position, position_before, environment_id, entity, key, removed)
+      select sluice.current_position(), 1, ${environmentId}, 'users', 'a', true`.execute(t.system.db);
+    expect(plain(await history(environmentId, 'a'))).toEqual([{ what: 'removed by deletion' }]);
+    await identify(environmentId, 'a', { plan: 'new' });
+    expect(plain(await history(environmentId, 'a', 'users', 1))).toEqual([
+      { what: 'made by request', plan: [null, 'new'] },
+      { what: 'removed by deletion' },
+    ]);
+  });
+
+  test('names nothing from before a gap in the log, and says when that ended', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await identify(environmentId, 'a', { n: 0 });
+    await identify(environmentId, 'a', { n: 1 });
+    await sql`select switch_change_log(false)`.execute(t.system.db);
+    await identify(environmentId, 'a', { n: 2 });
+    const off = await page(environmentId, 'a', 'users', 9, null);
+    expect([off.changes, off.completeSince]).toEqual([[], expect.stringMatching(/^\d{4}-.*Z$/)]);
+    await sql`select switch_change_log(true)`.execute(t.system.db);
+    await identify(environmentId, 'a', { n: 3 });
+    expect(plain(await history(environmentId, 'a'))).toEqual([{ what: 'changed by request', n: [2, 3] }]);
+    const since = (await page(environmentId, 'a', 'users', 9, null)).completeSince ?? '';
+    expect(since > (off.completeSince ?? '')).toBe(true);
+    await identify(environmentId, 'new', { n: 0 });
+    expect(plain(await history(environmentId, 'new'))).toEqual([{ what: 'made by request', n: [null, 0] }]);
+  });
+
   // proves: paging
   test('is paged by the order of the changes, also where their times are equal', async () => {
     const environmentId = await newEnvironment(t.system);
@@ -181,7 +216,12 @@ describe('the history of a profile', () => {
     const environmentId = await newEnvironment(t.system);
     await identify(environmentId, 'a', { n: 0 });
     await identify(environmentId, 'a', { n: 1 });
-    await sql`update change_log set complete_since = sluice.current_position()`.execute(t.system.db);
+    const { db } = t.system;
+    await sql`
+      update change_log
+      set complete_since = (select position from changes where environment_id = ${environmentId})`.execute(
+      db,
+    );
     const { changes, completeSince } = await page(environmentId, 'a', 'users', 9, null);
     expect(plain(changes.map(({ json }) => JSON.parse(json)))).toEqual([
       { what: 'changed by request', n: [0, 1] },
@@ -189,7 +229,7 @@ describe('the history of a profile', () => {
     expect(completeSince).toMatch(/^\d{4}-.*Z$/);
     const { provenance: found } = await provenance(environmentId, 'a');
     expect(found?.properties['n']?.by).toBe('request');
-    await sql`delete from changes where environment_id = ${environmentId}`.execute(t.system.db);
+    await sql`update change_log set complete_since = sluice.current_position()`.execute(db);
     const unknown = await provenance(environmentId, 'a');
     expect(unknown.provenance?.properties['n']).toEqual({
       at: null,
@@ -199,7 +239,7 @@ describe('the history of a profile', () => {
       line: null,
     });
     expect(unknown.provenance?.complete_since).toBe(completeSince);
-    await sql`update change_log set complete_since = 0`.execute(t.system.db);
+    await sql`update change_log set complete_since = 0`.execute(db);
   });
 
   // proves: every-digit
@@ -337,7 +377,7 @@ const step = fc.oneof(
   }),
   fc.record({ kind: fc.constant('request' as const), record }),
   fc.record({ kind: fc.constant('operator' as const), record }),
-  fc.record({ kind: fc.constant('removal' as const), id: fc.constantFrom(...ids) }),
+  fc.record({ kind: fc.constantFrom('removal' as const, 'deletion' as const), id: fc.constantFrom(...ids) }),
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
@@ -359,6 +399,8 @@ async function doStep(environmentId: number, own: Step): Promise<void> {
       where environment_id = $1 and user_id = $2`,
       [environmentId, id, JSON.stringify(values), of],
     );
+  } else if (own.kind === 'deletion') {
+    await (await acceptDeletion(t.system, environmentId, 'users', [own.id])).run();
   } else {
     await operator.query(`delete from sluice.users where environment_id = $1 and user_id = $2`, [
       environmentId,
@@ -382,7 +424,7 @@ const textOf = (state: State | undefined): string =>
 function toldStates(changes: readonly ProfileChange[], now: State | undefined): string[] {
   let state = now;
   const states = [textOf(state)];
-  for (const { action, properties: differing, company: moved } of changes) {
+  for (const { action, by, properties: differing, company: moved } of changes) {
     const metadata = new Map(Object.entries(state?.metadata ?? {}));
     for (const { name, before, after } of differing) {
       expect([name, metadata.get(name) ?? null]).toEqual([name, after]);
@@ -391,7 +433,8 @@ function toldStates(changes: readonly ProfileChange[], now: State | undefined): 
     }
     expect(moved === null ? null : moved.after).toBe(moved === null ? null : (state?.company ?? null));
     const left = moved === null ? (state?.company ?? null) : moved.before;
-    state = action === 'made' ? undefined : { metadata: Object.fromEntries(metadata), company: left };
+    const isNothingTold = action === 'made' || by === 'deletion';
+    state = isNothingTold ? undefined : { metadata: Object.fromEntries(metadata), company: left };
     if (action === 'made') expect([metadata.size, left]).toEqual([0, null]);
     states.push(textOf(state));
   }
@@ -403,7 +446,7 @@ const stateOf = async (environmentId: number, id: string) =>
 
 describe('a history, replayed backwards from the profile as it is', () => {
   // proves: history-complete
-  test('passes through every state that the profile was ever in', async () => {
+  test('passes through every state that the profile was ever in, or has been in since its data was deleted', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { maxLength: 10 }),
@@ -413,6 +456,7 @@ describe('a history, replayed backwards from the profile as it is', () => {
           const seen: Record<(typeof ids)[number], string[]> = { a: [absent], b: [absent] };
           for (const own of steps) {
             await doStep(environmentId, own);
+            if (own.kind === 'deletion') seen[own.id] = [];
             for (const id of ids) seen[id].unshift(textOf(await stateOf(environmentId, id)));
           }
           for (const id of ids) {

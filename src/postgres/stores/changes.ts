@@ -18,8 +18,14 @@ export interface ProfileKey {
   readonly id: string;
 }
 
+const isComplete = (position: RawBuilder<unknown>) =>
+  sql<boolean>`${position} >= (select complete_since from change_log)`;
+
+/** Images from before the log was complete are left out: between them, changes may be missing. */
 function imagesOf({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown> {
-  return sql`changes where environment_id = ${environmentId} and entity = ${entity} and key = ${id}`;
+  return sql`
+    changes
+    where environment_id = ${environmentId} and entity = ${entity} and key = ${id} and ${isComplete(sql`position`)}`;
 }
 
 /** The profile as it is, as an image has it. */
@@ -44,12 +50,12 @@ const job = sql<ProfileChange['job']>`(
   where l.load_id = e.load_id
 )`;
 
-const isComplete = (position: RawBuilder<unknown>) =>
-  sql<boolean>`${position} >= (select complete_since from change_log)`;
+/** The log that is off knows nothing from before now. */
+const logBegins = sql`coalesce(complete_since_at, now())`;
 
 /** Null if what is known goes back to the first write, which was at `position`. */
 const completeSince = (position: RawBuilder<unknown>) => sql<string | null>`(
-  select case when ${position} >= complete_since is not true then ${instantText(sql`complete_since_at`)} end
+  select case when ${position} >= complete_since is not true then ${instantText(logBegins)} end
   from change_log
 )`;
 
@@ -86,6 +92,8 @@ export async function readHistory(
         lag(before) over w as newer,
         lag(company_before) over w as newer_company,
         row_number() over w = 1 as is_newest,
+        -- A deletion may leave several rows.
+        before is null and lag(before is null) over w is true as is_repeated,
         coalesce(
           lead(removed) over w,
           count(*) over () < ${limit + 2}::int and ${isComplete(sql`position_before`)}
@@ -101,6 +109,7 @@ export async function readHistory(
         case when removed then null when is_newest then now.company else newer_company end as company_after
       from states s
       left join now on is_newest
+      where not is_repeated
       union all
       select
         2 * seq - 1,
@@ -270,7 +279,7 @@ export async function readOrigins(
         '[]'
       ) as origins,
       (
-        select ${instantText(sql`case when is_whole then complete_since_at else since end`)}
+        select ${instantText(sql`case when is_whole then ${logBegins} else since end`)}
         from known, change_log
         where exists (select 1 from origins where at is null)
       ) as "completeSince"
