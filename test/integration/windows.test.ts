@@ -1,0 +1,337 @@
+import fc from 'fast-check';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { System } from '../../src/context.ts';
+import type { Entity } from '../../src/domain/entity.ts';
+import type { ExportRequest } from '../../src/domain/export.ts';
+import { pageOf } from '../../src/export/write/page.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
+import { connectForCopy, readDatabase } from '../../src/postgres/database-copy/read-database.ts';
+import { DatabaseWriter } from '../../src/postgres/database-copy/write-database.ts';
+import { type DatedUserRow, writeDatedProfiles, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
+import { createEmptyDatabase } from '../support/postgres.ts';
+import { runs } from '../support/runs.ts';
+import type { StoredProfile } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem({ settings: { POOL_SIZE: '12' } });
+  await t.system.pool.query("select sluice.ensure_events_partition('2026-01-15')");
+});
+afterAll(() => t.close());
+
+/* Writers of a few profiles, each with an endless list of what it does, and a reader that keeps a copy by increments. */
+
+const key = fc.constantFrom('u0', 'u1', 'u2', 'u3');
+const companyId = fc.constantFrom(null, '', 'c0', 'c1');
+const properties = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(1, 2, 3, null), {
+  maxKeys: 2,
+});
+/** How long a transaction stays open, in statements that do nothing. */
+const pause = fc.constantFrom(0, 0, 1, 5, 20);
+const record = fc.record({
+  key,
+  companyId,
+  properties,
+  at: fc.constantFrom(null, null, '2020-01-01T00:00:00Z'),
+});
+const load = fc.record({
+  kind: fc.constant('load' as const),
+  records: fc.array(record, { minLength: 1, maxLength: 8 }),
+  ranks: fc.array(fc.nat(), { minLength: 8, maxLength: 8 }),
+});
+const deletion = fc.record({
+  kind: fc.constant('deletion' as const),
+  of: fc.oneof(
+    fc.tuple(fc.constant('users' as const), key),
+    fc.tuple(fc.constant('companies' as const), fc.constantFrom('c0', 'c1')),
+  ),
+});
+const single = fc.record({ kind: fc.constant('single' as const), record });
+const statements = {
+  update: `update sluice.users set metadata = metadata || jsonb_build_object('a', $3::int) where environment_id = $1 and user_id = $2`,
+  upsert: `insert into sluice.users (environment_id, user_id, metadata) values ($1, $2, jsonb_build_object('b', $3::int))
+    on conflict (environment_id, user_id) do update set metadata = excluded.metadata`,
+  remove: 'delete from sluice.users where environment_id = $1 and user_id = $2 and $3::int > 0',
+  rename: `update sluice.users set user_id = user_id || '-' || $3::int || '-' || txid_current() where environment_id = $1 and user_id = $2`,
+  event: `insert into sluice.events (inserted_at, environment_id, event_id, event_name, user_id, source)
+    values ('2026-01-02', $1, gen_random_uuid(), 'n' || $3::int, 'of ' || $2, 'sql')`,
+};
+const transaction = fc.record({
+  kind: fc.constant('transaction' as const),
+  // In the order of their keys, so that no two wait for each other.
+  work: fc
+    .array(fc.tuple(key, fc.constantFrom(...Object.values(statements)), fc.integer({ min: 1, max: 9 })), {
+      minLength: 1,
+      maxLength: 4,
+    })
+    .map((work) => work.sort(([a], [b]) => (a < b ? -1 : 1))),
+  pause,
+  commits: fc.constantFrom(true, true, false),
+});
+const list = <T>(own: fc.Arbitrary<T>) => fc.array(own, { minLength: 1, maxLength: 5 });
+/** Loads and deletions share a lane. */
+const schedule = fc.tuple(
+  list(fc.oneof(load, deletion)),
+  list(single),
+  list(single),
+  list(transaction),
+  list(transaction),
+  list(transaction),
+);
+type Schedule = typeof schedule extends fc.Arbitrary<infer T> ? T : never;
+type Act = Schedule[number][number];
+type Said = typeof record extends fc.Arbitrary<infer T> ? T : never;
+
+const rowOf = (environmentId: number, said: Said): DatedUserRow => ({
+  environmentId,
+  key: said.key,
+  companyId: said.companyId,
+  at: said.at,
+  properties: JSON.stringify(said.properties),
+  removes: said.companyId === '' || Object.values(said.properties).includes(null),
+});
+
+const lineOf = ({ key: user_id, companyId: company, properties: metadata, at }: Said): string =>
+  JSON.stringify({
+    event_type: 'identify_user',
+    user_id,
+    ...(company === null ? {} : { company_id: company === '' ? null : company }),
+    ...(at === null ? {} : { inserted_at: at }),
+    metadata,
+  });
+
+async function act(system: System, environmentId: number, own: Act): Promise<void> {
+  if (own.kind === 'load') {
+    const text = own.records.map((each) => `${lineOf(each)}\n`).join('');
+    const started = await startManually(system, environmentId, text, { chunkBytes: 150 });
+    await runAtOnce(started, shuffled(started, own.ranks), 2);
+  } else if (own.kind === 'deletion') {
+    await (await acceptDeletion(system, environmentId, own.of[0], [own.of[1]])).run();
+  } else if (own.kind === 'single') {
+    const row = rowOf(environmentId, own.record);
+    if (row.at === null) await writeUsers(system.pool, [row], []);
+    else await writeDatedProfiles(system.pool, [row], []);
+  } else await runTransaction(system, environmentId, own);
+}
+
+async function runTransaction(
+  { pool }: System,
+  environmentId: number,
+  own: Act & { readonly kind: 'transaction' },
+): Promise<void> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    for (const [user, statement, n] of own.work) await client.query(statement, [environmentId, user, n]);
+    for (let waited = 0; waited < own.pause; waited++) await client.query('select 1');
+    await client.query(own.commits ? 'commit' : 'rollback');
+  } finally {
+    client.release();
+  }
+}
+
+const everything: Omit<ExportRequest, 'since'> = {
+  from: null,
+  to: null,
+  includeRemoved: true,
+  layout: 'datasets',
+  datasets: ['users', 'companies', 'events'],
+  eventKinds: [],
+  eventNames: [],
+  userIds: [],
+  companyIds: [],
+  segmentId: null,
+  exclusions: [],
+  format: 'ndjson',
+  compression: 'none',
+  escapeFormulas: false,
+};
+
+interface Line {
+  readonly user_id: string;
+  readonly company_id: string | null;
+  readonly event_id: string;
+  readonly metadata: Record<string, never>;
+  readonly removed?: true | null;
+}
+
+/** A copy of an environment, by nothing but increments. */
+class Copy {
+  readonly #environmentId: number;
+  readonly #profiles = {
+    users: new Map<string, StoredProfile>(),
+    companies: new Map<string, StoredProfile>(),
+  };
+  readonly #events = new Set<string>();
+  readonly #delivered = new Set<string>();
+  cursor: string | null = null;
+
+  constructor(environmentId: number) {
+    this.#environmentId = environmentId;
+  }
+
+  get content() {
+    return {
+      users: Object.fromEntries(this.#profiles.users),
+      companies: Object.fromEntries(this.#profiles.companies),
+      events: [...this.#events].sort(),
+    };
+  }
+
+  /** Takes what came since the last time, as an export that continues at its cursor. */
+  async take({ pool }: System): Promise<void> {
+    const { cursor, pages, positions } = await inTransaction(pool, async ({ db, client }) => {
+      await client.query('set transaction isolation level repeatable read');
+      const filter = {
+        environmentId: this.#environmentId,
+        request: { ...everything, since: this.cursor },
+        segment: null,
+        excludedSegments: [],
+      };
+      const read = async (of: Entity | 'events') => (await pageOf(of, filter).execute(db)).rows as Line[];
+      const pages = {
+        users: await read('users'),
+        companies: await read('companies'),
+        events: await read('events'),
+      };
+      return { cursor: await cursorOf(client), pages, positions: await this.#positions(client) };
+    });
+    for (const entity of ['users', 'companies'] as const)
+      for (const line of pages[entity]) this.#lay(entity, line);
+    for (const { event_id } of pages.events)
+      this.#once(`event ${event_id}`, () => this.#events.add(event_id));
+    for (const version of positions) this.#once(version);
+    this.cursor = cursor;
+  }
+
+  /** As a load does it. */
+  #lay(entity: Entity, line: Line): void {
+    const id = entity === 'users' ? line.user_id : (line.company_id ?? '');
+    const profiles = this.#profiles[entity];
+    if (line.removed === true) profiles.delete(id);
+    else {
+      const laid = { ...profiles.get(id)?.metadata, ...line.metadata };
+      const metadata = Object.fromEntries(Object.entries(laid).filter(([, value]) => value !== null));
+      profiles.set(id, entity === 'users' ? { metadata, company: line.company_id } : { metadata });
+    }
+  }
+
+  /** Versions of profiles that the increment has, to find those that come twice. */
+  async #positions(client: pg.ClientBase): Promise<string[]> {
+    const { rows } = await client.query<{ version: string }>(
+      `select concat_ws(' ', 'user', user_id, position) as version from sluice.users
+       where environment_id = $1 and ($2::text is null or sluice.is_since(position, $2::pg_snapshot))`,
+      [this.#environmentId, this.cursor],
+    );
+    return rows.map(({ version }) => version);
+  }
+
+  #once(what: string, then?: () => void): void {
+    expect(this.#delivered, 'was delivered before').not.toContain(what);
+    this.#delivered.add(what);
+    then?.();
+  }
+}
+
+async function cursorOf(client: pg.ClientBase): Promise<string> {
+  const { rows } = await client.query<{ cursor: string }>('select sluice.current_cursor() as cursor');
+  return rows[0]?.cursor ?? '';
+}
+
+async function stored(system: System, environmentId: number) {
+  const events = await system.db
+    .selectFrom('events')
+    .select('event_id')
+    .where('environment_id', '=', environmentId)
+    .execute();
+  return {
+    ...(await readProfiles(system, environmentId)),
+    events: events.map(({ event_id }) => event_id).sort(),
+  };
+}
+
+/** All writers at once; the copy is brought up to date again and again meanwhile, with pauses, and at the end. */
+async function run(
+  system: System,
+  copy: Copy,
+  environmentId: number,
+  writers: Schedule,
+  pauses: readonly number[],
+) {
+  let isWritten = false;
+  const writing = Promise.all(
+    writers.map(async (acts: readonly Act[]) => {
+      for (const own of acts) await act(system, environmentId, own);
+    }),
+  ).finally(() => {
+    isWritten = true;
+  });
+  const reading = async () => {
+    for (let turn = 0; !isWritten; turn++) {
+      for (let waited = 0; waited < (pauses[turn % pauses.length] ?? 0); waited++)
+        await system.pool.query('select 1');
+      await copy.take(system);
+    }
+  };
+  await Promise.all([writing, reading()]);
+  await copy.take(system);
+}
+
+const pauses = fc.array(fc.constantFrom(0, 1, 3, 10), { minLength: 1, maxLength: 5 });
+
+describe('a copy that is kept by increments', () => {
+  // proves: increments, increments-removed
+  test('is what is stored, and gets nothing twice, whoever writes at once, however long, and whatever is rolled back', async () => {
+    const property = fc.asyncProperty(schedule, pauses, async (writers, waits) => {
+      const environmentId = await newEnvironment(t.system);
+      const copy = new Copy(environmentId);
+      await run(t.system, copy, environmentId, writers, waits);
+      expect(copy.content).toEqual(await stored(t.system, environmentId));
+    });
+    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 120_000, numRuns: runs(200) });
+  });
+
+  // proves: increments
+  test('goes on at a restored database with a cursor from before the backup, whoever wrote during it', async () => {
+    const property = fc.asyncProperty(schedule, schedule, pauses, async (first, second, waits) => {
+      const environmentId = await newEnvironment(t.system);
+      const copy = new Copy(environmentId);
+      await copy.take(t.system);
+      const target = await createEmptyDatabase();
+      const writing = Promise.all(
+        first.map(async (acts: readonly Act[]) => {
+          for (const own of acts) await act(t.system, environmentId, own);
+        }),
+      );
+      await restore(t.databaseUrl, target.url);
+      await writing;
+      const restored = t.openAnother({ databaseUrl: target.url });
+      try {
+        await run(restored, copy, environmentId, second, waits);
+        expect(copy.content).toEqual(await stored(restored, environmentId));
+      } finally {
+        await restored.close();
+        await target.drop();
+      }
+    });
+    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 60_000, numRuns: runs(6) });
+  });
+});
+
+/** As a backup and its restore. */
+async function restore(from: string, to: string): Promise<void> {
+  const source = await readDatabase(from);
+  const target = await connectForCopy(to);
+  try {
+    const writer = await DatabaseWriter.begin(target, source.shape);
+    for (const table of source.shape.tables) await writer.write(table, source.copyOut(table));
+    await writer.finish();
+  } finally {
+    await target.end();
+    await source.close();
+  }
+}
