@@ -143,9 +143,9 @@ function answerMixpanel(
   _sent: Sent,
   { accepted, rejected }: BatchAnswer,
 ): string | object {
-  const { verbose } = request.query as { readonly verbose?: string };
+  const { verbose, strict } = request.query as { readonly verbose?: string; readonly strict?: string };
   const [first] = rejected;
-  if (request.routeOptions.url === '/import') {
+  if (strict === '1') {
     if (first === undefined) return { code: 200, status: 'OK', num_records_imported: accepted };
     return {
       ...{ code: 400, status: 'Bad Request', error: 'some data points in the request failed validation' },

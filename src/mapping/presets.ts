@@ -96,13 +96,13 @@ function companyOf(groups: unknown): readonly [type: string, id: unknown] | null
 /**
  * A line of Mixpanel's raw event export, `{"event", "properties": {"time", "distinct_id", "$insert_id", …}}`, or a profile
  * of its engage export, `{"$distinct_id", "$properties": {…}}`, of a group `{"$group_id", "$properties": {…}}`. Whatever else
- * they hold becomes metadata; a profile's reserved properties ($email, $name) lose the sign.
+ * they hold becomes metadata; a profile's reserved properties ($email, $name) lose the sign. Or an update of a profile by an SDK.
  */
 function readMixpanelRecord(record: JsonObject): PresetRecord | null {
   const { event, properties, ...others } = record;
   if (event === undefined) return readProfile(record);
   const given = { ...others, ...membersOf(properties, 'properties') };
-  const { time, distinct_id, $insert_id, $user_id, $group_id, company_id, ...metadata } = given;
+  const { token, time, distinct_id, $insert_id, $user_id, $group_id, company_id, ...metadata } = given;
   const isPageView = event === '$mp_web_page_view';
   return {
     record: {
@@ -119,17 +119,45 @@ function readMixpanelRecord(record: JsonObject): PresetRecord | null {
   };
 }
 
-function readProfile({ $distinct_id, $group_id, $properties, ...others }: JsonObject): PresetRecord | null {
+function readProfile(record: JsonObject): PresetRecord | null {
+  const { $distinct_id, $group_id, $properties, ...others } = record;
   if ($distinct_id === undefined && $group_id === undefined) return null;
-  const { $last_seen, $group_key: _, ...properties } = { ...others, ...membersOf($properties, 'properties') };
-  const metadata = Object.fromEntries(
-    Object.entries(properties).map(([name, value]) => [name.replace(/^\$/, ''), value]),
-  );
   const identity =
     $distinct_id === undefined
       ? { event_type: 'identify_company', company_id: $group_id }
       : { event_type: 'identify_user', user_id: $distinct_id };
-  return { record: { ...identity, inserted_at: $last_seen, metadata }, profiles: [] };
+  if (mixpanelUpdates.some((name) => Object.hasOwn(record, name))) return readUpdate(identity, record);
+  const { $last_seen, $group_key: _, ...properties } = { ...others, ...membersOf($properties, 'properties') };
+  return { record: { ...identity, inserted_at: $last_seen, metadata: unsigned(properties) }, profiles: [] };
+}
+
+/** What an SDK does to a profile. All but the first three need what is stored. */
+const mixpanelUpdates = [
+  ...['$set', '$set_once', '$unset'],
+  ...['$add', '$append', '$union', '$remove', '$delete', '$increment'],
+] as const;
+
+function readUpdate(
+  identity: JsonObject,
+  { $set, $set_once, $unset, $time }: JsonObject,
+): PresetRecord | null {
+  if (($set ?? $set_once ?? $unset) === undefined) return null;
+  const names = Array.isArray($unset) ? $unset.map((name) => [String(name), null]) : [];
+  return profileRecord(
+    { ...identity, inserted_at: $time },
+    {
+      set: unsigned(objectOf($set)),
+      setOnce: unsigned(objectOf($set_once)),
+      unset: unsigned(Object.fromEntries(names)),
+    },
+  );
+}
+
+/** Reserved properties lose their sign. */
+function unsigned(properties: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, value]) => [name.replace(/^\$/, ''), value]),
+  );
 }
 
 /**
@@ -277,7 +305,7 @@ function readPosthogRecord(line: JsonObject): PresetRecord | null {
     return profileRecord(company, { set: objectOf(own['$group_set']), setOnce: {}, unset: [] });
   }
   const isPageView = event === '$pageview' || event === '$screen';
-  const { distinct_id: _, ...metadata } = own;
+  const { distinct_id: _, api_key, token, ...metadata } = own;
   return {
     record: {
       ...user,

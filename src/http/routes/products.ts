@@ -27,11 +27,10 @@ const table: readonly ProductRoute[] = [
   ['POST /e', 'posthog'],
   ['POST /i/v0/e', 'posthog'],
   ['POST /batch', ['posthog', 'amplitude']],
-  ...['/track', '/engage', '/groups'].flatMap((path): ProductRoute[] => [
+  ...['/track', '/engage', '/groups', '/import'].flatMap((path): ProductRoute[] => [
     [`POST ${path}` as 'POST /', 'mixpanel'],
     [`GET ${path}` as 'GET /', 'mixpanel'],
   ]),
-  ['POST /import', 'mixpanel'],
   ['POST /2/httpapi', 'amplitude'],
   ['POST /identify', 'amplitude', { event_type: '$identify' }],
 ];

@@ -19,10 +19,8 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     ...['page', 'screen', 'group', 'alias', 'import', 'i', 't', 'p', 's', 'g', 'a', 'b'].map(
       (path) => `POST /v1/${path}`,
     ),
-    ...['/capture', '/e', '/i/v0/e', '/batch', '/import', '/2/httpapi', '/identify'].map(
-      (path) => `POST ${path}`,
-    ),
-    ...['/track', '/engage', '/groups'].flatMap((path) => [`POST ${path}`, `GET ${path}`]),
+    ...['/capture', '/e', '/i/v0/e', '/batch', '/2/httpapi', '/identify'].map((path) => `POST ${path}`),
+    ...['/track', '/engage', '/groups', '/import'].flatMap((path) => [`POST ${path}`, `GET ${path}`]),
   ],
   import: [
     'POST /v1/imports',

@@ -39,3 +39,53 @@ test('@segment/analytics-node: every call is read back', async () => {
     { type: 'page_view', name: 'Start', user: 'ada' },
   ]);
 });
+
+// proves: product-sdks
+test('posthog-node: every call is read back', async () => {
+  const { events, profiles } = await run('posthog-node');
+  expect(profiles).toMatchObject({
+    users: {
+      ada: { metadata: { plan: 'pro', source: 'ads' } },
+      grace: { metadata: { plan: 'free' } },
+    },
+    companies: { acme: { metadata: { size: 120 } } },
+  });
+  expect(events).toMatchObject([
+    { name: 'Left', user: 'grace' },
+    { type: 'page_view', user: 'grace', metadata: { hostname: 'example.com' } },
+    {
+      ...{ id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01', name: 'Paid', user: 'ada', company: 'acme', at },
+      metadata: { amount: 49.5 },
+    },
+  ]);
+});
+
+// proves: product-sdks
+test('mixpanel: every call is read back, and one that cannot be stored is refused', async () => {
+  const { events, profiles } = await run('mixpanel');
+  expect(profiles).toEqual({
+    users: { ada: { company: null, metadata: { email: 'ada@example.com', plan: 'pro', source: 'ads' } } },
+    companies: { acme: { metadata: { size: 120 } } },
+  });
+  expect(events).toMatchObject([
+    { id: 'Left', name: 'Left', user: 'ada', at: '2026-03-04T05:06:07.000Z' },
+    { name: 'Now', user: 'ada', company: 'acme' },
+    { name: 'Old', user: 'grace', at: '2025-03-04T05:06:07.000Z' },
+    { id: 'Older', name: 'Older', user: 'grace' },
+    { id: 'Paid', name: 'Paid', metadata: { amount: 49.5 } },
+  ]);
+});
+
+// proves: product-sdks
+test('@amplitude/analytics-node: every call is read back, by both of its paths', async () => {
+  const { events, profiles } = await run('amplitude-node');
+  expect(profiles).toMatchObject({
+    users: { ada: { metadata: { plan: 'pro', source: 'ads' } } },
+    companies: { acme: { metadata: { size: 120 } } },
+  });
+  expect(events).toMatchObject([
+    { id: '2/httpapi', name: '2/httpapi', user: 'd1' },
+    { id: 'batch', name: 'batch', user: 'd1' },
+    { id: 'i1', name: 'Paid', user: 'ada', company: 'acme', at, metadata: { amount: 49.5 } },
+  ]);
+});

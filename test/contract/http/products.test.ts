@@ -214,3 +214,116 @@ describe('a key in the body', () => {
     t.system.records.close(environmentId);
   });
 });
+
+describe('a body as SDKs pack it', () => {
+  const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
+  const form = (data: string) => ({
+    body: data,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
+  const text = (body: string | Uint8Array<ArrayBuffer>) => ({
+    body,
+    headers: { 'content-type': 'text/plain' },
+  });
+  const event = (token: string) => ({
+    event: 'Paid',
+    properties: { token, distinct_id: 'ada', list: [1, 'ä>?'] },
+  });
+
+  const packed: Readonly<Record<string, (key: string) => readonly [path: string, RequestInit]>> = {
+    'a beacon of an array': (key) => ['/e/', text(JSON.stringify([event(key)]))],
+    'gzip without a header': (key) => [
+      '/i/v0/e/?compression=gzip-js',
+      text(new Uint8Array(gzipSync(JSON.stringify([event(key)])))),
+    ],
+    'base64 in a form': (key) => [
+      '/e/?compression=base64',
+      form(`data=${encodeURIComponent(base64(event(key)))}`),
+    ],
+    'base64 in a form whose signs are not escaped': (key) => [
+      '/capture',
+      form(`data=${base64(event(key))}&ip=1`),
+    ],
+    'JSON in a form': (key) => [
+      '/track',
+      form(`verbose=1&data=${encodeURIComponent(JSON.stringify([event(key)]))}`),
+    ],
+    'a key around the records': (key) => [
+      '/batch',
+      text(JSON.stringify({ batch: [event('')], api_key: key })),
+    ],
+    'a key in the query': (key) => [`/import?api_key=${key}`, text(JSON.stringify([event('')]))],
+    'lines of NDJSON': (key) => [
+      '/import',
+      {
+        body: `${JSON.stringify(event(key))}\n`,
+        headers: { ...basic(key), 'content-type': 'application/x-ndjson' },
+      },
+    ],
+  };
+  // proves: product-sdks
+  test.each(Object.entries(packed))('%s: is unpacked', async (_, make) => {
+    const { key, events } = await tenant();
+    const [path, init] = make(key);
+    expect((await server.fetch(path, { key: null, method: 'POST', ...init })).status).toBe(200);
+    const stored = await events();
+    expect(stored).toMatchObject([{ name: 'Paid', user: 'ada', metadata: { list: [1, 'ä>?'] } }]);
+    expect(JSON.stringify(stored)).not.toContain('token');
+  });
+
+  test.each([
+    ['nonsense', 'data=%zz'],
+    ['no JSON', 'data=bm9uc2Vuc2U='],
+    ['another field', 'x=1'],
+    ['nothing', ''],
+  ])('%s: is refused, and not as a failure of ours', async (_, body) => {
+    for (const path of ['/track', '/e', '/batch', '/v1/t', '/identify']) {
+      const { status } = await server.fetch(path, { key: null, method: 'POST', ...form(body) });
+      expect([path, [400, 401].includes(status)]).toEqual([path, true]);
+    }
+  });
+});
+
+describe('an answer', () => {
+  // proves: product-sdks
+  test('of /import?strict=1 counts and lists as Mixpanel does', async () => {
+    const { key, events } = await tenant();
+    const at = { time: 1_767_225_600, distinct_id: 'ada' };
+    const good = { event: 'Paid', properties: { ...at, $insert_id: 'i1' } };
+    const send = (json: unknown) => server.json('/import?strict=1', { key, json });
+    expect((await send([good])).body).toEqual({ code: 200, status: 'OK', num_records_imported: 1 });
+    const { status, body } = await send([good, { event: 'Nobody', properties: {} }]);
+    expect([status, body]).toMatchObject([
+      400,
+      {
+        ...{ code: 400, status: 'Bad Request', num_records_imported: 1 },
+        failed_records: [{ index: 1, field: 'missing_field', message: expect.stringContaining('user_id') }],
+      },
+    ]);
+    expect(await events()).toHaveLength(1);
+  });
+
+  // proves: product-sdks
+  test('of Amplitude stores all or nothing, and names the events that its SDK then leaves out', async () => {
+    const { key, events } = await tenant();
+    const good = { event_type: 'Paid', user_id: 'ada', insert_id: 'i1' };
+    const send = (given: readonly object[]) =>
+      server.json('/2/httpapi', { key: null, json: { api_key: key, events: given } });
+    expect(await send([good, { event_type: 'Nobody' }])).toMatchObject({
+      status: 400,
+      body: { code: 400, events_with_invalid_fields: { missing_field: [1] } },
+    });
+    expect(await events()).toEqual([]);
+    expect(await send([good])).toMatchObject({ status: 200, body: { code: 200, events_ingested: 1 } });
+    expect(await events()).toHaveLength(1);
+  });
+
+  test('of /identify of Amplitude comes when the user is stored', async () => {
+    const { key, profiles } = await tenant();
+    const identification = JSON.stringify([{ user_id: 'ada', user_properties: { $set: { plan: 'pro' } } }]);
+    const body = `api_key=${key}&identification=${encodeURIComponent(identification)}`;
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    expect((await server.fetch('/identify', { key: null, method: 'POST', body, headers })).status).toBe(200);
+    expect((await profiles()).users).toMatchObject({ ada: { metadata: { plan: 'pro' } } });
+  });
+});
