@@ -316,6 +316,28 @@ describe('a mended record', () => {
   });
 
   // proves: mend-yields
+  test('with a time yields to what is newer, and one without a time is as old as its file', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const line = (record: object) => `${JSON.stringify({ event_type: 'identify_user', ...record })}\n`;
+    const of = (year: number, names: string, rest: object = {}) => ({
+      user_id: 'u',
+      inserted_at: `${year}-01-01T00:00:00Z`,
+      ...Object.fromEntries([...names].map((name) => [name, String(year)])),
+      ...rest,
+    });
+    const parent = await startManually(t.system, environmentId, line(of(2020, 'ab')) + line({}).repeat(2));
+    await runManually(parent);
+    await identify(environmentId, { entity: 'users', id: 'u', properties: { b: 'single' } }, false);
+    const amend = async (record: object) =>
+      run(await amendManually(t.system, environmentId, parent.jobId, line(record)), [0]);
+    await amend(of(2019, 'abc', { sluice_reject: { row: 2 } }));
+    expect(await usersOf(environmentId)).toEqual({ u: { a: '2020', b: 'single', c: '2019' } });
+    await amend({ user_id: 'u', a: 'mended', b: 'mended', sluice_reject: { row: 3 } });
+    await runManually(await startManually(t.system, environmentId, line(of(2021, 'a'))));
+    expect(await usersOf(environmentId)).toEqual({ u: { a: 'mended', b: 'single', c: '2019' } });
+  });
+
+  // proves: mend-yields
   test('is refused if the log does not hold all changes since, unless it wins', async () => {
     const environmentId = await newEnvironment(t.system);
     const parent = await startManually(t.system, environmentId, csv('u,0,0', ',1,1', ',2,2'));
