@@ -316,6 +316,25 @@ describe('a mended record', () => {
   });
 
   // proves: mend-yields
+  test('yields when it is merged again, because chunks were done out of order', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const parent = await startManually(t.system, environmentId, csv('u,0,0', ',1,1', ',2,2'));
+    await runManually(parent);
+    await identify(environmentId, { entity: 'users', id: 'u', properties: { a: 'single' } }, false);
+    const amendment = await amendManually(
+      t.system,
+      environmentId,
+      parent.jobId,
+      mended('u,1,1,2', 'u,2,2,3'),
+      {
+        chunkBytes: 1,
+      },
+    );
+    expect((await runManually(amendment, [1, 0])).tally).toMatchObject({ updated: 1, superseded: 1 });
+    expect(await usersOf(environmentId)).toEqual({ u: { a: 'single', b: '2' } });
+  });
+
+  // proves: mend-yields
   test('with a time yields to what is newer, and one without a time is as old as its file', async () => {
     const environmentId = await newEnvironment(t.system);
     const line = (record: object) => `${JSON.stringify({ event_type: 'identify_user', ...record })}\n`;
