@@ -6,6 +6,7 @@ import { plural } from '../domain/wording.ts';
 import { readMigrationState, unreleasedAdvice } from '../postgres/migrate.ts';
 import { isPooled, pooling } from '../postgres/session.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
+import { readChangeLog } from '../postgres/stores/change-log.ts';
 import { readServer, type ServerFacts } from '../postgres/stores/health.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { askRedis } from '../queue/redis.ts';
@@ -34,6 +35,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       'postgres clock': () => checkClock(client),
       migrations: () => checkMigrations(client),
       'event retention': () => checkEventRetention(client),
+      'change log': () => checkChangeLog(client, config),
     };
     const findings: Finding[] = [];
     const advice = 'The server did not answer this question; its log may tell why.';
@@ -211,11 +213,7 @@ export async function checkEventRetention(
   now: () => number = Date.now,
 ): Promise<Finding[]> {
   const check = 'event retention';
-  const found = await readEventRetention(client).catch((error: unknown) => {
-    if (!isMissingTable(error)) throw error;
-    return null;
-  });
-  // `migrations` tells of it.
+  const found = await readEventRetention(client).catch(nullIfMissing);
   if (found === null) return [];
   const { prunedAt, error, failingSince, eventsRemoved, archiveFiles } = found;
   if (prunedAt === null) return [ok(check, 'events have not been pruned yet')];
@@ -229,6 +227,36 @@ export async function checkEventRetention(
     return [warning(check, `events were last pruned at ${prunedAt.toISOString()}`, 'Is a worker running?')];
   }
   return [ok(check, `${plural(eventsRemoved, 'event')} removed so far, ${plural(archiveFiles, 'archive')}`)];
+}
+
+/** `migrations` tells that a table is missing. */
+function nullIfMissing(error: unknown): null {
+  if (!isMissingTable(error)) throw error;
+  return null;
+}
+
+/** Checks that changes are kept as long as CHANGES_DAYS says, and what they take. */
+export async function checkChangeLog(
+  client: ClientBase,
+  { changesDays }: Pick<Config, 'changesDays'>,
+): Promise<Finding[]> {
+  const check = 'change log';
+  const log = await readChangeLog(client).catch(nullIfMissing);
+  if (log === null) return [];
+  const size = `${Math.ceil(log.bytes / 2 ** 20)} MiB of ${plural(log.days + 1, 'day')}`;
+  if (log.isOn !== changesDays > 0) {
+    const found = `changes are ${log.isOn ? '' : 'not '}kept, and CHANGES_DAYS is ${changesDays}`;
+    return [warning(check, found, 'Give all processes the same CHANGES_DAYS, and restart the server.')];
+  }
+  const problems = [
+    ...(log.hasTomorrow || !log.isOn ? [] : ['the partition of tomorrow is missing']),
+    ...(log.strayRows > 0 ? ['changes came while the partition of their day was missing'] : []),
+    ...(log.days > changesDays + 1 ? [`it reaches back longer than ${plural(changesDays, 'day')}`] : []),
+  ];
+  if (problems.length === 0) return [ok(check, log.isOn ? size : `off; ${size} are left`)];
+  const advice =
+    "Is a worker running? It looks after the log every half hour, unless an export, a backup or somebody's session reads it for long. Changes are kept all the same, and stray ones go when they are old.";
+  return [warning(check, `${size}; ${problems.join('; ')}`, advice)];
 }
 
 /** BullMQ recommends this version or newer; it refuses what is older than 5. */

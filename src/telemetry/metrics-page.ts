@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
 import { outcomes } from '../domain/load.ts';
+import { type ChangeLog, readChangeLog } from '../postgres/stores/change-log.ts';
 import {
   type Backlog,
   type LoadRows,
@@ -284,6 +285,23 @@ const ofRetention: Gauges<EventRetention> = {
   ],
 };
 
+const ofChanges: Gauges<ChangeLog> = {
+  sluice_change_log_on: [
+    '1 if changes of users and companies are kept (CHANGES_DAYS).',
+    (of) => Number(of.isOn),
+  ],
+  sluice_change_log_bytes: ['Bytes of the log of changes, with its indexes.', (of) => of.bytes],
+  sluice_change_log_days: ['Days that the log of changes reaches back.', (of) => of.days],
+  sluice_change_log_stray_rows: [
+    'Changes that came while the partition of their day was missing; 1000: as many or more.',
+    (of) => of.strayRows,
+  ],
+  sluice_change_log_prepared: [
+    '1 if the partition for the changes of tomorrow is there.',
+    (of) => Number(of.hasTomorrow),
+  ],
+};
+
 const ofDatabase: Gauges<boolean> = {
   sluice_database_up: [
     '1 if the database answered the latest question of this page.',
@@ -318,6 +336,7 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): P
   const showRows = register(registry, ofRows);
   const showSchedules = register(registry, ofSchedules);
   const showRetention = register(registry, ofRetention);
+  const showChanges = register(registry, ofChanges);
   const askBacklog = createProbe(() => readBacklog(watch), {
     deadlineMs,
     keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
@@ -325,12 +344,14 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): P
   let rows: readonly LoadRows[] | null = null;
   let schedules: SchedulesOverview | null = null;
   let retention: EventRetention | null = null;
+  let changes: ChangeLog | null = null;
   // In sequence, since /health/ready needs the second connection that watches.
   const askTotals = createProbe(
     async () => {
       rows = await readLoadRows(watch).catch(() => null);
       schedules = await readSchedules(watch).catch(() => null);
       retention = await readEventRetention(watch).catch(() => null);
+      changes = await readChangeLog(watch).catch(() => null);
     },
     { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
   );
@@ -345,6 +366,7 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): P
       showRows(isUp ? rows : null);
       showSchedules(isUp ? schedules : null);
       showRetention(isUp ? retention : null);
+      showChanges(isUp ? changes : null);
     },
   };
 }

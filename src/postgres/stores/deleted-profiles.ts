@@ -166,8 +166,8 @@ export async function removeProfiles(
 }
 
 /**
- * Removes up to `limit` images of the profiles from the log of changes, and returns how many. Of each one row without content stays: the
- * profile is gone, for exports of what changed, and nothing brings it back.
+ * Removes the images of the profiles from the log of changes, or, with `limit`, so many if there are as many; returns how many. Of each
+ * profile one row without content stays: it is gone, for exports of what changed, and nothing brings it back.
  */
 export async function eraseImages(
   db: Database,
@@ -178,11 +178,14 @@ export async function eraseImages(
   const isOf = (profile: RawBuilder<unknown>) =>
     sql`c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = ${profile}`;
   const { rows } = await sql<{ erased: number }>`
-    with doomed as materialized (
+    with found as materialized (
       select c.key, c.seq
       from changes c
       where ${isOf(sql`any(${[...ids]}::text[])`)} and c.before is not null
       limit ${limit}
+    ),
+    doomed as materialized (
+      select * from found where ${limit}::int is null or (select count(*) from found) = ${limit}
     ),
     erased as (
       delete from changes c
