@@ -122,6 +122,7 @@ async function filtered(): Promise<void> {
   const cases: Readonly<Record<string, Body>> = {
     'one company of 5 000': { company_id: ['cmp_42'] },
     [`events of one day of ${days}`]: { event_type: ['events'], from: day, to: day },
+    ...(await increments()),
   };
   print('\n| filtered export | seconds | rows/s | MB |');
   print('|---|---|---|---|');
@@ -129,6 +130,21 @@ async function filtered(): Promise<void> {
   for (const [name, body] of Object.entries(cases)) {
     for (const plan of await baseline.explain(body)) print(`\n${name}:\n${plan}`);
   }
+}
+
+/** Exports since a cursor after which 1 000 users, all over the table, have changed and 1 000 events were added. */
+async function increments(): Promise<Readonly<Record<string, Body>>> {
+  const { rows } = await client.query<{ since: string }>('select sluice.current_cursor() as since');
+  const body: Body = { since: rows[0]?.since };
+  await client.query(`update sluice.users set metadata = metadata || '{"mark": 1}'
+    where user_id in (select user_id from sluice.users order by hashtext(user_id) limit 1000)`);
+  await client.query(`insert into sluice.events (inserted_at, environment_id, event_id, event_name, user_id, source, metadata)
+    select inserted_at, environment_id, event_id || '+', event_name, user_id, source, metadata
+    from sluice.events tablesample system (1) limit 1000`);
+  return {
+    'increment of 1 000 users and events': body,
+    'the same with removals': { ...body, include_removed: true },
+  };
 }
 
 /** Memory must not grow with the data. */

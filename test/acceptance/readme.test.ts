@@ -19,7 +19,6 @@ const names = [
 // proves: docs-true
 test('the commands of the README, the API reference, the tutorials and the how-tos work as they stand, in their order, and are answered as they say', async () => {
   const pages = await Promise.all(names.map(readPage));
-  // Its run of an export waits for a while, so the others are followed meanwhile.
   const warehouse = await readPage('docs/how-to/warehouse.md');
   // Both have a schedules file of their own, of the same name.
   const nightly = await readPage('docs/how-to/nightly-file.md');

@@ -86,14 +86,15 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
 
 /**
  * A page of profiles with what was removed since the cursor: the properties that a profile had then and has no more, as nulls,
- * and rows of removed profiles. Those were stored then or came since. Of one that was erased and is there again, nobody knows what
- * it had: its row comes after one that says it was removed.
+ * and rows of removed profiles. Of one that was erased and is there again, nobody knows what it had: where rows are laid over
+ * rows, its row comes after one that says it was removed.
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
   const key = columns[entity][0]?.name as string;
   const names = columns[entity].map(({ name }) => name);
   const stored = names.map((name) => (name === 'metadata' ? withLost : sql.ref(`${alias}.${name}`)));
+  const isToReplace = request.format === 'ndjson' ? sql`is_erased` : sql`false`;
   const gone = names.map((name) => (name === key ? sql`changed.key` : sql`null`));
   const conditionsOfLog = [
     inEnvironment('changes', environmentId),
@@ -126,7 +127,7 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
         from ${sql.table(entity)} as here
         where ${inEnvironment('here', environmentId)}
           and ${sql.ref(`here.${key}`)} = changed.key
-          and not (${sql.join([sql`is_erased`, ...isSince('here', request)], sql` and `)})
+          and not (${sql.join([isToReplace, ...isSince('here', request)], sql` and `)})
       )
     order by ${sql.ref(key)}, removed
   )`;
