@@ -382,6 +382,18 @@ describe('erased people and companies', () => {
   });
 });
 
+test('the examples of sql/README.md for the log of changes give what they say', async () => {
+  await load({ user_id: 'analysed', plan: 'free' });
+  const { jobId } = await load({ user_id: 'analysed', plan: 'pro' });
+  const readme = await readFile('sql/README.md', 'utf8');
+  const [examples = ''] = /(?<=^## sluice\.changes$.*?^```sql\n).*?(?=^```$)/ms.exec(readme) ?? [];
+  const [byLoad = [], plans = []] = await Promise.all(
+    examples.split(';\n').map((query) => query && ask(query)),
+  );
+  expect(byLoad).toContainEqual(expect.objectContaining({ job_id: jobId, changed: 1, removed: 0 }));
+  expect(plans).toContainEqual(expect.objectContaining({ key: 'analysed', was: 'free', became: 'pro' }));
+});
+
 /** The tables of the database, those of the queue included, in a row of which one of the texts stands. */
 async function placesOf(texts: readonly string[]): Promise<string[]> {
   const tables = await ask(`
