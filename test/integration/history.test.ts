@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import pg from 'pg';
@@ -240,6 +241,25 @@ describe('the history of a profile', () => {
     });
     expect(unknown.provenance?.complete_since).toBe(completeSince);
     await sql`update change_log set complete_since = 0`.execute(db);
+  });
+
+  test('of large profiles is read some at a time, and its provenance as far back as that goes', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await identify(environmentId, 'a', { n: 0 });
+    const { db } = t.system;
+    for (let n = 1; n <= 12; n++) {
+      await sql`
+        update users
+        set metadata = jsonb_build_object('n', ${n}::int, 'old', 1, 'large', ${randomBytes(600_000).toString('hex')}::text)
+        where environment_id = ${environmentId}`.execute(db);
+    }
+    const ns = (await history(environmentId, 'a')).map(
+      ({ properties: all }) => all.find(({ name }) => name === 'n')?.after,
+    );
+    expect(ns).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    const { provenance: found } = await provenance(environmentId, 'a');
+    expect([found?.properties['n']?.by, found?.properties['old']?.by]).toEqual(['request', null]);
+    expect(found?.complete_since).not.toBeNull();
   });
 
   // proves: every-digit

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { ChangeMaker, ProfileChange, ValueOrigin } from '../../api/profile.ts';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { MAX_PAGE_BYTES, MAX_PROVENANCE_CHANGES } from '../../domain/limits.ts';
+import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES, MAX_PROVENANCE_CHANGES } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
 import type { Reader } from '../pool.ts';
 import { renderedProfile } from './profiles.ts';
@@ -27,6 +27,23 @@ function imagesOf({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown
     changes
     where environment_id = ${environmentId} and entity = ${entity} and key = ${id} and ${isComplete(sql`position`)}`;
 }
+
+/**
+ * The latest images up to a number and, beyond the first three, a size. `nth` counts them, `found` those that the number allows.
+ * Uncompressed, since each is looked into often.
+ */
+const latest = (images: RawBuilder<unknown>, limit: number) => sql`
+  select i.*, case when before is not null then before || '{}' end as content
+  from (
+    select
+      i.*,
+      count(*) over () as found,
+      row_number() over w as nth,
+      sum(pg_column_size(before)) over w as bytes
+    from (select * from ${images} order by seq desc limit ${limit}::int) i
+    window w as (order by seq desc rows unbounded preceding)
+  ) i
+  where nth <= 3 or bytes < ${MAX_HISTORY_BYTES}::int`;
 
 /** The profile as it is, as an image has it. */
 function current({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown> {
@@ -80,36 +97,32 @@ export async function readHistory(
   // The newest image is what a change of this page left; the oldest may be where a profile that was made anew had ended.
   const { sql: text, parameters } = sql`
     with images as materialized (
-      select *
-      from ${imagesOf(profile)} and seq <= ${Math.ceil(before / 2)}::bigint
-      order by seq desc
-      limit ${limit + 2}::int
+      ${latest(sql`${imagesOf(profile)} and seq <= ${Math.ceil(before / 2)}::bigint`, limit + 2)}
     ),
     now as materialized (${current(profile)}),
     states as (
       select
         *,
-        lag(before) over w as newer,
+        lag(content) over w as newer,
         lag(company_before) over w as newer_company,
-        row_number() over w = 1 as is_newest,
+        nth = 1 as is_newest,
         -- A deletion may leave several rows.
         before is null and lag(before is null) over w is true as is_repeated,
         coalesce(
           lead(removed) over w,
-          count(*) over () < ${limit + 2}::int and ${isComplete(sql`position_before`)}
+          nth = found and found < ${limit + 2}::int and ${isComplete(sql`position_before`)}
         ) as was_made
       from images
       window w as (order by seq desc)
     ),
     entries as (
       select
-        2 * seq as place, at, case when removed then 'removed' else 'changed' end as action, s.load_id, is_operator,
-        before, company_before,
+        2 * seq as place, at, case when removed and not is_repeated then 'removed' else 'changed' end as action,
+        s.load_id, is_operator, content as before, company_before,
         case when removed then null when is_newest then now.metadata else newer end as after,
         case when removed then null when is_newest then now.company else newer_company end as company_after
       from states s
       left join now on is_newest
-      where not is_repeated
       union all
       select
         2 * seq - 1,
@@ -123,7 +136,7 @@ export async function readHistory(
           ),
           now.first_seen_at
         ),
-        'made', load_before, false, null, null, before, company_before
+        'made', load_before, false, null, null, content, company_before
       from states s
       left join now on true
       where was_made and before is not null
@@ -171,6 +184,7 @@ export async function readHistory(
         '[]'
       ) as page,
       count(*)::int as found,
+      (select max(nth) < max(found) from images) is true as "isCut",
       ${completeSince(sql`coalesce(
         (select position_before from ${imagesOf(profile)} order by seq limit 1),
         (select position from now)
@@ -184,14 +198,16 @@ export async function readHistory(
     ) counted`.compile(db);
   const query = { name: `history-${profile.entity}`, text, values: [...parameters] };
   const { rows } = await pool.query<Found>(query);
-  const [{ page, found, completeSince: since }] = rows as [Found];
+  const [{ page, found, isCut, completeSince: since }] = rows as [Found];
   const changes = page.flatMap(({ json }) => (json === null ? [] : [{ json }]));
-  return { changes, next: found > page.length ? (page.at(-1)?.place ?? null) : null, completeSince: since };
+  const next = isCut || found > page.length ? (page.at(-1)?.place ?? null) : null;
+  return { changes, next, completeSince: since };
 }
 
 interface Found {
   readonly page: readonly { readonly place: number; readonly json: string | null }[];
   readonly found: number;
+  readonly isCut: boolean;
   readonly completeSince: string | null;
 }
 
@@ -219,13 +235,15 @@ export async function readOrigins(
 ): Promise<ReadOrigins | null> {
   const { sql: text, parameters } = sql`
     with now as materialized (${current(profile)}),
-    images as materialized (
-      select * from ${imagesOf(profile)} order by seq desc limit ${MAX_PROVENANCE_CHANGES}::int
-    ),
+    images as materialized (${latest(imagesOf(profile), MAX_PROVENANCE_CHANGES)}),
     life as materialized (
       select * from images where seq > coalesce((select max(seq) from images where removed), 0)
     ),
-    known as (select count(*) < ${MAX_PROVENANCE_CHANGES}::int as is_whole, min(at) as since from images),
+    known as (
+      select
+        count(*) = coalesce(max(found), 0) and count(*) < ${MAX_PROVENANCE_CHANGES}::int as is_whole, min(at) as since
+      from images
+    ),
     made as (
       select
         now.first_seen_at as at,
@@ -249,7 +267,7 @@ export async function readOrigins(
           (
             select max(seq)
             from life
-            where value is distinct from case when name is null then to_jsonb(company_before) else before -> name end
+            where value is distinct from case when name is null then to_jsonb(company_before) else content -> name end
           ) as set_by
         from stored
       ) v

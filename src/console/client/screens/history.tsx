@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import type { ProfileChange, ProfileHistory, ValueOrigin } from '../../../api/profile.ts';
 import { useApi, useQuery, withQuery } from '../lib/api.ts';
 import { formatCount, shorten, valueText, visibleText } from '../lib/format.ts';
-import { jobHref } from '../lib/jobs.ts';
+import { jobHref, jobTypeNames } from '../lib/jobs.ts';
 import { Empty, type Fact, Facts, Loaded, Section, Time, Whole } from '../ui/page.tsx';
 
 const makers = {
@@ -73,7 +73,10 @@ function Change({ of: { at, action, by, job, properties, company } }: { readonly
   const facts: readonly Fact[] = [
     ...properties.map(({ name, ...values }) => [visibleText(name), <Step key={name} {...values} />] as const),
     ['Company', company && <Step {...company} />],
-    ['Job', job && <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>],
+    [
+      job === null ? '' : (jobTypeNames[job.type] ?? job.type),
+      job && <a href={jobHref(job.job_id)}>{visibleText(job.filename)}</a>,
+    ],
   ];
   return (
     <details>
