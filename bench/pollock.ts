@@ -80,6 +80,7 @@ async function load(
         chunkCount: chunks.length,
         maxErrors: null,
         yields: null,
+        removals: 'unasked',
         recordKey: '',
       },
       store,

@@ -51,6 +51,8 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   missing_event_name: 'A `track` record has no `event_name`.',
   invalid_date:
     '`inserted_at` is neither ISO 8601 nor seconds or milliseconds since 1970, or lies before 2000 or more than a day ahead.',
+  invalid_removal:
+    '`removed` is neither true nor false, the record says more than that its profile is removed, or the load does not remove profiles: `removals=true`.',
   refused_by_database: 'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
 };
 

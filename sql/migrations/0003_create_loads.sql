@@ -195,6 +195,7 @@ create table sluice.load_chunk_keys (
   written bigint[] not null default '{}',
   unchanged bigint[] not null default '{}',
   repeated bigint[] not null default '{}',
+  removed bigint[] not null default '{}',
   constraint load_chunk_keys_pkey primary key (load_id, chunk_no, entity),
   constraint load_chunk_keys_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_chunk_keys_entity_check check (entity in ('users', 'companies', 'events'))
@@ -205,6 +206,8 @@ comment on column sluice.load_chunk_keys.written is
   'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller''s.';
 comment on column sluice.load_chunk_keys.unchanged is
   'Keys whose row already held all this chunk brings. Of events: ids of the caller that were there.';
+comment on column sluice.load_chunk_keys.removed is
+  'Keys whose profile this chunk removed. Two low bits are flags: 1 there was none before the load, 2 the chunk made it anew.';
 comment on column sluice.load_chunk_keys.repeated is 'Keys that another chunk of the load had written before.';
 
 create table sluice.load_replays (
@@ -293,7 +296,7 @@ create table sluice.planned_rows (
   key text collate "C" not null,
   before jsonb,
   company_before text collate "C",
-  after jsonb not null,
+  after jsonb,
   company_after text collate "C",
   times_before jsonb,
   seen_before timestamptz,
@@ -301,7 +304,8 @@ create table sluice.planned_rows (
   constraint planned_rows_entity_check check (entity in ('users', 'companies')),
   constraint planned_rows_new_has_no_before check (is_new = (before is null))
 );
-comment on table sluice.planned_rows is 'Profiles that a planned load would make or change; unchanged ones are not here.';
+comment on table sluice.planned_rows is 'Profiles that a planned load would make, change or remove; unchanged ones are not here.';
+comment on column sluice.planned_rows.after is 'Null: the profile would be removed.';
 comment on column sluice.planned_rows.chunk_no is 'The chunk, of several the last; behind all chunks: made because a user names it.';
 comment on column sluice.planned_rows.seen_before is
   'last_seen_at of the profile, where a record with a time of its own is laid over it: then this and times_before decide too.';
@@ -315,6 +319,7 @@ create table sluice.planned_chunks (
   entity text not null,
   rows_new bigint not null default 0,
   rows_changed bigint not null default 0,
+  rows_removed bigint not null default 0,
   properties jsonb not null default '{}',
   companies text[] not null default '{}',
   constraint planned_chunks_pkey primary key (load_id, chunk_no, entity),

@@ -145,6 +145,7 @@ const counted = (description: string) =>
     {
       new: count('Profiles that do not exist yet.'),
       changed: count('Profiles that exist and would change.'),
+      removed: count('Profiles that would be removed.'),
     },
     description,
   );
@@ -282,7 +283,12 @@ const sampledRow = object({
   entity: entityField,
   id: text('ID of the profile.', 'u1'),
   before: properties('Current values of the properties that change.', { plan: 'free' }),
-  after: properties('Planned values of the properties that change.', { plan: 'pro' }),
+  after: Type.Unsafe<Readonly<Record<string, unknown>> | null>({
+    ...properties('Planned values of the properties that change. Null if the profile would be removed.', {
+      plan: 'pro',
+    }),
+    type: ['object', 'null'],
+  }),
   company_before: orNull(text('Current company of the user. Null if there is none.', 'acme')),
   company_after: orNull(text('Planned company of the user. Null if there is none.', 'acme')),
   more_properties: count(

@@ -42,6 +42,13 @@ export type StoredFormat = 'csv' | 'ndjson';
 export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog'] as const;
 export type Preset = (typeof presets)[number];
 
+/**
+ * The meaning of `removed`. taken: true removes the profile. unasked: it is a property; a record that has nothing else beside its
+ * id is refused, since it is most likely meant to remove. refused: true is refused,
+ * since mended records that yield to later changes remove nothing.
+ */
+export type Removals = 'taken' | 'unasked' | 'refused';
+
 export interface LoadOptions {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
@@ -50,7 +57,7 @@ export interface LoadOptions {
   readonly dryRun: boolean;
   /** A dry run that keeps what it finds, and can be applied. */
   readonly plan: boolean;
-  /** Guards: more than this fail the load, and nothing of it is written. Rejects; profiles that change; values that are removed. */
+  /** Guards: more than this fail the load, and nothing of it is written. Rejects; profiles that change or go; values that are removed. */
   readonly maxErrors: GuardLimit | null;
   readonly maxChanged: GuardLimit | null;
   readonly maxRemovedValues: GuardLimit | null;
@@ -101,7 +108,9 @@ export interface PlanSummary {
   readonly counts: Tally;
   readonly countsByKind: TallyByKind | null;
   /** Profiles, also those that records of others name or describe. */
-  readonly profiles: Readonly<Record<Entity, { readonly new: number; readonly changed: number }>>;
+  readonly profiles: Readonly<
+    Record<Entity, { readonly new: number; readonly changed: number; readonly removed: number }>
+  >;
   readonly values: ValueChanges;
   /** Up to MAX_PLAN_PROPERTIES properties, those with the most changes first. */
   readonly properties: readonly PlannedProperty[];

@@ -28,6 +28,7 @@ export const rejectCodes = [
   'unexpected_event_row',
   'missing_event_name',
   'invalid_date',
+  'invalid_removal',
   'refused_by_database',
 ] as const;
 

@@ -165,7 +165,7 @@ export const sourceOptions = {
     description: 'refuses a header with unnamed or duplicate columns',
     rule: 'must be true or false',
     examples: [true],
-    read: (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined),
+    read: readFlag,
   },
   apostrophes: {
     key: 'apostrophes',
@@ -195,6 +195,16 @@ export const sourceOptions = {
     rule: 'must be keys with dots between, such as data.users',
     examples: ['data.users'],
     read: (text) => (isLine(text, maxRecordsPathChars) && parseRecordsPath(text) !== null ? text : undefined),
+  },
+  removals: {
+    key: 'removals',
+    type: 'boolean',
+    argument: '',
+    description:
+      'removes the profiles of records in which `removed` is true; false and nothing say that it stays',
+    rule: 'must be true or false',
+    examples: [true],
+    read: readFlag,
   },
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
@@ -281,6 +291,10 @@ export function withKeys(message: string): string {
 
 export function flagOf(name: SourceOptionName): string {
   return `--${name.replaceAll('_', '-')}`;
+}
+
+function readFlag(given: string): boolean | undefined {
+  return given === 'true' || given === 'false' ? given === 'true' : undefined;
 }
 
 function readNumber(given: string, [least, most]: readonly [number, number]): number | undefined {
@@ -371,6 +385,7 @@ const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
   apostrophes: ['csv'],
   sheet: ['xlsx'],
   records: ['json'],
+  removals: ['csv', 'ndjson', 'json', 'xlsx', 'parquet', 'avro'],
 };
 
 const formatWords: Readonly<Record<string, string>> = {

@@ -22,6 +22,7 @@ export interface SourceOptions {
   readonly apostrophes?: 'remove' | 'keep';
   readonly sheet?: string;
   readonly records?: string;
+  readonly removals?: boolean;
 }
 
 export interface ReadAs {

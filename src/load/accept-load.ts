@@ -148,11 +148,13 @@ function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   return planFile(received.header, options.map, options.entity).entity;
 }
 
-function requirePresetFits(preset: Preset, { header }: ReceivedFile, { map }: LoadOptions): void {
+function requirePresetFits(preset: Preset, { header }: ReceivedFile, { map, source }: LoadOptions): void {
   if (header !== null) {
     const message = `preset=${preset} reads JSON and NDJSON; the file is a CSV`;
     throw inputError('invalid_field', message, 'preset');
   }
+  if (source.removals === true)
+    throw inputError('invalid_field', 'give removals or preset, not both', 'removals');
   if (Object.keys(map).length === 0) return;
   throw inputError('invalid_field', 'give map or preset, not both', 'preset');
 }

@@ -206,9 +206,11 @@ function findGuardHit(
   { maxChanged, maxRemovedValues }: Guards,
   { profiles, values }: PlanSummary,
 ): TaskFailure | null {
-  const changed = profiles.users.changed + profiles.companies.changed;
+  const { users, companies } = profiles;
+  const changed = users.changed + users.removed + companies.changed + companies.removed;
   if (maxChanged !== null && changed > maxChanged) {
-    const what = changed === 1 ? 'profile would be changed' : 'profiles would be changed';
+    const what =
+      changed === 1 ? 'profile would be changed or removed' : 'profiles would be changed or removed';
     return { code: GUARD_EXCEEDED, message: `${changed} ${what} and max_changed allows ${maxChanged}` };
   }
   if (maxRemovedValues !== null && values.go > maxRemovedValues) {

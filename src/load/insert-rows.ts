@@ -21,9 +21,15 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** Returns true for users only, each with one record, of which none removes a property. */
+/** Returns true for users only, each with one record, of which none removes anything. */
 export function canBeInserted({ users, companies }: Rows): boolean {
-  return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
+  return (
+    users.rows > 0 &&
+    users.counted === users.rows &&
+    companies.rows === 0 &&
+    !users.removes &&
+    !users.removesProfiles
+  );
 }
 
 /** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. */
@@ -44,6 +50,7 @@ export async function insertRows(
     yields: null,
     dated: false,
     removes: false,
+    removesProfiles: false,
     flat: true,
     counted: 'all',
     keepKeys: severalChunks,

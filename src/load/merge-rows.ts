@@ -134,11 +134,12 @@ async function mergeProfiles(
     const includes = refused.size === 0 ? null : (record: number) => !refused.has(record);
     const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
     const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
-    const { inserted, updated, unchanged } = merged;
+    const { inserted, updated, unchanged, removed } = merged;
     // A record that was counted and not merged has a later record with its key in this chunk.
-    const superseded = counted - inserted - updated - unchanged;
+    const superseded = counted - inserted - updated - unchanged - removed;
     const kind = kindOfEntity[entity];
-    kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, { inserted, updated, unchanged, superseded });
+    const outcomes = { inserted, updated, unchanged, removed, superseded };
+    kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, outcomes);
   }
   await createTheirCompanies(transaction, source, chunkNo, rows);
   return kinds;
@@ -163,14 +164,14 @@ async function noteUnchangedRecords(
   return kinds;
 }
 
-/** Creates the companies that the merged users name and that do not exist. */
+/** Creates the companies that the merged users name and that do not exist, unless they have rows. */
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
 ): Promise<void> {
-  if (profilesOf(rows).users.rows === 0) return;
+  if (profilesOf(rows).users.rows === 0 || rows.namesCompanies) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
   // Users that yield are no longer in the batch; the companies they name are made all the same.
   const named = scope.yields === null || scope.dated ? undefined : companiesOf(rows.users);
@@ -225,7 +226,7 @@ export function batchOf(
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {
   const dated = rows.dated.rows > 0;
-  const { removes, counted, rows: all } = profilesOf(rows)[entity];
+  const { removes, removesProfiles, counted, rows: all } = profilesOf(rows)[entity];
   return {
     environmentId: source.environmentId,
     loadId: source.loadId,
@@ -234,8 +235,9 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     yields: source.yields,
     dated,
     removes,
+    removesProfiles,
     flat: !dated && !removes && !rows[entity].nested,
-    counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
+    counted: removesProfiles ? 'some' : counted === 0 ? 'none' : counted === all ? 'all' : 'some',
     keepKeys: source.chunkCount > 1,
   };
 }

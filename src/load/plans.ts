@@ -28,11 +28,10 @@ export interface ShownPlan extends LoadPlan {
 /** Throws `InputError` `not_found`: no job, or none with a complete plan. */
 export async function showPlan(context: Context, environmentId: number, jobId: string): Promise<ShownPlan> {
   const plan = await requirePlan(context, environmentId, jobId);
-  const { users, companies } = plan.summary.profiles;
-  const sample =
-    users.changed + companies.changed === 0
-      ? []
-      : await readPlanSample(context.db, await readLoadId(context.db, jobId));
+  const written = Object.values(plan.summary.profiles);
+  const sample = written.every(({ changed, removed }) => changed + removed === 0)
+    ? []
+    : await readPlanSample(context.db, await readLoadId(context.db, jobId));
   return { ...plan, jobId, sample };
 }
 

@@ -75,9 +75,9 @@ export function createChunkReader(
   };
 }
 
-/** A preset makes several rows of a record, which then has no digest. */
-function isDigested({ preset }: LoadSource): boolean {
-  return preset === null;
+/** A preset makes several rows of a record, and `removed` may mean another thing in another load: their records have no digest. */
+function isDigested({ preset, removals }: LoadSource): boolean {
+  return preset === null && removals === 'unasked';
 }
 
 /** All that decides what becomes of a record, beside its bytes. */
@@ -86,9 +86,9 @@ function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadS
 }
 
 function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
-  const { header } = source;
-  if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows, source.preset);
-  return new CsvRows(header, planFile(header, source.columnMap, source.entity), rows);
+  const { header, entity, columnMap, preset, removals } = source;
+  if (header === null) return new NdjsonRows(entity, columnMap, rows, preset, removals);
+  return new CsvRows(header, planFile(header, columnMap, entity), rows, removals);
 }
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {

@@ -45,14 +45,16 @@ export const role = {
   source: 7,
   time: 8,
   url: 9,
+  /** Tells whether the record removes its profile; a property in files that remove none. */
+  removed: 10,
   /** The user that a record in a load of companies names. */
-  userOfCompany: 10,
+  userOfCompany: 11,
   /** A property that nobody can set. */
-  automatic: 11,
-  property: 12,
-  ignored: 13,
+  automatic: 12,
+  property: 13,
+  ignored: 14,
 } as const;
-const fieldCount = role.url + 1;
+export const fieldCount = role.removed + 1;
 
 const fieldNames = {
   user_id: role.userId,
@@ -65,6 +67,7 @@ const fieldNames = {
   source: role.source,
   inserted_at: role.time,
   url: role.url,
+  removed: role.removed,
 } as const;
 
 /** The roles of names that are not those of ordinary properties. */
@@ -210,7 +213,7 @@ export class CellFiller {
       const value = object[name];
       if (value === undefined) continue;
       const known = this.#nameOf(name);
-      if (known.role >= fieldCount) {
+      if (known.role >= role.removed) {
         problem ??= propertyProblem(name, value, source, path, source.length > MAX_VALUE_BYTES);
         if (problem !== null) continue;
       }

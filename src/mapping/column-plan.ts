@@ -20,10 +20,11 @@ export const eventColumns = [
 ] as const;
 
 /**
- * The role of a column. `url`: the address of a page, which is a property of profiles. `ignored`: the map says so, or it says why
+ * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, in files that remove
+ * no profile. `ignored`: the map says so, or it says why
  * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
  */
-export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'property' | 'ignored';
+export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
 
 /** The meanings of a CSV's columns. */
 export interface ColumnPlan {
@@ -36,7 +37,7 @@ export interface ColumnPlan {
   readonly saysKinds: boolean;
 }
 
-const ofEvents: ReadonlySet<string> = new Set([...eventColumns, 'url']);
+const ofEvents: ReadonlySet<string> = new Set([...eventColumns, 'url', 'removed']);
 
 function isOfEvents(name: string): name is Exclude<ColumnRole, 'property' | 'ignored'> {
   return ofEvents.has(name);
@@ -78,7 +79,8 @@ function roleInEvents(name: string): ColumnRole {
 }
 
 function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
-  if (name === 'company_id' || name === 'metadata' || (name === 'user_id' && entity === 'users')) return name;
+  if (name === 'company_id' || name === 'metadata' || name === 'removed') return name;
+  if (name === 'user_id' && entity === 'users') return name;
   return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
 }
 
@@ -160,7 +162,7 @@ function requireDistinct(
   const seen = new Map<string, number>();
   for (const [index, name] of names.entries()) {
     if (roles[index] === 'ignored' && name === '') continue;
-    const meaning = `${roles[index] === 'property'} ${name}`;
+    const meaning = `${['property', 'removed'].includes(roles[index] ?? '')} ${name}`;
     const earlier = seen.get(meaning);
     if (earlier !== undefined) {
       throw inputError(

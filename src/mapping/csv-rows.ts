@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entity, idColumn } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES, RECORDS_AT_A_TIME, SAMPLED_ROWS } from '../domain/limits.ts';
-import type { ChunkRange } from '../domain/load.ts';
+import type { ChunkRange, Removals } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { readStrayQuote } from '../formats/csv-cell-table.ts';
 import { marksOf } from '../formats/csv-dialect.ts';
@@ -47,7 +47,7 @@ export class CsvRows {
   /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
 
-  constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
+  constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows, removals: Removals = 'unasked') {
     const { roles, saysKinds } = plan;
     this.saysKinds = saysKinds;
     this.#header = header;
@@ -58,7 +58,7 @@ export class CsvRows {
     this.#record = new RecordCells(listOf(this.#cells, plan));
     this.#record.saysKind = saysKinds;
     this.#record.findFields();
-    this.#isProperty = roles.map((role) => role === 'property' || role === 'url');
+    this.#isProperty = roles.map((role) => ['property', 'url', 'removed'].includes(role));
     this.#nameBytes = this.#record.own.names.reduce((sum, { prefix }) => sum + prefix.length + 3, 0);
     this.#entity = plan.entity === 'companies' ? 'companies' : 'users';
     this.#idIndex = roles.indexOf(idColumn[this.#entity]);
@@ -67,7 +67,7 @@ export class CsvRows {
       header.columns,
       saysKinds ? roles.indexOf('event_type') : this.#idIndex,
     );
-    this.#writer = new RowWriter(plan.entity, rows);
+    this.#writer = new RowWriter(plan.entity, rows, removals);
   }
 
   /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */

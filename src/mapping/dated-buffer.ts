@@ -1,6 +1,6 @@
 import type { Entity } from '../domain/entity.ts';
 import { doubled } from './key-table.ts';
-import { REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
+import { REMOVED, REMOVES, type RowBuffer, SENT_FLAGS, UNCOUNTED } from './row-buffer.ts';
 
 /*
  * Profile rows that say since when they hold, on their way into the database, as the text that COPY reads:
@@ -43,7 +43,7 @@ export class DatedBuffer {
     flags: number,
     record: number,
   ): void {
-    const rest = `\t{${properties}}\t${company ?? '\\N'}\t${flags & (REMOVES | UNCOUNTED)}\n`;
+    const rest = `\t{${properties}}\t${company ?? '\\N'}\t${flags & SENT_FLAGS}\n`;
     this[entity].add(`${key}\t${record}\t${at ?? '\\N'}${rest}`, record, flags);
   }
 
@@ -54,7 +54,7 @@ export class DatedBuffer {
       const keyEnd = content.indexOf('\t');
       const record = buffer.recordOf(row);
       const flags = buffer.flagsOf(row);
-      const line = `${content.slice(0, keyEnd)}\t${record}\t\\N${content.slice(keyEnd)}\t${flags & (REMOVES | UNCOUNTED)}\n`;
+      const line = `${content.slice(0, keyEnd)}\t${record}\t\\N${content.slice(keyEnd)}\t${flags & SENT_FLAGS}\n`;
       this[entity].add(line, record, flags);
     }
   }
@@ -64,6 +64,8 @@ export class DatedRows {
   rows = 0;
   /** True if any row removes a property or its company. */
   removes = false;
+  /** True if any row removes its profile. */
+  removesProfiles = false;
   /** Rows that stand for a record. */
   counted = 0;
   #bytes: Buffer = Buffer.alloc(0);
@@ -76,6 +78,7 @@ export class DatedRows {
   reset(): void {
     this.rows = 0;
     this.removes = false;
+    this.removesProfiles = false;
     this.counted = 0;
     this.#at = 0;
     if (this.#bytes.length > keptBytes) this.#bytes = Buffer.alloc(0);
@@ -91,6 +94,7 @@ export class DatedRows {
     this.#records[row] = record;
     this.#flags[row] = flags;
     if ((flags & REMOVES) !== 0) this.removes = true;
+    if ((flags & REMOVED) !== 0) this.removesProfiles = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
   }
 

@@ -1,6 +1,6 @@
 import { MAX_PROPERTY_NAME_CHARS } from '../domain/limits.ts';
 import { isPlain } from '../formats/json-position.ts';
-import { type CellList, kind, type RecordCells, role } from './cells.ts';
+import { type CellList, fieldCount, kind, type RecordCells, role } from './cells.ts';
 import { forbiddenNames, propertyNameProblem } from './column-plan.ts';
 import { fromByteString } from './json-text.ts';
 import { KnownNames } from './known-names.ts';
@@ -115,7 +115,7 @@ export class JsonMembers {
     if (from === -1) return -1;
     const isMetadata = record !== null && name.role === role.metadata;
     const to = isMetadata ? this.#metadata(record.metadata, bytes, from) : this.#value(bytes, from, 0);
-    if (record !== null && name.role <= role.url) record.fields[name.role] = list.count;
+    if (record !== null && name.role < fieldCount) record.fields[name.role] = list.count;
     const quotes = this.#kind <= kind.escaped ? 1 : 0;
     list.add(name, from + quotes, to - quotes, this.#kind);
     return to;

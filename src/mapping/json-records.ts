@@ -1,7 +1,7 @@
 import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
-import type { Preset } from '../domain/load.ts';
+import type { Preset, Removals } from '../domain/load.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
@@ -17,11 +17,12 @@ export interface RecordRules {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
+  readonly removals: Removals;
 }
 
 const dotted = 'metadata.';
 /** Keys that no property has unless it is written `metadata.x`. */
-const documented: ReadonlySet<string> = new Set([...eventColumns, 'company']);
+const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
 /** Names that only the parser deals with. `company` is an object, most times. */
 const unfitNames: ReadonlySet<string> = new Set(['company', rejectKey, rejectRawKey]);
 const unfit = -1;
@@ -53,7 +54,7 @@ export class JsonRecords {
     this.#map = new Map(Object.entries(rules.map));
     this.#isVerbatim = rules.preset === null && this.#map.size === 0;
     this.#rows = rows;
-    this.#writer = new RowWriter(rules.entity, rows);
+    this.#writer = new RowWriter(rules.entity, rows, rules.removals);
     this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walked(name)));
     this.#records = new CellFiller((name) => known(name) ?? role.property);
   }

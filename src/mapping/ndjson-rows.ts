@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
-import type { ChunkRange, Preset } from '../domain/load.ts';
+import type { ChunkRange, Preset, Removals } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
 import { JsonRecords } from './json-records.ts';
@@ -21,9 +21,10 @@ export class NdjsonRows {
     map: Readonly<Record<string, string>>,
     rows: Rows,
     preset: Preset | null = null,
+    removals: Removals = 'unasked',
   ) {
     this.#rows = rows;
-    this.#records = new JsonRecords({ entity, map, preset }, rows);
+    this.#records = new JsonRecords({ entity, map, preset, removals }, rows);
     this.#keys = new NdjsonKeys(entity, map);
   }
 

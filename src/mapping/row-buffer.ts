@@ -28,8 +28,14 @@ const CAPITAL_N = 78;
 export const REMOVES = 1;
 /** The row has a property that is an object or an array. */
 export const NESTED = 4;
+/** The row removes its profile. */
+export const REMOVED = 8;
+/** Rows behind the one that removes the profile make it anew. */
+const ANEW = 16;
 /** The row stands for no record of its own (a company that a user's record describes): not in the tally. */
 export const UNCOUNTED = 2;
+/** The flags that PostgreSQL gets; the last never with another. */
+export const SENT_FLAGS = REMOVES | UNCOUNTED | REMOVED;
 
 export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
@@ -39,6 +45,8 @@ export class RowBuffer {
   counted = 0;
   /** True if any row removes a property or its company. */
   removes = false;
+  /** True if any row removes its profile. */
+  removesProfiles = false;
   /** True if any property is an object or an array. */
   nested = false;
   /** The end of every row in place of its flags, with a newline; see `reset`. */
@@ -79,6 +87,7 @@ export class RowBuffer {
     this.#keys.reset();
     this.counted = 0;
     this.removes = false;
+    this.removesProfiles = false;
     this.nested = false;
   }
 
@@ -117,6 +126,7 @@ export class RowBuffer {
     this.#flags[row] = flags;
     this.#endLine(flags, record);
     if ((flags & REMOVES) !== 0) this.removes = true;
+    if ((flags & REMOVED) !== 0) this.removesProfiles = true;
     if ((flags & NESTED) !== 0) this.nested = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
   }
@@ -137,7 +147,7 @@ export class RowBuffer {
       for (let from = 0; from < stamp.length; from++) bytes[at++] = stamp[from] ?? 0;
     } else {
       bytes[at++] = TAB;
-      bytes[at++] = ZERO + (flags & (REMOVES | UNCOUNTED));
+      bytes[at++] = ZERO + (flags & SENT_FLAGS);
       bytes[at++] = LF;
     }
     this.at = at;
@@ -252,11 +262,19 @@ export class RowBuffer {
     return this.#slice(this.#keys.start(row), this.#endOf(row));
   }
 
-  #join(chain: readonly number[]): Buffer {
+  /** Returns which of the rows is the last that removes their profile, or -1. */
+  lastRemoval(rows: readonly number[]): number {
+    return rows.findLastIndex((row) => (this.flagsOf(row) & REMOVED) !== 0);
+  }
+
+  #join(rows: readonly number[]): Buffer {
+    const last = this.lastRemoval(rows);
+    const chain = rows.slice(Math.max(last, 0));
+    if (chain.length === 1) return this.#whole(chain[0]);
     const [head = 0] = chain;
     const parts: Buffer[] = [this.#slice(this.#keys.start(head), this.#keys.end(head) + 2)];
     let company: Buffer = noCompany;
-    let removes = 0;
+    let removes = last === -1 ? 0 : REMOVED | ANEW;
     let uncounted = UNCOUNTED;
     let some = false;
     for (const row of chain) {

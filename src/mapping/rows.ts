@@ -47,6 +47,8 @@ export class Rows {
   };
   /** When events and dated profiles may be. */
   readonly times = new EventTimes();
+  /** Companies that users name have rows of their own, in the order of the file: some may be removed. */
+  namesCompanies = false;
   rejects: Reject[] = [];
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
@@ -65,6 +67,7 @@ export class Rows {
     for (const types of Object.values(this.types)) types.reset();
     this.users.shrink();
     this.companies.shrink();
+    this.namesCompanies = false;
     this.rejects = [];
   }
 
@@ -88,11 +91,12 @@ export class Rows {
 
   /** A user who comes several times is one row, with the last company: the others were named too, and so must exist. */
   #addLeftCompanies(): void {
-    if (this.users.repeated === 0) return;
+    if (this.users.repeated === 0 || this.namesCompanies) return;
     for (const rows of this.users.groups()) {
       if (rows.length === 1) continue;
       const companies = rows.map((row) => this.users.companyOf(row));
-      const kept = companies.findLast((company) => company !== null);
+      const last = this.users.lastRemoval(rows);
+      const kept = companies.findLast((company, index) => company !== null && index > last);
       for (const [index, company] of companies.entries()) {
         if (company === null || company === '' || company === kept) continue;
         this.add('companies', company, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));

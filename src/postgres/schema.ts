@@ -356,6 +356,7 @@ export interface LoadChunkKeys {
   chunk_no: number;
   entity: string;
   load_id: number;
+  removed: Generated<ArrayType<number>>;
   repeated: Generated<ArrayType<number>>;
   unchanged: Generated<ArrayType<number>>;
   written: Generated<ArrayType<number>>;
@@ -573,10 +574,11 @@ export interface PlannedChunks {
   properties: Generated<Json>;
   rows_changed: Generated<number>;
   rows_new: Generated<number>;
+  rows_removed: Generated<number>;
 }
 
 export interface PlannedRows {
-  after: Json;
+  after: Json | null;
   before: Json | null;
   chunk_no: number;
   company_after: string | null;

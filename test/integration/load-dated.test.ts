@@ -107,7 +107,12 @@ async function loadAndExpect(
 ): Promise<void> {
   const { file, chunkBytes } = load;
   const start = (options: FileOptions) =>
-    startManually(t.system, environmentId, file.text, { format: file.format, chunkBytes, ...options });
+    startManually(t.system, environmentId, file.text, {
+      format: file.format,
+      source: file.source ?? {},
+      chunkBytes,
+      ...options,
+    });
   const asked = { dryRun: load.first === 'dry run', plan: load.first === 'plan' };
   const dry =
     load.first === 'nothing' ? null : await runShuffled(await start(asked), environmentId, load, null);

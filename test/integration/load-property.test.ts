@@ -17,7 +17,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
-import { type RandomFile, randomFile } from '../support/random-files.ts';
+import { type RandomFile, randomFile, removingFile } from '../support/random-files.ts';
 import { redisAvailable } from '../support/redis.ts';
 import { runs } from '../support/runs.ts';
 import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
@@ -33,7 +33,7 @@ interface Step {
   readonly chunkBytes: number;
 }
 
-const step: fc.Arbitrary<Step> = fc.record({ file: randomFile, chunkBytes });
+const step: fc.Arbitrary<Step> = fc.record({ file: fc.oneof(randomFile, removingFile), chunkBytes });
 
 describe('chunks merged in any order, some at a time', () => {
   let t: TestSystem;
@@ -98,6 +98,7 @@ describe('chunks merged in any order, some at a time', () => {
   ) {
     const load = await startManually(t.system, environmentId, file.text, {
       format: file.format,
+      source: file.source ?? {},
       chunkBytes: bytes,
       ...options,
     });
@@ -150,6 +151,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           for (const { file, chunkBytes: bytes } of steps) {
             const jobId = await acceptFile(t.system, environmentId, file.text, {
               format: file.format,
+              source: file.source ?? {},
               chunkBytes: bytes,
             });
             jobs.push(jobId);
@@ -168,6 +170,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           const before = await readVersions(t.system, environmentId);
           const again = await acceptFile(t.system, environmentId, last.file.text, {
             format: last.file.format,
+            source: last.file.source ?? {},
             chunkBytes: last.chunkBytes,
           });
           const load = await ended(environmentId, again);

@@ -9,7 +9,7 @@ interface PlannedRow {
   readonly entity: Entity;
   readonly key: string;
   readonly before: StoredProfile | null;
-  readonly after: StoredProfile;
+  readonly after: StoredProfile | null;
 }
 
 export async function readPlannedRows(context: LoadContext, jobId: string): Promise<PlannedRow[]> {
@@ -29,7 +29,7 @@ export async function readPlannedRows(context: LoadContext, jobId: string): Prom
       entity,
       key: row.key,
       before: row.before === null ? null : profile(row.before, row.company_before),
-      after: profile(row.after, row.company_after),
+      after: row.after === null ? null : profile(row.after, row.company_after),
     };
   });
 }
@@ -39,11 +39,11 @@ export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
   return [...entities]
     .sort()
     .flatMap((entity) =>
-      Object.entries(after[entity]).map(([key, profile]) => ({
+      [...new Set([...Object.keys(before[entity]), ...Object.keys(after[entity])])].map((key) => ({
         entity,
         key,
         before: before[entity][key] ?? null,
-        after: profile,
+        after: after[entity][key] ?? null,
       })),
     )
     .filter((row) => !isDeepStrictEqual(row.before, row.after))
@@ -53,12 +53,16 @@ export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
 /** What the summary must say of these rows. */
 export function expectedChanges(rows: readonly PlannedRow[]): Pick<PlanSummary, 'profiles' | 'values'> {
   const values = { appear: 0, change: 0, go: 0, retype: 0 };
-  const profiles = { users: { new: 0, changed: 0 }, companies: { new: 0, changed: 0 } };
+  const profiles = {
+    users: { new: 0, changed: 0, removed: 0 },
+    companies: { new: 0, changed: 0, removed: 0 },
+  };
   for (const { entity, before, after } of rows) {
-    profiles[entity][before === null ? 'new' : 'changed']++;
+    profiles[entity][before === null ? 'new' : after === null ? 'removed' : 'changed']++;
     const old = before?.metadata ?? {};
-    for (const name of new Set([...Object.keys(old), ...Object.keys(after.metadata)])) {
-      const [was, is] = [old[name], after.metadata[name]];
+    const now = after?.metadata ?? {};
+    for (const name of new Set([...Object.keys(old), ...Object.keys(now)])) {
+      const [was, is] = [old[name], now[name]];
       if (was === undefined) values.appear++;
       else if (is === undefined) values.go++;
       else if (!isDeepStrictEqual(was, is)) values.change++;

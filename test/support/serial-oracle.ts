@@ -6,12 +6,14 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
 /** null removes the property; one that is not named stays. */
 export type Properties = Readonly<Record<string, Json>>;
 
-interface Dated {
+interface Said {
+  /** It removes the profile, and says no more. */
+  readonly removed?: true;
   /** Since when it holds, in ISO 8601 and before the test; absent: since now. */
   readonly at?: string;
 }
 
-export interface UserRecord extends Dated {
+export interface UserRecord extends Said {
   readonly entity: 'users';
   readonly id: string;
   readonly properties: Properties;
@@ -19,7 +21,7 @@ export interface UserRecord extends Dated {
   readonly company?: { readonly id: string; readonly properties: Properties } | null;
 }
 
-export interface CompanyRecord extends Dated {
+export interface CompanyRecord extends Said {
   readonly entity: 'companies';
   readonly id: string;
   readonly properties: Properties;
@@ -38,12 +40,13 @@ export interface StoredProfile {
 export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
 
 /**
- * What a load's tally must be. inserted, superseded, rejected are the same whatever the chunks. A key whose records take
+ * What a load's tally must be: a key counts by what is there before and after. inserted, removed, superseded, rejected are the same whatever the chunks. A key whose records take
  * a value away and bring it back ends as it was: that counts as updated or as unchanged, as the chunks had it.
  */
 interface ExpectedTally {
   readonly read: number;
   readonly inserted: number;
+  readonly removed: number;
   readonly superseded: number;
   readonly rejected: number;
   readonly minUpdated: number;
@@ -77,12 +80,15 @@ export class SerialOracle {
     for (const record of records) if (record !== 'rejected') this.#apply(record);
     const accepted = records.filter((record) => record !== 'rejected');
     const keys = [...new Set(accepted.map(keyOf))];
-    const [inserted, stored] = split(keys, (key) => lookUp(before, key) === undefined);
     const after = this.profiles();
+    const isThere = (profiles: Profiles) => (key: string) => lookUp(profiles, key) !== undefined;
+    const inserted = keys.filter(isThere(after)).filter((key) => !isThere(before)(key));
+    const [stored, removed] = split(keys.filter(isThere(before)), isThere(after));
     const changed = stored.filter((key) => !isDeepStrictEqual(lookUp(before, key), lookUp(after, key)));
     return {
       read: records.length,
       inserted: inserted.length,
+      removed: removed.length,
       superseded: accepted.length - keys.length,
       rejected: records.length - accepted.length,
       minUpdated: changed.length,
@@ -128,6 +134,10 @@ export class SerialOracle {
   }
 
   #apply(record: UserRecord | CompanyRecord): void {
+    if (record.removed) {
+      this.#tables[record.entity].delete(record.id);
+      return;
+    }
     const profile = open(this.#tables[record.entity], record.id);
     const company = record.entity === 'users' ? record.company : undefined;
     write(profile, record.properties, company, record.at);
@@ -150,12 +160,13 @@ export class SerialOracle {
 
 /** Fails with both, unless the load's tally is one that the oracle allows. */
 export function expectTally(tally: Tally, expected: ExpectedTally): void {
-  const { read, inserted, superseded, rejected, updated, unchanged } = tally;
-  const sum = inserted + updated + unchanged + superseded + rejected;
+  const { read, inserted, removed, superseded, rejected, updated, unchanged } = tally;
+  const sum = inserted + updated + unchanged + removed + superseded + rejected;
   const right =
     sum === read &&
     read === expected.read &&
     inserted === expected.inserted &&
+    removed === expected.removed &&
     superseded === expected.superseded &&
     rejected === expected.rejected &&
     updated >= expected.minUpdated &&

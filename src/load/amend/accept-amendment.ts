@@ -98,13 +98,15 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
  */
 export async function acceptAmendment(context: LoadContext, request: AmendRequest): Promise<Accepted> {
   const { environmentId, parent, received, wins } = request;
+  const { removals } = parent.source;
+  const source = { ...request.options.source, ...(removals !== undefined && { removals }) };
   const amended = await readRows(context, request);
   return acceptLoad(context, {
     environmentId,
     type: parent.type,
     filename: request.filename,
     received,
-    options: request.options,
+    options: { ...request.options, source },
     idempotencyKey: request.idempotencyKey,
     ...(request.requestId !== undefined && { requestId: request.requestId }),
     amends: { loadId: parent.loadId, wins },

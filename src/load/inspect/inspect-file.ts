@@ -104,6 +104,7 @@ export async function inspectFile<Found>(
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   /** The reason that is shown for what `map` says. */
   readonly mapSays?: string;
+  readonly removals?: boolean | undefined;
 }
 
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
@@ -194,7 +195,7 @@ async function readSample(
   const entity = entityOf(header, options, chosen);
   if (entity === null) return sample;
   const { map, preset } = chosen;
-  const reader = createChunkReader(sourceOf(received, { map, preset, entity }), store);
+  const reader = createChunkReader(sourceOf(received, { ...options, map, preset, entity }), store);
   for (const chunk of chunks) {
     if (sample.records >= most) break;
     const rows = await reader.read(chunk);
@@ -215,7 +216,7 @@ async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): 
   return lines.map(parseObject).filter((record) => record !== null);
 }
 
-function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions): LoadSource {
+function sourceOf(received: ReceivedFile, { map, entity, preset, removals }: LookOptions): LoadSource {
   return {
     loadId: 0,
     jobId: 'inspection',
@@ -232,6 +233,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: LookOptions):
     chunkCount: received.chunks.length,
     maxErrors: null,
     yields: null,
+    removals: removals === true ? 'taken' : 'unasked',
     recordKey: '',
   };
 }

@@ -7,7 +7,7 @@ import { marksOf } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { isObject, type JsonObject, unescapeCopy } from '../../mapping/json-text.ts';
-import { UNCOUNTED } from '../../mapping/row-buffer.ts';
+import { REMOVED, UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import { kindOfEntity } from '../merge-rows.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
@@ -208,6 +208,7 @@ function profile(entity: Entity, cells: ProfileCells): StoredRecord[] {
     // An empty company is none: the user leaves it.
     ...(typeof company === 'string' && { company_id: company === '' ? null : company }),
     ...(typeof at === 'string' && { inserted_at: at }),
+    ...((Number(flags) & REMOVED) !== 0 && { removed: 'true' }),
   };
   return [{ record, kind: kindOfEntity[entity], fields, metadata: metadataOf(properties) }];
 }

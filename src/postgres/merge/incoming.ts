@@ -60,6 +60,8 @@ export interface MergeScope {
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
+  /** A row of the batch removes its profile. */
+  readonly removesProfiles: boolean;
   /** No row of the batch removes anything or has a property that is an object or an array. */
   readonly flat: boolean;
   /** The rows of the batch that stand for a record and so belong in the tally. */
@@ -86,6 +88,10 @@ export const notedDropped = (entity: Entity, scope: MergeScope): RawBuilder<unkn
       on conflict (load_id, chunk_no, entity) do update set
         unchanged = load_chunk_keys.unchanged || excluded.unchanged
     )`;
+
+/** Tells whether a row of the batch counts by what the merge makes of it. One that removes its profile has been counted. */
+export const isCounted = (flags: RawBuilder<unknown>): RawBuilder<boolean> =>
+  sql<boolean>`(${flags} & 10 = 0)`;
 
 /** 64-bit hash of `key`, two low bits clear. */
 export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>

@@ -12,6 +12,7 @@ import {
   copyText,
   holdsUndated,
   incomingTable,
+  isCounted,
   isDated,
   keyHash,
   type MergeScope,
@@ -19,6 +20,7 @@ import {
   nothingUnchanged,
   type Unchanged,
 } from './incoming.ts';
+import { isGone, nothingRemoved, removedHash, removeProfiles } from './remove-profiles.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 import { yieldToChanges } from './yield.ts';
 
@@ -35,14 +37,19 @@ export interface Merged {
   readonly inserted: number;
   readonly updated: number;
   readonly unchanged: number;
+  readonly removed: number;
   readonly superseded: number;
 }
 
-/** COPY → yield, in an amendment → drop what is there already → one upsert. Runs in the caller's transaction. */
+/**
+ * COPY → remove profiles → yield, in an amendment → drop what is there already → one upsert. Runs in the caller's transaction.
+ */
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
-  const keys = await copyBatch(transaction, batch);
+  const copied = await copyBatch(transaction, batch);
+  const removed = scope.removesProfiles ? await removeProfiles(db, entity, scope) : nothingRemoved;
+  const keys = copied - removed.rows;
   const yielded = await yieldToChanges(db, entity, scope);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
@@ -57,9 +64,10 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
     throw new Fault(`of ${keys} ${entity} rows ${done + after.rows} were merged`);
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
-    inserted: written.inserted,
-    updated: written.updated,
-    unchanged: yielded.counted + before.counted + written.unchanged + after.counted,
+    inserted: removed.inserted + written.inserted,
+    updated: removed.updated + written.updated,
+    unchanged: removed.unchanged + yielded.counted + before.counted + written.unchanged + after.counted,
+    removed: removed.removed,
     superseded: written.superseded,
   };
 }
@@ -75,6 +83,7 @@ export async function copyBatch(transaction: Transaction, batch: Batch): Promise
 
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+  if (scope.removesProfiles) await removeProfiles(db, entity, scope);
   await yieldToChanges(db, entity, scope);
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
@@ -105,7 +114,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
       returning i.key, i.flags
     )
     ${scope.keepKeys ? notedDropped(entity, scope) : sql``}
-    select count(*)::int as rows, count(*) filter (where flags & 2 = 0)::int as counted
+    select count(*)::int as rows, count(*) filter (where ${isCounted(sql`flags`)})::int as counted
     from dropped`.execute(db);
   return rows[0] ?? nothingUnchanged;
 }
@@ -123,28 +132,31 @@ async function knowsSome(db: Database, entity: Entity, environmentId: number): P
 
 /**
  * The end of a statement whose `classified` has the batch's keys with their flags, and whether each is `held` already (null: there is
- * no such profile): notes the keys, and counts.
+ * no such profile; never true of one that is removed): notes the keys, and counts.
  */
 export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   return sql`
     noted as (
-      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged, removed)
       select
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
-        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true), '{}'),
-        coalesce(array_agg(${hash}) filter (where held), '{}')
+        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true and flags & 8 = 0), '{}'),
+        coalesce(array_agg(${hash}) filter (where held), '{}'),
+        coalesce(array_agg(${removedHash(sql`held is not null`)}) filter (where flags & 8 = 8), '{}')
       from classified
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
-        unchanged = load_chunk_keys.unchanged || excluded.unchanged
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged,
+        removed = load_chunk_keys.removed || excluded.removed
     )
     select
-      count(*) filter (where held is null)::int as inserted,
-      count(*) filter (where not held)::int as updated,
-      count(*) filter (where held)::int as unchanged,
+      count(*) filter (where held is null and not ${isGone})::int as inserted,
+      count(*) filter (where not held and not ${isGone})::int as updated,
+      count(*) filter (where held or (held is null and ${isGone}))::int as unchanged,
+      count(*) filter (where not held and ${isGone})::int as removed,
       0 as superseded
     from classified
     where flags & 2 = 0`;

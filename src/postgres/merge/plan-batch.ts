@@ -9,6 +9,7 @@ import type { Database, Transaction } from '../database.ts';
 import { mergedDated, ofBatch } from './dated.ts';
 import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
 import { type Batch, copyBatch, countClassified, type Merged } from './merge-batch.ts';
+import { isGone } from './remove-profiles.ts';
 import { namedCompanies, unknownCompanies } from './upsert.ts';
 
 /** Counts what merging the batch would come to. A plan also keeps each row that would change, a dry run (`keepsRows` false) none. */
@@ -20,12 +21,16 @@ export async function planBatch(transaction: Transaction, batch: Batch, keepsRow
     with classified as materialized (${classified(entity, scope, keepsRows)}),
     ${keepsRows ? planned(entity, scope) : sql``}
     ${countClassified(entity, scope)}`.execute(db);
-  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, removed: 0, superseded: 0 };
 }
 
 /** Keeps the rows of `classified` that would change, and their sums. */
 function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
   const place = sql`${scope.loadId}, ${scope.chunkNo}`;
+  // A profile that is made anew may come to the same, and one that is not there is not removed.
+  const changes = scope.removesProfiles
+    ? sql`held is not true and (before, company_before) is distinct from (after, company_after)`
+    : sql`held is not true`;
   return sql`
     planned as (
       insert into planned_rows (
@@ -34,18 +39,20 @@ function planned(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
       select ${place}, before is null, ${entity}, key, before, company_before, after, company_after,
         ${scope.dated ? sql`times_before, seen_before` : sql`null, null`}
       from classified
-      where held is not true
+      where ${changes}
     ),
     summed as (
-      insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, properties)
+      insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
       select
         ${place},
         ${entity},
         count(*) filter (where held is null),
-        count(*) filter (where not held),
-        (${changesByName(sql`(select * from classified where held is not true)`, sql`coalesce(c.changes, c.after)`)})
+        count(*) filter (where not held and after is not null),
+        count(*) filter (where not held and after is null),
+        (${changesByName(sql`(select * from classified where ${changes})`, sql`coalesce(c.changes, c.after)`)})
       from classified
-      having count(*) filter (where held is not true) > 0
+      where ${changes}
+      having count(*) > 0
     ),`;
 }
 
@@ -64,9 +71,9 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
       ${
         keepsRows
           ? sql`, before, company_before, times_before, seen_before,
-      case when not held then properties end as changes,
-      case when held is null then ${asNew(scope)} when not held then ${after} end as after,
-      case when held is null then nullif(company, '') when not held then ${company} end as company_after`
+      case when not held then ${scope.removesProfiles ? sql`before || properties` : sql`properties`} end as changes,
+      case when ${isGone} then null when ${isMade} then ${asNew(scope)} when not held then ${after} end as after,
+      case when ${isGone} then null when ${isMade} then nullif(company, '') when not held then ${company} end as company_after`
           : sql``
       }
     from (
@@ -76,13 +83,16 @@ function classified(entity: Entity, scope: MergeScope, keepsRows: boolean): RawB
         p.company_id as company_before,
         p.times as times_before,
         p.last_seen_at as seen_before,
-        case when p.metadata is not null then ${held} end as held
+        case when p.metadata is not null then i.flags & 8 = 0 and ${held} end as held
         ${scope.dated ? sql`, m.merged, m.merged_company` : sql``}
       from ${sql.table(incomingTable[entity])} i
       left join lateral (${stored(entity, scope)}) p on true
       ${scope.dated ? sql`left join lateral ${mergedDated(entity, 'p', ofBatch, scope)} m on true` : sql``}
     ) found`;
 }
+
+/** There is no profile, or the row removes it first. */
+const isMade = sql`(held is null or flags & 8 = 8)`;
 
 /** The properties that a new profile gets of the row. */
 const asNew = (scope: MergeScope): RawBuilder<unknown> =>
@@ -109,7 +119,7 @@ export const changesByName = (
       n.name,
       count(*) filter (where c.before is null or (not c.before ? n.name and c.after ? n.name)) as appear,
       count(*) filter (where c.before is not null and c.before -> n.name <> c.after -> n.name) as change,
-      count(*) filter (where c.before is not null and c.before ? n.name and not c.after ? n.name) as go,
+      count(*) filter (where c.before is not null and c.before ? n.name and not coalesce(c.after, '{}') ? n.name) as go,
       count(*) filter (
         where c.before is not null and jsonb_typeof(c.before -> n.name) <> jsonb_typeof(c.after -> n.name)
       ) as retype
@@ -162,17 +172,17 @@ export async function replanIncoming(db: Database, entity: Entity, scope: MergeS
     )
     select
       ${scope.loadId}, ${scope.chunkNo}, s.before is null, true, ${entity}, s.key, s.before, s.company_before,
-      case when s.metadata is null then sluice.without_nulls(s.properties) else m.merged end,
-      case when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end,
+      case when ${isGone} then null when s.metadata is null then sluice.without_nulls(s.properties) else m.merged end,
+      case when ${isGone} then null when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end,
       s.times_before, s.seen_before,
       case when s.metadata is null then s.incoming_times else m.merged_times end
     from (
       select
-        i.key, i.properties, i.company as incoming_company, i.times as incoming_times,
+        i.key, i.properties, i.company as incoming_company, i.times as incoming_times, i.flags,
         r.key is not null as is_planned,
         case when r.key is null then p.metadata else r.before end as before,
         case when r.key is null then p.company_id else r.company_before end as company_before,
-        coalesce(r.after, p.metadata) as metadata,
+        case when i.flags & 8 = 8 then null when r.key is null then p.metadata else r.after end as metadata,
         case when r.key is null then p.company_id else r.company_after end as company_id,
         case when r.key is null then p.times else r.times_after end as times,
         case when r.key is null then p.last_seen_at else now() end as last_seen_at,

@@ -6,6 +6,7 @@ import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
   incomingTable,
+  isCounted,
   isDated,
   keyHash,
   type MergeScope,
@@ -66,6 +67,7 @@ function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) 
         coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches = 0), '{}'),
         coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
       from ${writtenRows(entity, scope)}
+      ${scope.removesProfiles ? sql`where i.flags & 8 = 0` : sql``}
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
         unchanged = load_chunk_keys.unchanged || excluded.unchanged,
@@ -87,7 +89,7 @@ function writtenRows(entity: Entity, scope: MergeScope) {
 }
 
 function countedExpression(scope: MergeScope) {
-  if (scope.counted === 'some') return sql<boolean>`(i.flags & 2 = 0)`;
+  if (scope.counted === 'some') return isCounted(sql`i.flags`);
   return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
 }
 

@@ -40,17 +40,22 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
       returning r.entity, r.before, r.after
     ),
     kinds as (
-      select entity, count(*) filter (where before is null) as rows_new, count(before) as rows_changed
+      select
+        entity,
+        count(*) filter (where before is null) as rows_new,
+        count(*) filter (where before is not null and after is not null) as rows_changed,
+        count(*) filter (where after is null) as rows_removed
       from gone
       group by entity
     )
-    insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, properties)
+    insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
     select
       ${loadId},
       ${takenBack},
       entity,
       -rows_new,
       -rows_changed,
+      -rows_removed,
       (
         select coalesce(jsonb_object_agg(p.key, jsonb_build_array(${negated(0)}, ${negated(1)}, ${negated(2)}, ${negated(3)})), '{}')
         from jsonb_each((${changesByName(sql`(select * from gone where gone.entity = kinds.entity)`, bothNames)})) p
@@ -59,7 +64,7 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
 }
 
 const negated = (at: number) => sql`-(p.value ->> ${sql.lit(at)})::bigint`;
-const bothNames = sql`coalesce(c.before, '{}') || c.after`;
+const bothNames = sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`;
 
 /**
  * Completes the rows of a plan once those of all keys are right, and writes its summary. Call it in the transaction that also holds the
@@ -70,16 +75,17 @@ export async function summarisePlan(
   loadId: number,
   counts: Pick<PlanSummary, 'counts' | 'countsByKind'>,
 ): Promise<void> {
-  // Records of a key that contradict each other may leave it as it was.
+  // Records of a key that contradict each other may leave it as it was, or make it and remove it.
   await sql`
     delete from planned_rows
-    where load_id = ${loadId} and is_repeated and before = after and company_before is not distinct from company_after`.execute(
+    where load_id = ${loadId} and is_repeated and (before, company_before) is not distinct from (after, company_after)`.execute(
     db,
   );
   await sql`
-    insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, properties)
+    insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
     select
-      ${loadId}, ${putRight}, entity, count(*) filter (where is_new), count(*) filter (where not is_new),
+      ${loadId}, ${putRight}, entity, count(*) filter (where is_new), count(*) filter (where not is_new and after is not null),
+      count(*) filter (where after is null),
       (${changesByName(sql`(select * from planned_rows r where r.load_id = ${loadId} and r.is_repeated and r.entity = planned_rows.entity)`, bothNames)})
     from planned_rows
     where load_id = ${loadId} and is_repeated
@@ -139,15 +145,16 @@ async function readChanges(
   db: Database,
   loadId: number,
 ): Promise<Omit<PlanSummary, 'counts' | 'countsByKind'>> {
-  const { rows: counted } = await sql<{ entity: Entity; new: number; changed: number }>`
-    select entity, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed
+  const { rows: counted } = await sql<PlanSummary['profiles'][Entity] & { entity: Entity }>`
+    select
+      entity, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed, sum(rows_removed)::bigint as removed
     from planned_chunks
     where load_id = ${loadId}
     group by entity`.execute(db);
   const rows = await sumProperties(db, loadId);
   const profiles = (entity: Entity) => {
     const found = counted.find((each) => each.entity === entity);
-    return { new: found?.new ?? 0, changed: found?.changed ?? 0 };
+    return { new: found?.new ?? 0, changed: found?.changed ?? 0, removed: found?.removed ?? 0 };
   };
   const [first] = rows;
   return {
@@ -202,11 +209,11 @@ export async function forgetPlannedRows(db: Database, loadIds: readonly number[]
   await db.deleteFrom('planned_rows').where('load_id', 'in', loadIds).execute();
 }
 
-/** A row that changes, as the summary shows it: of its properties only those that differ, and these cut. */
+/** A row that changes or goes, as the summary shows it: of its properties only those that differ, and these cut. */
 export interface SampledRow {
   readonly entity: Entity;
   readonly key: string;
-  /** JSON. */
+  /** JSON; `null` after a removal. */
   readonly before: string;
   readonly after: string;
   readonly companyBefore: string | null;
@@ -228,7 +235,7 @@ export async function readPlanSample(db: Database, loadId: number): Promise<Samp
   };
   const { rows } = await sql<SampledRow>`
     select
-      r.entity, r.key, c.before, c.after,
+      r.entity, r.key, c.before, case when r.after is null then 'null' else c.after end as after,
       r.company_before as "companyBefore", r.company_after as "companyAfter",
       greatest(c.names - ${MAX_SAMPLE_PROPERTIES}, 0) as "moreProperties"
     from (
@@ -242,7 +249,7 @@ export async function readPlanSample(db: Database, loadId: number): Promise<Samp
       select ${shown('before')} as before, ${shown('after')} as after, count(*)::int as names
       from (
         select n.name, row_number() over (order by n.name) as place
-        from jsonb_object_keys(r.before || r.after) n (name)
+        from jsonb_object_keys(r.before || coalesce(r.after, '{}')) n (name)
         where r.before -> n.name is distinct from r.after -> n.name
       ) d
     ) c
@@ -288,7 +295,7 @@ export async function readPlannedLines(
 export interface PlannedValue {
   readonly entity: Entity;
   readonly key: string;
-  readonly outcome: 'new' | 'changed';
+  readonly outcome: 'new' | 'changed' | 'removed';
   readonly name: string | null;
   /** Text of strings, of others JSON; null: there is none. */
   readonly before: string | null;
@@ -311,14 +318,14 @@ export async function readPlannedValues(
       where r.company_before is distinct from r.company_after
       union all
       select 2, n.name, r.before ->> n.name, r.after ->> n.name
-      from jsonb_object_keys(coalesce(r.before, '{}') || r.after) n (name)
+      from jsonb_object_keys(coalesce(r.before, '{}') || coalesce(r.after, '{}')) n (name)
       where r.before -> n.name is distinct from r.after -> n.name
     ) v on true
     order by r.entity, r.is_new, r.chunk_no, r.key, v.place, v.name`.execute(db);
   return { rows, next: nextPlace(rows) };
 }
 
-const outcome = sql`case when is_new then 'new' else 'changed' end`;
+const outcome = sql`case when is_new then 'new' when after is null then 'removed' else 'changed' end`;
 
 /** Rows after a place, up to the bounds. `more`: others follow. */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
@@ -330,7 +337,7 @@ const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): Ra
       row_number() over in_order as place,
       sum(bytes) over in_order - bytes as bytes_before
     from (
-      select *, coalesce(pg_column_size(before), 0) + pg_column_size(after) as bytes
+      select *, coalesce(pg_column_size(before), 0) + coalesce(pg_column_size(after), 0) as bytes
       from planned_rows
       where load_id = ${loadId}
         and (entity, is_new, chunk_no, key) > (${entity}, ${isNew}::boolean, ${chunkNo}::int, ${key} collate "C")

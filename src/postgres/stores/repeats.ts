@@ -19,6 +19,7 @@ const unresolved = sql`
   where k.load_id = loads.load_id
     and (
       k.unchanged <> '{}'
+      or k.removed <> '{}'
       or loads.preset is not null
       or (
         k.entity = 'companies'
@@ -80,7 +81,7 @@ async function haveRepeats(db: Database, loadId: number): Promise<boolean> {
       select count(*) > count(distinct key_hash) as repeats
       from (
         select hash & -4 as key_hash
-        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
+        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated || k.removed) hash
         where k.load_id = ${loadId} and k.entity = profiles.entity
         offset 0
       ) hashes
@@ -91,12 +92,13 @@ async function haveRepeats(db: Database, loadId: number): Promise<boolean> {
 async function correctRepeats(db: Database, loadId: number): Promise<void> {
   await sql`
     with concerned as (
-      select k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset
+      select
+        k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset, bool_or(k.removed <> '{}') as has_removals
       from load_chunk_keys k
       join loads l using (load_id)
       where load_id = ${loadId} and k.entity <> 'events'
       group by k.entity
-      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
+      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or k.removed <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
     ),
     ${repeatedKeys(loadId)},
     noted as (
@@ -109,41 +111,46 @@ async function correctRepeats(db: Database, loadId: number): Promise<void> {
     surplus_by_kind as (
       select
         case entity when 'users' then 'identify_user' else 'identify_company' end as kind,
-        sum(inserts - (is_counted and is_new)::int)::bigint as inserts,
-        sum(updates - (is_counted and not is_new and is_written)::int)::bigint as updates,
-        sum(unchanged - (is_counted and not is_new and not is_written)::int)::bigint as unchanged
+        ${forMerged((name) => sql`sum(${sql.ref(name)} - (is_counted and becomes = ${sql.lit(name)})::int)::bigint as ${sql.ref(name)}`)}
       from repeated
       group by entity
     ),
     corrected as (
       update load_kinds k
-      set
-        rows_inserted = rows_inserted - s.inserts,
-        rows_updated = rows_updated - s.updates,
-        rows_unchanged = rows_unchanged - s.unchanged,
-        rows_superseded = rows_superseded + s.inserts + s.updates + s.unchanged
+      set ${forMerged(correction)}, rows_superseded = rows_superseded + ${surplusOfAll}
       from surplus_by_kind s
       where k.load_id = ${loadId} and k.kind = s.kind
     ),
     surplus as (
-      select
-        coalesce(sum(inserts), 0)::bigint as inserts,
-        coalesce(sum(updates), 0)::bigint as updates,
-        coalesce(sum(unchanged), 0)::bigint as unchanged
+      select ${forMerged((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::bigint as ${sql.ref(name)}`)}
       from surplus_by_kind
     )
     update loads
-    set
-      rows_inserted = rows_inserted - surplus.inserts,
-      rows_updated = rows_updated - surplus.updates,
-      rows_unchanged = rows_unchanged - surplus.unchanged,
-      rows_superseded = rows_superseded + surplus.inserts + surplus.updates + surplus.unchanged,
-      repeats_resolved_at = now()
-    from surplus
+    set ${forMerged(correction)}, rows_superseded = rows_superseded + ${surplusOfAll}, repeats_resolved_at = now()
+    from surplus s
     where load_id = ${loadId}`.execute(db);
 }
 
-/** Selects, from the entities `concerned`, the keys that several chunks met, with what counts of them and what is surplus. */
+const merged = ['inserted', 'updated', 'unchanged', 'removed'] as const;
+type MergedOutcome = (typeof merged)[number];
+
+function forMerged(write: (name: MergedOutcome) => RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql.join(merged.map(write));
+}
+
+const correction = (name: MergedOutcome) => {
+  const column = sql.ref(`rows_${name}`);
+  return sql`${column} = ${column} - ${sql.ref(`s.${name}`)}`;
+};
+const surplusOfAll = sql.join(
+  merged.map((name) => sql.ref(`s.${name}`)),
+  sql` + `,
+);
+
+/**
+ * Selects, from the entities `concerned`, the keys that several chunks met, with what each of them counted, and what the key `becomes`:
+ * of one that some chunk removed, what its last chunk left of what was there before the load.
+ */
 const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -156,19 +163,31 @@ const repeatedKeys = (loadId: number): RawBuilder<unknown> => sql`
       union all
       select k.entity, k.chunk_no, hash, 'wrote again', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset)
+      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset or has_removals)
+      union all
+      select k.entity, k.chunk_no, hash, 'removed', is_retried
+      from concerned join load_chunk_keys k using (entity), unnest(k.removed) hash
+      where k.load_id = ${loadId}
     ),
     repeated as (
       select
         entity,
         hash & -4 as key_hash,
-        bool_or(hash & 1 = 1) as is_new,
-        bool_or(did <> 'kept') as is_written,
-        bool_or(hash & 2 = 0) as is_counted,
-        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserts,
-        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updates,
-        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
-        count(*) filter (where did = 'wrote') > 1
+        bool_or(did = 'removed' or hash & 2 = 0) as is_counted,
+        count(*) filter (where (did = 'wrote' and hash & 3 = 1) or (did = 'removed' and hash & 3 = 3)) as inserted,
+        count(*) filter (where (did = 'wrote' and hash & 3 = 0) or (did = 'removed' and hash & 3 = 2)) as updated,
+        count(*) filter (where (did = 'kept' and hash & 2 = 0) or (did = 'removed' and hash & 3 = 1)) as unchanged,
+        count(*) filter (where did = 'removed' and hash & 3 = 0) as removed,
+        case
+          when not bool_or(did = 'removed') then
+            case when bool_or(hash & 1 = 1) then 'inserted' when bool_or(did <> 'kept') then 'updated' else 'unchanged' end
+          when coalesce(max(chunk_no) filter (where did = 'removed' and hash & 2 = 0) = max(chunk_no), false) then
+            case when bool_or(did <> 'wrote again' and hash & 1 = 0) then 'removed' else 'unchanged' end
+          when bool_or(did <> 'wrote again' and hash & 1 = 0) then 'updated'
+          else 'inserted'
+        end as becomes,
+        bool_or(did = 'removed')
+          or count(*) filter (where did = 'wrote') > 1
           or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
           or bool_or(is_retried) as out_of_order
       from met
@@ -184,7 +203,7 @@ export async function chunksToReplay(db: Database, loadId: number): Promise<numb
     where k.load_id = ${loadId}
       and exists (
         select 1
-        from unnest(k.written || k.unchanged || k.repeated) hash
+        from unnest(k.written || k.unchanged || k.repeated || k.removed) hash
         join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
       )
     group by k.chunk_no

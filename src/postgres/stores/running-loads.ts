@@ -6,6 +6,7 @@ import {
   type LoadPass,
   type OnDrift,
   outcomes,
+  type Removals,
   type Tally,
 } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
@@ -43,6 +44,11 @@ export async function readLoadSource(db: Database, loadId: number) {
       'parent.load_id as parentId',
       'parent.end_cursor as since',
       isLogged(sql.ref('parent.end_cursor')).as('isLogged'),
+      sql<Removals>`case
+        when loads.source_options -> 'removals' is distinct from 'true' then 'unasked'
+        when parent.load_id is null then 'taken'
+        else 'refused'
+      end`.as('removals'),
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();

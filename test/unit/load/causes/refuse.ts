@@ -27,6 +27,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     maxErrors: null,
     chunkCount: 1,
     yields: null,
+    removals: 'unasked',
     recordKey: '',
     ...more,
   };

@@ -289,11 +289,12 @@ export function Changes({ jobId }: { readonly jobId: string }): VNode {
 }
 
 function profilesText(
-  { new: added, changed }: Plan['profiles']['users'],
+  { new: added, changed, removed }: Plan['profiles']['users'],
   one: string,
   many = `${one}s`,
 ): string {
-  return `${formatCount(added)} new and ${formatCount(changed)} changed ${added + changed === 1 ? one : many}`;
+  const gone = removed === 0 ? '' : `, ${formatCount(removed)} removed`;
+  return `${formatCount(added)} new and ${formatCount(changed)} changed ${added + changed === 1 ? one : many}${gone}`;
 }
 
 const propertyColumns: readonly Column<Plan['properties'][number]>[] = [
@@ -334,9 +335,10 @@ function linesOf({
   company_before,
   company_after,
 }: Plan['sample'][number]): Line[] {
-  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after[name]]);
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])];
+  const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after?.[name]]);
   if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);
+  if (after === null) pairs.unshift(['removed', undefined, true]);
   return pairs.map(([property, was, is], at) => ({
     key: `${entity} ${id} ${property} ${at}`,
     id: at === 0 ? id : '',
