@@ -162,7 +162,7 @@ function requireDistinct(
   const seen = new Map<string, number>();
   for (const [index, name] of names.entries()) {
     if (roles[index] === 'ignored' && name === '') continue;
-    const meaning = `${['property', 'removed'].includes(roles[index] ?? '')} ${name}`;
+    const meaning = `${roles[index] === 'property'} ${name}`;
     const earlier = seen.get(meaning);
     if (earlier !== undefined) {
       throw inputError(

@@ -325,7 +325,7 @@ export async function readPlannedValues(
   return { rows, next: nextPlace(rows) };
 }
 
-const outcome = sql`case when is_new then 'new' when after is null then 'removed' else 'changed' end`;
+const outcome = sql`case when r.is_new then 'new' when r.after is null then 'removed' else 'changed' end`;
 
 /** Rows after a place, up to the bounds. `more`: others follow. */
 const page = (loadId: number, { entity, isNew, chunkNo, key }: PlannedPlace): RawBuilder<unknown> => sql`
