@@ -36,6 +36,29 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   });
 });
 
+// proves: increments
+test.concurrent('an increment whose worker is killed is begun anew, and its cursor continues after the files that it has', () =>
+  onSite({ queue: 'postgres' }, async (site) => {
+    const [api, doomed] = [await site.serve(), await site.work()];
+    const ended = async (body: object): Promise<ShownExport> => {
+      const asked = await askForExport(api, body);
+      const end = await asked.ended('completed', recoveryMs);
+      await asked.stop();
+      return end;
+    };
+    const { cursor } = await ended({ event_type: 'users' });
+    await addUsers(site, rows);
+    const work = await begin(site, api, { since: cursor, include_removed: true });
+    await doomed.kill('SIGKILL');
+    await site.sql("update sluice.users set user_id = 'late' where user_id = 'user 1'");
+    await site.work();
+    const done = await work.ended('completed', recoveryMs);
+    // With a row that says that user 1 is gone.
+    expect(done.rows).toBe(rows + 1);
+    expect((await ended({ event_type: 'users', since: done.cursor, include_removed: true })).rows).toBe(0);
+    await work.stop();
+  }));
+
 /** One worker is paused in its export, another is killed in another; a third one does both. */
 async function loseWorkers(site: Site, api: Api): Promise<void> {
   const lateWorker = await site.work({ LOG_LEVEL: 'info' });
@@ -266,8 +289,8 @@ async function addUsers({ sql, environmentId }: Site, count: number): Promise<vo
 }
 
 /** An export that a worker is in the middle of. */
-async function begin(site: Site, api: Api): Promise<WatchedExport> {
-  const work = await askForExport(api, { event_type: 'users' });
+async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedExport> {
+  const work = await askForExport(api, { event_type: 'users', ...body });
   await waitFor(
     'the export to be under way',
     async () => {

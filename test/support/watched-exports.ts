@@ -12,6 +12,7 @@ import { waitFor } from './wait-for.ts';
 export interface ShownExport {
   readonly status: string;
   readonly rows: number;
+  readonly cursor: string | null;
   readonly presigned_urls: readonly {
     readonly filename: string;
     readonly url: string;

@@ -48,7 +48,10 @@ import { type Route, route } from '../route.ts';
 
 const path = '/api/v1/analytics/exports';
 
-const requestRefusals = ['invalid_date', 'invalid_range', 'unknown_segment', 'unknown_event_type'] as const;
+const requestRefusals = [
+  ...(['invalid_date', 'invalid_range', 'invalid_cursor', 'cursor_expired'] as const),
+  ...(['unknown_segment', 'unknown_event_type'] as const),
+] as const;
 
 const create = route({
   at: `POST ${path}`,

@@ -142,6 +142,8 @@ describe('POST /api/v1/analytics/exports', () => {
     [{ to: 'yesterday' }, 'invalid_date', 'to'],
     [{ from: '2026-02-02', to: '2026-02-01' }, 'invalid_range', 'from'],
     [{ from: '2999-01-01' }, 'invalid_range', 'from'],
+    [{ since: '7:5:' }, 'invalid_cursor', 'since'],
+    [{ include_removed: true, user_id: 'u1' }, 'invalid_field', 'user_id'],
     [{ segment_id: 999_999 }, 'unknown_segment', 'segment_id'],
     [{ event_type: ['nobody_did_this'] }, 'unknown_event_type', 'event_type: nobody_did_this'],
     [{ event_type: { a: 1 } }, 'invalid_field', 'event_type[0]'],
@@ -159,6 +161,13 @@ describe('POST /api/v1/analytics/exports', () => {
     [{ format: 'avro', compression: 'gzip' }, 'invalid_field', 'compression'],
   ])('refuses %j', async (body, code, details) => {
     expect(await problems(body)).toEqual([[code, details]]);
+  });
+
+  test('at a cursor that is of no state of this database is refused', async () => {
+    for (const path of [exportsPath, `${exportsPath}/preview`]) {
+      const { status, body } = await server.json<ErrorBody>(path, jsonPost({ since: '1:99999999999999:' }));
+      expect([status, body.errors[0]?.error_code]).toEqual([410, 'cursor_expired']);
+    }
   });
 
   test('ignores unknown fields, and names them in the answer and in the job', async () => {

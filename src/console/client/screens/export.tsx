@@ -189,6 +189,12 @@ function Files({ of }: { readonly of: ExportJob }): VNode {
             ['Requested', <Time key="start" at={of.start_time} />],
             ['Snapshot', <Time key="snapshot" at={of.snapshot_time} />],
             ['Ended', <Time key="end" at={of.end_time} />],
+            [
+              'Cursor',
+              <span key="cursor" class="mono break">
+                {of.cursor ?? '–'}
+              </span>,
+            ],
           ]}
         />
       </Section>
