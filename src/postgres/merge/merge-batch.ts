@@ -5,7 +5,7 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { Fault, TransientError } from '../../domain/errors.ts';
+import { Fault } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import {
@@ -22,7 +22,7 @@ import {
 } from './incoming.ts';
 import { isGone, nothingRemoved, removedHash, removeProfiles } from './remove-profiles.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
-import { yieldToChanges } from './yield.ts';
+import { requireSeen, yieldToChanges } from './yield.ts';
 
 export interface Batch {
   readonly entity: Entity;
@@ -55,9 +55,7 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
   const written = await upsert(db, entity, scope);
-  if (written.created < yielded.missing) {
-    throw new TransientError('a profile was made while an amendment looked at what had changed');
-  }
+  await requireSeen(db, entity, scope, yielded);
   const done = yielded.rows + before.rows + written.rows;
   const after = done < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
   if (done + after.rows !== keys)

@@ -18,8 +18,6 @@ import {
 export interface Written {
   /** Rows written, whether they stand for a record or not. */
   readonly rows: number;
-  /** Rows of new profiles, whether they stand for a record or not. */
-  readonly created: number;
   readonly inserted: number;
   readonly updated: number;
   /** Rows of which nothing but the times changed. */
@@ -42,7 +40,6 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
     ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
-      count(*) filter (where is_new)::int as created,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
       count(*) filter (where touches = 0 and ${counted})::int as unchanged,

@@ -4,6 +4,7 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
+import { TransientError } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import {
   incomingTable,
@@ -15,17 +16,17 @@ import {
 } from './incoming.ts';
 
 export interface Yielded extends Unchanged {
-  /** Rows of the batch that have no profile yet. */
-  readonly missing: number;
+  /** A cursor: what had been committed when the changes were looked at. */
+  readonly seen: string | null;
 }
 
 /**
  * Takes out of the batch of an amendment what changed since its parent ended. Rows of which nothing is left go, and count as unchanged.
- * Locks the profiles first: what is written later waits for our commit, except a profile that is made meanwhile (`mergeBatch`).
+ * Locks the profiles first: what is written later waits for our commit, except a profile that is made meanwhile (`requireSeen`).
  */
 export async function yieldToChanges(db: Database, entity: Entity, scope: MergeScope): Promise<Yielded> {
   const { yields } = scope;
-  if (yields === null) return { ...nothingUnchanged, missing: 0 };
+  if (yields === null) return { ...nothingUnchanged, seen: null };
   const incoming = sql.table(incomingTable[entity]);
   const profile = sql.ref(`p.${idColumn[entity]}`);
   await sql`
@@ -57,18 +58,34 @@ export async function yieldToChanges(db: Database, entity: Entity, scope: MergeS
     select
       count(*)::int as rows,
       count(*) filter (where flags & 2 = 0)::int as counted,
-      (
-        select count(*)::int
-        from ${incoming} i
-        where (
-            select true
-            from ${sql.table(entity)} p
-            where p.environment_id = ${scope.environmentId} and ${profile} = i.key
-          ) is null
-          and i.key not in (select key from changed where removed)
-      ) as missing
+      sluice.current_cursor() as seen
     from dropped`.execute(db);
-  return rows[0] ?? { ...nothingUnchanged, missing: 0 };
+  return rows[0] ?? { ...nothingUnchanged, seen: null };
+}
+
+/**
+ * Call it after the upsert.
+ * @throws TransientError if the upsert changed a profile that `yieldToChanges` did not see: it was made meanwhile.
+ */
+export async function requireSeen(
+  db: Database,
+  entity: Entity,
+  { environmentId }: MergeScope,
+  { seen }: Yielded,
+): Promise<void> {
+  if (seen === null) return;
+  const { rows } = await sql`
+    select 1
+    from changes
+    where environment_id = ${environmentId}
+      and entity = ${entity}
+      and key = any (array(select key from ${sql.table(incomingTable[entity])}))
+      and at = now()
+      and position = sluice.current_position()
+      and sluice.is_since(position_before, ${seen}::pg_snapshot)
+    limit 1`.execute(db);
+  if (rows.length > 0)
+    throw new TransientError('a profile was made while an amendment looked at what had changed');
 }
 
 /**
