@@ -48,6 +48,15 @@ describe('sluice start', () => {
     expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 75_000 }]);
   });
 
+  test('keeps no changes where CHANGES_DAYS is 0, and says so', async () => {
+    const dataDir = await preparedDataDir();
+    const service = await startService(dataDir, { CHANGES_DAYS: '0', LOG_LEVEL: 'warn' });
+    expect(await query(dataDir, 'select complete_since from sluice.change_log')).toEqual([
+      { complete_since: null },
+    ]);
+    expect(service.stderr).toContain('changes are no longer kept');
+  });
+
   test('a second signal ends it at once', async () => {
     const service = await startService(await preparedDataDir());
     const processes = await descendants(service.pid);
