@@ -21,11 +21,12 @@ export async function readWithProvenance(
   context: Context,
   profile: ProfileKey,
   gone: AbortSignal,
+  budgetMs = PROVENANCE_MS,
 ): Promise<string | null> {
   const found = await readOrigins(context.reader, profile);
   if (found === null) return null;
   const { json, origins, completeSince } = found;
-  const signal = AbortSignal.any([gone, AbortSignal.timeout(PROVENANCE_MS)]);
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(budgetMs)]);
   const properties: [string, ValueOrigin][] = [];
   let company: ValueOrigin | null = null;
   let chunks = 0;

@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import pg from 'pg';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProfileChange, UserProfile } from '../../src/api/profile.ts';
 import { readWithProvenance } from '../../src/changes/provenance.ts';
 import type { Entity } from '../../src/domain/entity.ts';
+import { openLoadSandboxes } from '../../src/load/sandbox-tasks.ts';
 import { type HistoryPage, readHistory } from '../../src/postgres/stores/changes.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { Sandboxes } from '../../src/sandbox/sandboxes.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, readProfiles, runManually, shuffled, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
@@ -72,11 +75,18 @@ const plain = (changes: readonly ProfileChange[]) =>
     ...(company !== null && { company: [company.before, company.after] }),
   }));
 
-async function provenance(environmentId: number, id: string, entity: Entity = 'users') {
+async function provenance(
+  environmentId: number,
+  id: string,
+  entity: Entity = 'users',
+  sandboxes: Sandboxes | null = null,
+) {
+  const profile = { environmentId, entity, id };
   const json = await readWithProvenance(
-    t.system,
-    { environmentId, entity, id },
+    { ...t.system, sandboxes },
+    profile,
     new AbortController().signal,
+    60_000,
   );
   return JSON.parse(json ?? 'null') as UserProfile;
 }
@@ -363,6 +373,25 @@ describe('the provenance of a profile', () => {
     expect(found?.complete_since).toBeNull();
     await sql`update loads set file_ref = null where job_id = ${last}`.execute(t.system.db);
     expect(await places(environmentId, 'a')).toMatchObject({ size: '1:2', seats: 'load' });
+  });
+
+  // proves: sandbox
+  test('is read in a sandbox; where that takes too much the answer comes without rows', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await load(environmentId, 'user_id,plan\nb,\na,free\n');
+    const log = pino({ level: 'silent' });
+    const main = new URL('../../src/load/sandbox-main.ts', import.meta.url);
+    const waiting = new Sandboxes(main, log, { atATime: 0, waitMs: 1 });
+    const starved = new Sandboxes(main, log, { itemMs: 1 });
+    const working = openLoadSandboxes(log);
+    const lineIn = async (sandboxes: Sandboxes) =>
+      (await provenance(environmentId, 'a', 'users', sandboxes)).provenance?.properties['plan']?.line;
+    try {
+      expect(await lineIn(working)).toBe(3);
+      expect([await lineIn(waiting), await lineIn(starved)]).toEqual([null, null]);
+    } finally {
+      for (const each of [waiting, starved, working]) each.close();
+    }
   });
 
   test('reads a bounded number of chunks, the latest first', async () => {
