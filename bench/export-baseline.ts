@@ -5,9 +5,9 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { readRequest } from '../src/export/read-request.ts';
-import { type CopySelect, setParameters } from '../src/export/write/copy-out.ts';
 import { planFiles } from '../src/export/write/write-export.ts';
 import { createFileSystemStore } from '../src/files/file-system.ts';
+import { type CopySelect, setParameters } from '../src/postgres/copy-out.ts';
 import type { Service } from './service.ts';
 
 export type Body = Readonly<Record<string, unknown>>;

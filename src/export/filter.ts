@@ -220,7 +220,7 @@ export function nameTest({ names, patterns }: LeftOut): (name: string) => boolea
 
 /*
  * The values of a filter reach Postgres as parameters, always text with the type beside it; see
- * `write/copy-out.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
+ * `src/postgres/copy-out.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
  * the bounds in time, are written out: Postgres then knows them when it plans, and need not read them for every row.
  */
 

@@ -28,6 +28,7 @@ import {
 import { type DueTask, jobFields, type Origin } from '../domain/task.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Idempotency } from '../ingest/records.ts';
+import { estimateRows, setParameters } from '../postgres/copy-out.ts';
 import { type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import type { Reader } from '../postgres/pool.ts';
 import { countWithin, inSnapshot, type Snapshot } from '../postgres/session.ts';
@@ -42,7 +43,6 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { cursorExpired, findSegments } from './filter.ts';
 import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
-import { estimateRows, setParameters } from './write/copy-out.ts';
 import { type FilePlan, planFiles, type Reading } from './write/write-export.ts';
 
 export interface ExportExtras {

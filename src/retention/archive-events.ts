@@ -8,13 +8,13 @@ import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
-import { compileForCopy } from '../export/write/copy-out.ts';
 import { type Column, columnsOf, selectValues } from '../export/write/page.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { separator } from '../export/write/rows.ts';
 import { groupRows } from '../export/write/split-files.ts';
 import { planRows, writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
+import { compileForCopy } from '../postgres/copy-out.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../postgres/session.ts';
 import {

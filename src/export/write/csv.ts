@@ -5,11 +5,11 @@ import { apostrophe, formulaStarts, numeral } from '../../domain/formula.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
+import type { Compilable } from '../../postgres/copy-out.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
 import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
-import type { Compilable } from './copy-out.ts';
 import {
   type DatasetSelect,
   orderOf,

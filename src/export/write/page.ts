@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { Dataset, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { instantText } from '../../postgres/columns.ts';
+import type { Compilable } from '../../postgres/copy-out.ts';
 import {
   exportsCompany,
   exportsEvent,
@@ -13,7 +14,6 @@ import {
   noneOf,
   withoutProperties,
 } from '../filter.ts';
-import type { Compilable } from './copy-out.ts';
 
 /*
  * The rows of a dataset as they are stored, in key order. What is made of them is written around it (`from (…) page`):

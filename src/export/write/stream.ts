@@ -4,8 +4,8 @@ import { instantOfMicros } from '../../domain/instant.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import { exportHeader } from '../../formats/csv-text.ts';
+import { type CopySelect, compileForCopy } from '../../postgres/copy-out.ts';
 import type { Filter } from '../filter.ts';
-import { type CopySelect, compileForCopy } from './copy-out.ts';
 import { columnsOf, pageOf, profilesByTime, selectValuesFrom } from './page.ts';
 import { ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
 

@@ -15,6 +15,13 @@ import {
   type FileDataset,
 } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
+import {
+  type CopyFormat,
+  type CopySelect,
+  compileForCopy,
+  copyOut,
+  estimateRows,
+} from '../../postgres/copy-out.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import { inSnapshot, type Snapshot } from '../../postgres/session.ts';
 import type { Filter } from '../filter.ts';
@@ -27,7 +34,6 @@ import {
 } from '../manifest.ts';
 import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
-import { type CopyFormat, type CopySelect, compileForCopy, copyOut, estimateRows } from './copy-out.ts';
 import { formatWriters } from './formats.ts';
 import { ContentHash, type RowBlock, type RowText, rowBlocks } from './rows.ts';
 import { selectStreamEvents, selectStreamProfiles, streamBlocks } from './stream.ts';

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { datasets, type ExportRequest } from '../../../src/domain/export.ts';
-import { compileForCopy } from '../../../src/export/write/copy-out.ts';
 import { selectValues } from '../../../src/export/write/page.ts';
 import { selectStreamEvents, selectStreamProfiles } from '../../../src/export/write/stream.ts';
+import { compileForCopy } from '../../../src/postgres/copy-out.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
