@@ -65,6 +65,7 @@ async function load(
     const columnMap = isNumbered ? { [`column_${idColumn + 1}`]: 'user_id' } : map;
     const reader = createChunkReader(
       {
+        type: 'import',
         loadId: 0,
         jobId: 'pollock',
         environmentId: 0,

@@ -54,6 +54,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_removal:
     '`removed` is neither true nor false, the record says more than that its profile is removed, or the load does not remove profiles: `removals=true`.',
   refused_by_database: 'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
+  changed_since: 'An undo keeps this: somebody else has changed it after the undone job.',
 };
 
 export function errorsPage(): string {

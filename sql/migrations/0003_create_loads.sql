@@ -60,6 +60,9 @@ create table sluice.loads (
   rows_amended bigint not null default 0,
   amends bigint,
   wins boolean not null default false,
+  undoes bigint[],
+  undo_properties text[],
+  undone_by bigint,
   repeats_resolved_at timestamptz,
   event_removals bigint,
   has_event_types boolean not null default false,
@@ -68,7 +71,9 @@ create table sluice.loads (
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint loads_amends_fkey foreign key (amends) references sluice.loads on delete set null,
   constraint loads_amends_writes check (amends is null or not dry_run),
-  constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies')),
+  constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
+  constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
+  constraint loads_undone_by_fkey foreign key (undone_by) references sluice.loads on delete set null,
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog')),
   constraint loads_preset_reads_json check (preset is null or file_format = 'ndjson'),
@@ -119,12 +124,17 @@ comment on column sluice.loads.amends is
   'The load whose refused records this one mends; null if there is none, or its row is gone.';
 comment on column sluice.loads.wins is
   'The records of this amendment count as of now, not as of the end of the load that it amends.';
+comment on column sluice.loads.undoes is 'The loads that this one undoes, with their amendments. Its file is written when its turn in the lane comes.';
+comment on column sluice.loads.undo_properties is 'The only properties that are put back; null: all, with companies, profiles and events.';
+comment on column sluice.loads.undone_by is 'The load that has begun to undo this one, and was not undone itself.';
 comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null if the file was sent.';
 comment on column sluice.loads.has_event_types is
   'Some record has an event_type: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
+create index loads_undone_by_idx on sluice.loads (undone_by) where undone_by is not null;
+create index loads_undoes_idx on sluice.loads (environment_id) where undoes is not null;
 create index loads_amends_idx on sluice.loads (amends) where amends is not null;
 create index loads_rejects_idx on sluice.loads (environment_id, job_id)
 where status = 'completed' and rows_rejected > 0 and not dry_run and amends is null;

@@ -6,7 +6,7 @@
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;
+export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
 export type LoadType = (typeof loadTypes)[number];
 
 /** queued → processing → completed | failed | cancelled. */

@@ -30,6 +30,7 @@ export const rejectCodes = [
   'invalid_date',
   'invalid_removal',
   'refused_by_database',
+  'changed_since',
 ] as const;
 
 export type RejectCode = (typeof rejectCodes)[number];

@@ -205,6 +205,7 @@ async function writeLoad(
     duplicateOf,
     fileOf: request.fileOf ?? null,
     amends: request.amends ?? null,
+    undoes: null,
     chunks: received.chunks,
   });
   return { jobId, created: true };
@@ -238,7 +239,7 @@ function firstPass(
   return maxErrors !== null && chunks > 1 ? 'validate' : 'load';
 }
 
-function allowed(limit: GuardLimit | null, totalRows: number): number | null {
+export function allowed(limit: GuardLimit | null, totalRows: number): number | null {
   if (limit === null) return null;
   return 'count' in limit ? limit.count : Math.floor((totalRows * limit.percent) / 100);
 }

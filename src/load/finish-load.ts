@@ -98,8 +98,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
     if (hit !== null) throw fails(hit);
     if (pass === 'validate') return goOn(db, claim);
-    // Records that an amendment refuses again stay with its parent, so the amendment itself has succeeded.
-    if (tally.read > 0 && tally.rejected === tally.read && !state.isAmendment)
+    if (tally.read > 0 && tally.rejected === tally.read && !state.mayRefuseAll)
       throw fails(await allRefused(db, claim));
     if (pass === 'guard') return goOn(db, claim);
     await completeLoad(db, claim.subjectId);

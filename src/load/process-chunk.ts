@@ -34,6 +34,7 @@ import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
+import { undoChunk } from './undo/apply-patch.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
@@ -63,6 +64,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const { db, memory } = context;
   const source = await readLoadSource(db, claim.subjectId);
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
+  if (source.type === 'undo') return { ...(await undoChunk(context, source, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
     const reader = createChunkReader(source, context.files, rows);
     if (source.pass === 'validate') {

@@ -14,12 +14,14 @@ import { countDrift } from '../postgres/stores/plans.ts';
 import { readReading, requireLoad, type StoredReading } from '../postgres/stores/read-loads.ts';
 import { beginPass, queueApply, readBeginning } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { attachPatch, readUndoSource } from '../postgres/stores/undo.ts';
 import { insertUploadOfLoad, type Upload } from '../postgres/stores/uploads.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
 import { sheetDialect } from './receive/receive.ts';
+import { writePatch } from './undo/write-patch.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does
@@ -174,9 +176,11 @@ const notOurs = 'another worker begins the load, or it has ended';
 /**
  * Begins a load anew at its turn in the lane: forgets what its last pass left, and makes the tasks of its chunks. Of a plan that is
  * applied, looks first whether anything has changed since; then, unless that was said not to matter, the load fails and nothing is
- * written.
+ * written. An undo gets its file.
  */
-export async function beginLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
+export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
+  const undo = await readUndoSource(context.db, claim.subjectId);
+  const patch = undo && (await writePatch(context, claim, undo, signal));
   const tasks = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     const beginning = await readBeginning(db, claim.subjectId);
@@ -187,6 +191,7 @@ export async function beginLoad(context: LoadContext, claim: TaskClaim): Promise
       if (drifted > 0) throw new FinalFailure(PLAN_DRIFTED, describeDrift(drifted));
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+    if (patch !== null) await attachPatch(db, claim.subjectId, patch);
     const begun = await beginPass(db, claim.subjectId, pass === 'apply' ? 'load' : pass);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return begun;

@@ -483,6 +483,9 @@ export interface Loads {
   status: Generated<string>;
   total_rows: number;
   type: string;
+  undo_properties: string[] | null;
+  undoes: ArrayType<number> | null;
+  undone_by: number | null;
   wins: Generated<boolean>;
   work_rows_before: Generated<number>;
   work_started_at: Date | null;

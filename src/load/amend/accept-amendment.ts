@@ -55,8 +55,9 @@ export async function requireParent(
   return parent;
 }
 
-function problemOf({ dryRun, amends, status, failureCode }: Parent): string | null {
+function problemOf({ type, dryRun, amends, status, failureCode }: Parent): string | null {
   if (dryRun) return 'nothing was written by this job, so there is nothing to amend: load the file';
+  if (type === 'undo') return 'what this job refused has changed since, and stays as it is';
   if (amends !== null) return `this job mends job ${amends}: what it refused is mended there`;
   if (status === 'completed' || failureCode === ALL_RECORDS_REFUSED) return null;
   return `the job is ${status}; refused records are mended when it is completed`;

@@ -218,6 +218,7 @@ async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): 
 
 function sourceOf(received: ReceivedFile, { map, entity, preset, removals }: LookOptions): LoadSource {
   return {
+    type: 'import',
     loadId: 0,
     jobId: 'inspection',
     environmentId: 0,

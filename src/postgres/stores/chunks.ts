@@ -91,6 +91,7 @@ export async function finishChunk(
     loads.chunk_count = 1
     and not loads.dry_run
     and loads.amends is null
+    and loads.undoes is null
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count
     and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)
@@ -134,12 +135,13 @@ export async function finishChunk(
 
 /**
  * The chunks that are done hold the first records of the load, in the order of their commits. `max_errors`, if given, is the bound
- * instead; an amendment is completed whatever it refuses; after the last chunk, the finish decides.
+ * instead; an amendment or an undo is completed whatever it refuses; after the last chunk, the finish decides.
  */
 const isRefusedSoFar = sql`(
   chunks_done < chunk_count
   and max_errors is null
   and amends is null
+  and undoes is null
   and rows_read >= ${MAX_REFUSED_AT_FIRST}
   and rows_rejected = rows_read
 )`;

@@ -43,6 +43,13 @@ export interface Amends {
   readonly wins: boolean;
 }
 
+/** The loads that another one undoes. */
+export interface Undoes {
+  readonly loadIds: readonly number[];
+  /** The only properties to put back; `null`: all. */
+  readonly properties: readonly string[] | null;
+}
+
 export interface NewLoad extends JobIdentity {
   readonly origin: Origin | null;
   readonly environmentId: number;
@@ -51,13 +58,14 @@ export interface NewLoad extends JobIdentity {
   readonly filename: string;
   readonly fileSize: number;
   readonly sha256: string;
-  readonly fileRef: FileRef;
+  /** `null`: its turn has not come to write the file. */
+  readonly fileRef: FileRef | null;
   readonly fileFormat: StoredFormat;
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
   readonly source: SourceOptions;
-  readonly readAs: ReadAs;
+  readonly readAs: ReadAs | null;
   readonly totalRows: number;
   readonly pass: LoadPass;
   readonly guards: Guards;
@@ -65,6 +73,7 @@ export interface NewLoad extends JobIdentity {
   /** The job whose stored file is loaded again; `null`: the file was sent. */
   readonly fileOf: string | null;
   readonly amends: Amends | null;
+  readonly undoes: Undoes | null;
   readonly chunks: readonly ChunkRange[];
 }
 
@@ -75,7 +84,8 @@ export function loadOf(db: Database, environmentId: number, jobId: string) {
 
 /** Queues an accepted load behind all others. Call it inside a transaction. */
 export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
-  const { origin, sha256, header, columnMap, source, readAs, guards, amends, chunks, ...columns } = load;
+  const { origin, sha256, header, columnMap, source, readAs, guards, amends, undoes, chunks, ...columns } =
+    load;
   const { load_id } = await db
     .insertInto('loads')
     .values({
@@ -85,17 +95,28 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       header: header === null ? null : JSON.stringify(header),
       column_map: JSON.stringify(columnMap),
       source_options: JSON.stringify(source),
-      read_as: JSON.stringify(readAs, storable),
+      read_as: readAs && JSON.stringify(readAs, storable),
       amends: amends?.loadId ?? null,
       wins: amends?.wins ?? false,
+      undoes: undoes && [...undoes.loadIds],
+      undo_properties: undoes?.properties && [...undoes.properties],
+      begins_anew: undoes !== null,
       chunk_count: chunks.length,
     })
     .returning('load_id')
     .executeTakeFirstOrThrow();
+  await insertChunks(db, load_id, chunks);
+}
+
+export async function insertChunks(
+  db: Database,
+  loadId: number,
+  chunks: readonly ChunkRange[],
+): Promise<void> {
   await sql`
     insert into load_chunks
       (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
-    select ${load_id}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
+    select ${loadId}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
     from rows from (
       json_to_recordset(${JSON.stringify(chunks.map((chunk) => snake(chunk)))}) as (
         byte_start bigint, byte_end bigint, first_row bigint, first_line bigint, row_count int, oversized boolean
@@ -307,7 +328,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('amends', 'is', null)
-    .where('file_ref', 'is not', null)
+    .where((eb) => eb.or([eb('file_ref', 'is not', null), eb.and({ type: 'undo', chunk_count: 0 })]))
     .returning('load_id')
     .executeTakeFirst();
   return load !== undefined;

@@ -178,6 +178,15 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
+const willBeUndone = sql<boolean>`exists (
+  select 1
+  from loads u
+  where u.environment_id = loads.environment_id
+    and u.undoes @> array[loads.load_id]
+    and u.status in ('queued', 'processing')
+    and not u.dry_run
+)`;
+
 /** Returns the newest completed load of the same bytes, read in the same way. */
 export async function findDuplicate(
   db: Database,
@@ -201,6 +210,7 @@ export async function findDuplicate(
     .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
     .where('dry_run', '=', false)
     .where('amends', 'is', null)
+    .where((eb) => eb.and([eb('type', '<>', 'undo'), eb('undone_by', 'is', null), eb.not(willBeUndone)]))
     .orderBy('job_id', 'desc')
     .limit(1)
     .executeTakeFirst();

@@ -36,7 +36,8 @@ export async function readLoadSource(db: Database, loadId: number) {
     .leftJoin('loads as parent', (join) =>
       join.onRef('parent.load_id', '=', 'loads.amends').on('loads.wins', '=', false),
     )
-    .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.entity', 'loads.preset'))
+    .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
+    .select(camel('loads.preset'))
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))
     .select(camel('loads.pass', 'loads.dry_run', 'loads.chunk_count', 'loads.max_errors', 'record_key'))
     .select([
@@ -91,14 +92,16 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await db
+  const { maxErrors, maxChanged, maxRemovedValues, amends, type, ...state } = await db
     .selectFrom('loads')
-    .select(camel('job_id', 'total_rows', 'amends', 'pass', 'plan'))
+    .select(camel('job_id', 'type', 'total_rows', 'amends', 'pass', 'plan'))
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
     .select([tally, openChunks, kindsAddUp])
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
-  return { ...state, isAmendment: amends !== null, guards: { maxErrors, maxChanged, maxRemovedValues } };
+  // Of both, what is refused stays as it was.
+  const mayRefuseAll = amends !== null || type === 'undo';
+  return { ...state, mayRefuseAll, guards: { maxErrors, maxChanged, maxRemovedValues } };
 }
 
 /**
@@ -189,11 +192,21 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await db.deleteFrom('load_rejects').where('load_id', '=', loadId).execute();
   await db.deleteFrom('load_kinds').where('load_id', '=', loadId).execute();
   await forgetRepeats(db, [loadId]);
+  if (pass === 'load') await markUndone(db, loadId);
   if (keepsPlan(pass)) {
     await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
     await forgetPlannedRows(db, [loadId]);
   }
   return insertChunkTasks(db, loadId, load);
+}
+
+/** Notes with the loads that an undo undoes that it does; the loads of an undo that is undone count again. */
+async function markUndone(db: Database, loadId: number): Promise<void> {
+  await sql`
+    update loads l
+    set undone_by = case when l.load_id = any(u.undoes) then u.load_id end
+    from loads u
+    where u.load_id = ${loadId} and (l.load_id = any(u.undoes) or l.undone_by = any(u.undoes))`.execute(db);
 }
 
 function rowCounts<T extends 0 | null>(n: T) {

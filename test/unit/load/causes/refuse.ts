@@ -12,6 +12,7 @@ export type CausedReject = Reject & RejectCause;
 /** A load of CSV with this header, or of NDJSON. */
 export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSource> = {}): LoadSource {
   return {
+    type: 'import',
     loadId: 1,
     jobId: 'job',
     environmentId: 1,

@@ -1,0 +1,132 @@
+/*
+ * Undo: a load whose file is the reverse patch of other loads. Here it is accepted; `write-patch.ts` writes the file when its turn in the
+ * lane comes, `walk-back.ts` decides about profiles that several have changed, `apply-patch.ts` applies a chunk. Promise: afterwards the
+ * profiles are as if the loads had never been, but for what somebody else has changed since.
+ */
+import { createHash } from 'node:crypto';
+import { uuidv7 } from 'uuidv7';
+import { idempotencyConflict, inputError } from '../../domain/errors.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import { jobFields, type Origin } from '../../domain/task.ts';
+import { type Database, inTransaction } from '../../postgres/database.ts';
+import { keepTrace } from '../../postgres/stores/background-jobs.ts';
+import { claimIdempotencyKey } from '../../postgres/stores/idempotency.ts';
+import { insertLoad } from '../../postgres/stores/loads.ts';
+import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
+import { allowed } from '../accept-load.ts';
+import type { LoadContext } from '../context.ts';
+import { startLaneSoon } from '../end-load.ts';
+
+export interface UndoRequest
+  extends Pick<LoadOptions, 'plan' | 'maxErrors' | 'maxChanged' | 'maxRemovedValues'> {
+  readonly jobIds: readonly string[];
+  /** The only properties to put back; `null`: all, with companies, profiles and events. */
+  readonly properties: readonly string[] | null;
+}
+
+interface Asked {
+  readonly environmentId: number;
+  readonly idempotencyKey: string | null;
+  readonly requestId: string | null;
+  readonly origin: Origin | null;
+}
+
+/**
+ * Queues the undo in the lane of the environment. Returns its job.
+ * @throws InputError `not_found`, `job_not_undoable`, `job_expired`, `idempotency_conflict`.
+ */
+export async function acceptUndo(context: LoadContext, request: UndoRequest, asked: Asked): Promise<string> {
+  const jobId = uuidv7();
+  const accepted = await inTransaction(context.pool, async ({ db }) => {
+    const known = await claimKey(db, request, asked, jobId);
+    if (known !== null) return known;
+    await insertUndo(db, request, asked, jobId);
+    await keepTrace(db, context.tracing, jobId);
+    return jobId;
+  });
+  if (accepted !== jobId) return accepted;
+  context.log.info(
+    { ...jobFields({ jobId, requestId: asked.requestId }), undoes: request.jobIds },
+    'undo accepted',
+  );
+  startLaneSoon(context, asked.environmentId);
+  return jobId;
+}
+
+/** Returns the job of an earlier request with the same key. */
+async function claimKey(
+  db: Database,
+  request: UndoRequest,
+  { environmentId, idempotencyKey }: Asked,
+  jobId: string,
+): Promise<string | null> {
+  if (idempotencyKey === null) return null;
+  const digest = createHash('sha256')
+    .update(JSON.stringify(['undo', request]))
+    .digest();
+  const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest, jobId);
+  if (claim.outcome === 'claimed') return null;
+  if (claim.outcome === 'known' && claim.jobId !== null) return claim.jobId;
+  throw idempotencyConflict();
+}
+
+async function insertUndo(
+  db: Database,
+  { jobIds, properties, plan, ...guards }: UndoRequest,
+  { environmentId, requestId, origin }: Asked,
+  jobId: string,
+): Promise<void> {
+  const loads = await readUndoable(db, environmentId, jobIds);
+  const named = loads.filter((load) => jobIds.includes(load.jobId));
+  const missing = jobIds.find((id) => !named.some((load) => load.jobId === id));
+  if (missing !== undefined) throw inputError('not_found', 'there is no such load', `job_id: ${missing}`);
+  for (const load of loads) requireUndoable(load);
+  const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
+  const limit = (of: LoadOptions['maxErrors']) => allowed(of, records);
+  const hasGuard = Object.values(guards).some((guard) => guard !== null);
+  await insertLoad(db, {
+    jobId,
+    requestId,
+    origin,
+    environmentId,
+    type: 'undo',
+    entity: 'auto',
+    filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
+    fileSize: 0,
+    sha256: createHash('sha256').digest('hex'),
+    fileRef: null,
+    fileFormat: 'ndjson',
+    header: null,
+    columnMap: {},
+    source: {},
+    readAs: null,
+    preset: null,
+    totalRows: 0,
+    pass: plan ? 'plan' : hasGuard ? 'guard' : 'load',
+    guards: {
+      maxErrors: limit(guards.maxErrors),
+      maxChanged: limit(guards.maxChanged),
+      maxRemovedValues: limit(guards.maxRemovedValues),
+    },
+    duplicateOf: null,
+    fileOf: null,
+    amends: null,
+    undoes: { loadIds: loads.map(({ loadId }) => loadId), properties },
+    chunks: [],
+  });
+}
+
+function requireUndoable({ jobId, status, dryRun, isLogged }: Undoable): void {
+  const details = `job_id: ${jobId}`;
+  if (status === 'queued' || status === 'processing') {
+    throw inputError(
+      'job_not_undoable',
+      `the job is ${status}: cancel it, or wait until it has ended`,
+      details,
+    );
+  }
+  if (dryRun)
+    throw inputError('job_not_undoable', 'the job wrote nothing, so there is nothing to undo', details);
+  if (!isLogged)
+    throw inputError('job_expired', 'what this job changed is no longer kept: see CHANGES_DAYS', details);
+}

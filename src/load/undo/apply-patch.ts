@@ -1,0 +1,93 @@
+import { entities } from '../../domain/entity.ts';
+import { ConflictError } from '../../domain/errors.ts';
+import {
+  addOutcomes,
+  type ChunkRange,
+  countedKinds,
+  noOutcomes,
+  noOutcomesByKind,
+} from '../../domain/load.ts';
+import type { TaskClaim } from '../../domain/task.ts';
+import { MissingFileError } from '../../files/file-store.ts';
+import { inTransaction } from '../../postgres/database.ts';
+import {
+  copyPatch,
+  putBackEvents,
+  putBackProfiles,
+  type RefusedLine,
+} from '../../postgres/merge/put-back.ts';
+import { type ChunkTally, finishChunk, type LoadProgress } from '../../postgres/stores/chunks.ts';
+import { type CountedReject, insertRejects } from '../../postgres/stores/rejects.ts';
+import type { LoadSource } from '../../postgres/stores/running-loads.ts';
+import { nameTaskSession } from '../../postgres/stores/workers.ts';
+import { RejectCauses } from '../causes/reject-causes.ts';
+import type { LoadContext } from '../context.ts';
+import { kindOfEntity } from '../merge-rows.ts';
+
+const newline = 0x0a;
+
+/** Does a chunk of an undo: applies its lines and counts them, in one transaction. */
+export async function undoChunk(
+  context: LoadContext,
+  source: LoadSource,
+  claim: TaskClaim,
+  chunk: ChunkRange,
+): Promise<LoadProgress> {
+  const { fileRef, environmentId, loadId } = source;
+  if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
+  const bytes = await context.files.readRange(fileRef, chunk.byteStart, chunk.byteEnd);
+  return inTransaction(
+    context.pool,
+    async (transaction) => {
+      const { db } = transaction;
+      await nameTaskSession(db, claim);
+      const content = await copyPatch(transaction, bytes);
+      const scope = { environmentId, loadId, chunkNo: claim.part };
+      const kinds = { ...noOutcomesByKind };
+      const refused: RefusedLine[] = [];
+      for (const entity of entities) {
+        const applied = await putBackProfiles(db, entity, scope, content);
+        kinds[kindOfEntity[entity]] = applied.outcomes;
+        refused.push(...applied.refused);
+      }
+      Object.assign(kinds, await putBackEvents(db, scope, content));
+      const causes = new RejectCauses(source);
+      await insertRejects(transaction, loadId, rejectsOf(refused, chunk, bytes), (reject) =>
+        causes.of(reject),
+      );
+      const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
+      const tally: ChunkTally = { ...sum, kinds, hasEventTypes: true };
+      const progress = await finishChunk(db, claim, tally);
+      if (progress === null) throw new ConflictError('another attempt owns the task, or its load has ended');
+      return progress;
+    },
+    { asynchronous: source.chunkCount > 1 },
+  );
+}
+
+/** What is kept because somebody else has changed it counts as refused. */
+function rejectsOf(
+  refused: readonly RefusedLine[],
+  chunk: ChunkRange,
+  bytes: Buffer,
+): readonly CountedReject[] {
+  if (refused.length === 0) return [];
+  const ends: number[] = [];
+  for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, at + 1)) ends.push(at);
+  return refused.map(({ line, entity, names }) => {
+    const start = line === 0 ? 0 : (ends[line - 1] ?? 0) + 1;
+    const column = names.length === 0 ? null : names.join(', ');
+    return {
+      kind: kindOfEntity[entity],
+      reject: {
+        row: chunk.firstRow + line,
+        line: chunk.firstLine + line,
+        byteOffset: chunk.byteStart + start,
+        column,
+        code: 'changed_since',
+        message: `${column ?? 'the profile'} was changed by others since, and stays as it is`,
+        raw: bytes.subarray(start, ends[line]),
+      },
+    };
+  });
+}

@@ -1,0 +1,295 @@
+/*
+ * Applies lines of a reverse patch: each profile becomes, as a whole, what it was. Whoever changed it since the patch was written wins,
+ * property by property: then its position is no longer the one in the line, and the log has what the patch saw.
+ */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type RawBuilder, sql } from 'kysely';
+import { from as copyFrom } from 'pg-copy-streams';
+import { type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
+import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
+import type { Database, Transaction } from '../database.ts';
+
+export interface PatchScope {
+  readonly environmentId: number;
+  readonly loadId: number;
+  readonly chunkNo: number;
+}
+
+/** A line that was not applied, because somebody else has changed the profile. */
+export interface RefusedLine {
+  /** Its place in the chunk, from 0. */
+  readonly line: number;
+  readonly entity: Entity;
+  /** What it leaves as it is. */
+  readonly names: readonly string[];
+}
+
+export interface AppliedLines {
+  readonly outcomes: Outcomes;
+  readonly refused: readonly RefusedLine[];
+}
+
+/** The number of lines by what they are about and what they do. */
+export type PatchContent = Readonly<Record<string, number>>;
+
+/** Brings the lines of a chunk into the session's table for them. Each ends with a newline. */
+export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
+  await client.query(`
+    create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
+    on commit delete rows`);
+  // JSON text has neither character: each line is one cell, as it is.
+  const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
+  await pipeline(
+    Readable.from([lines], { objectMode: false }),
+    client.query(copyFrom(`copy patch_lines (line) from stdin (${options})`)),
+  );
+  // Each line is one look-up by a primary key, in the order of the keys.
+  await client.query('set local enable_hashjoin = off; set local enable_mergejoin = off');
+  const { rows } = await sql<{ content: PatchContent }>`
+    select coalesce(json_object_agg(does, lines), '{}') as content
+    from (
+      select
+        line ->> 'entity' || case
+          when line ? 'kept' then ' kept'
+          when line ? 'removed' then ' removed'
+          when line ? 'position' then ' restored'
+          else ' back'
+        end as does,
+        count(*) as lines
+      from patch_lines
+      group by 1
+    ) counted`.execute(db);
+  return rows[0]?.content ?? {};
+}
+
+/** Applies the lines of users or of companies. */
+export async function putBackProfiles(
+  db: Database,
+  entity: Entity,
+  scope: PatchScope,
+  content: PatchContent,
+): Promise<AppliedLines> {
+  const lines = (does: string): number => content[`${entity} ${does}`] ?? 0;
+  const inserted = lines('back') === 0 ? 0 : await bringBack(db, entity, scope);
+  const updated = lines('restored') === 0 ? 0 : await restore(db, entity, scope);
+  const removed = lines('removed') === 0 ? 0 : await remove(db, entity, scope);
+  const refused = lines('kept') === 0 ? [] : await readKept(db, entity);
+  const left = lines('back') + lines('restored') + lines('removed') - inserted - updated - removed;
+  const yielded = left === 0 ? noneLeft : await yieldToOthers(db, entity, scope);
+  const rejected = refused.length + yielded.refused.length;
+  const unchanged = left - yielded.updated - yielded.refused.length;
+  const done = { inserted, updated: updated + yielded.updated, removed, rejected, unchanged };
+  return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
+}
+
+const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
+const position = sql`(${text('position')})::bigint`;
+const first = sql`(select min(number) from patch_lines)`;
+
+const linesOf = (entity: Entity | 'events', condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+  select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
+) l`;
+
+const isProfileOf = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> =>
+  sql`p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = (${text('id')}) collate "C"`;
+
+async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
+  const isUser = entity === 'users';
+  const { numAffectedRows } = await sql`
+    insert into ${sql.table(entity)} (
+      environment_id, ${sql.ref(idColumn[entity])}, metadata, first_seen_at, load_id, load_chunk, load_touches
+      ${isUser ? sql`, company_id` : sql``}
+    )
+    select
+      ${scope.environmentId}::int, ${text('id')}, l.line -> 'metadata', coalesce((${text('first_seen_at')})::timestamptz, now()),
+      ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
+      ${isUser ? sql`, ${text('company')}` : sql``}
+    from ${linesOf(entity, sql`not line ?| array['kept', 'removed', 'position']`)}
+    on conflict do nothing`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
+
+async function restore(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update ${sql.table(entity)} p
+    set ${written(entity, scope, sql`l.line -> 'metadata'`, sql`${text('company')}`)}
+    from ${linesOf(entity, sql`line ?& array['metadata', 'position']`)}
+    where ${isProfileOf(entity, scope)} and p.position = ${position}`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
+
+async function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from ${sql.table(entity)} p
+    using ${linesOf(entity, sql`line ? 'removed'`)}
+    where ${isProfileOf(entity, scope)} and p.position = ${position}`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
+
+/** The columns of a profile that is written. What is put back counts as set now. */
+function written(
+  entity: Entity,
+  { loadId, chunkNo }: PatchScope,
+  metadata: RawBuilder<unknown>,
+  company: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const isUser = entity === 'users';
+  const stored = isUser ? sql`p.company_id` : sql`null`;
+  const leavesCompany = isUser ? sql`(p.company_id is null or ${company} is not null)` : sql`true`;
+  const moved = isUser
+    ? sql`case when p.company_id is distinct from ${company} then coalesce(${company}, '') end`
+    : sql`null`;
+  return sql`
+    metadata = ${metadata},
+    ${isUser ? sql`company_id = ${company},` : sql``}
+    times = case
+      when p.times is null and ${metadata} ?& array(select jsonb_object_keys(p.metadata)) and ${leavesCompany} then null
+      else sluice.touch_times(
+        p.times, p.last_seen_at, p.metadata, ${stored}, sluice.difference(p.metadata, ${metadata}), ${moved}, now()
+      )
+    end,
+    digest = null,
+    load_id = ${loadId},
+    load_chunk = ${chunkNo},
+    load_touches = 1,
+    last_seen_at = now(),
+    updated_at = now(),
+    position = sluice.current_position()`;
+}
+
+async function readKept(db: Database, entity: Entity): Promise<readonly RefusedLine[]> {
+  const { rows } = await sql<RefusedLine>`
+    select (number - ${first})::int as line, ${entity} as entity, line -> 'kept' as names
+    from ${linesOf(entity, sql`line ? 'kept'`)}`.execute(db);
+  return rows;
+}
+
+interface Yielded {
+  readonly updated: number;
+  readonly refused: readonly RefusedLine[];
+}
+
+const noneLeft: Yielded = { updated: 0, refused: [] };
+
+/** Puts back, in profiles that are no longer as the patch saw them, the properties that are. Locks first, to see what others have committed. */
+async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
+  const id = sql.ref(`p.${idColumn[entity]}`);
+  const company = entity === 'users' ? sql`p.company_id` : sql`null::text`;
+  await sql`
+    select 1
+    from ${sql.table(entity)} p
+    where p.environment_id = ${scope.environmentId}
+      and ${id} = any (array(select ${text('id')} from ${linesOf(entity, sql`not line ? 'kept'`)}))
+      and p.position <> sluice.current_position()
+    order by ${id}
+    for update`.execute(db);
+  const { rows } = await sql<RefusedLine & { isUpdated: boolean }>`
+    with rest as materialized (
+      select
+        l.number, ${text('id')} as id, p.metadata as stored, ${company} as stored_company,
+        l.line ? 'removed' as removes,
+        case when l.line ? 'position' then s.before else '{}' end as seen,
+        s.company_before as seen_company,
+        coalesce(l.line -> 'metadata', '{}') as wanted, ${text('company')} as wanted_company
+      from ${linesOf(entity, sql`not line ? 'kept'`)}
+      left join ${sql.table(entity)} p on ${isProfileOf(entity, scope)}
+      left join lateral (
+        select c.before, c.company_before
+        from changes c
+        where c.environment_id = ${scope.environmentId} and c.entity = ${entity} and c.key = (${text('id')}) collate "C"
+          and c.position_before = ${position} and c.before is not null
+        order by c.seq
+        limit 1
+      ) s on true
+      where p.position is distinct from sluice.current_position()
+    ),
+    aimed as materialized (
+      select
+        *,
+        case when seen is null then stored else sluice.put_back(stored, seen, wanted) end as metadata,
+        case when seen is not null and stored_company is not distinct from seen_company then wanted_company else stored_company end as company
+      from rest
+    ),
+    updated as (
+      update ${sql.table(entity)} p
+      set ${written(entity, scope, sql`a.metadata`, sql`a.company`)}
+      from aimed a
+      where p.environment_id = ${scope.environmentId} and ${id} = a.id collate "C"
+        and (a.metadata <> a.stored or a.company is distinct from a.stored_company)
+      returning a.number
+    )
+    select
+      (a.number - ${first})::int as line,
+      ${entity} as entity,
+      array(
+        select jsonb_object_keys(sluice.difference(coalesce(a.seen, a.stored, '{}'), a.wanted)) name
+        order by name
+      ) as names,
+      u.number is not null as "isUpdated"
+    from aimed a
+    left join updated u using (number)
+    where u.number is not null
+      or (a.stored is null and not a.removes)
+      or a.stored <> a.wanted
+      or a.stored_company is distinct from a.wanted_company`.execute(db);
+  const refused = rows.flatMap(({ isUpdated, ...line }) => (isUpdated ? [] : [line]));
+  return { updated: rows.length - refused.length, refused };
+}
+
+/** Removes or brings back events, with the ids that callers gave them. */
+export async function putBackEvents(
+  db: Database,
+  { environmentId }: PatchScope,
+  content: PatchContent,
+): Promise<Readonly<Record<EventKind, Outcomes>>> {
+  const kinds = { track: noOutcomes, page_view: noOutcomes };
+  if ((content['events back'] ?? 0) + (content['events removed'] ?? 0) === 0) return kinds;
+  const { rows } = await sql<{ kind: EventKind; lines: number; inserted: number; removed: number }>`
+    with back as (
+      insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
+      select
+        (${text('at')})::timestamptz, ${environmentId}::int, ${text('id')}, ${text('type')}, ${text('name')},
+        ${text('user')}, ${text('company')}, ${text('source')}, l.line -> 'metadata'
+      from ${linesOf('events', sql`not line ? 'removed'`)}
+      where not exists (
+        select 1
+        from event_ids i
+        where (l.line -> 'once')::boolean
+          and i.environment_id = ${environmentId} and i.event_id = ${text('id')} and i.user_id = ${text('user')}
+      )
+      on conflict do nothing
+      returning event_id, user_id, inserted_at, event_type
+    ),
+    noted as (
+      insert into event_ids (environment_id, event_id, user_id, inserted_at)
+      select ${environmentId}::int, b.event_id, b.user_id, b.inserted_at
+      from back b
+      join ${linesOf('events', sql`(line -> 'once')::boolean`)} on ${text('id')} = b.event_id and ${text('user')} = b.user_id
+      on conflict do nothing
+    ),
+    gone as (
+      delete from events e
+      using ${linesOf('events', sql`line ? 'removed'`)}
+      where e.environment_id = ${environmentId} and e.inserted_at = (${text('at')})::timestamptz
+        and e.event_id = (${text('id')}) collate "C" and e.user_id = (${text('user')}) collate "C"
+      returning e.event_id, e.user_id, e.inserted_at, e.event_type
+    ),
+    forgotten as (
+      delete from event_ids i
+      using gone g
+      where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.user_id
+        and i.inserted_at = g.inserted_at
+    )
+    select
+      l.kind, l.lines::int,
+      (select count(*)::int from back where event_type = l.kind) as inserted,
+      (select count(*)::int from gone where event_type = l.kind) as removed
+    from (
+      select ${text('type')} as kind, count(*) as lines from ${linesOf('events', sql`true`)} group by 1
+    ) l`.execute(db);
+  for (const { kind, lines, inserted, removed } of rows) {
+    kinds[kind] = addOutcomes(noOutcomes, { inserted, removed, unchanged: lines - inserted - removed });
+  }
+  return kinds;
+}
