@@ -40,6 +40,7 @@ import {
   url,
   uuid,
 } from './schema.ts';
+import { undoCounts } from './undo.ts';
 
 const tally = component(
   'Tally',
@@ -210,6 +211,13 @@ export const jobDetail = component(
           examples: [[]],
         },
       ),
+      undoes: Type.Array(uuid('A job.'), {
+        maxItems: MAX_SHOWN_AMENDMENTS,
+        description: 'The jobs that this job undoes, with their amendments.',
+        examples: [[]],
+      }),
+      undone_by: orNull(uuid('The job that has begun to undo this one.'), null),
+      undo: orNull(undoCounts, null),
       dry_run: flag(
         'True if everything was checked and nothing written. Also true for a plan that has not been applied.',
       ),

@@ -187,6 +187,9 @@ export const MAX_COUNTED_REJECTS = 100_000;
 export const MAX_AMENDED_ROWS = 2_000_000;
 export const MAX_EDITED_RECORDS = 1_000;
 export const MAX_SHOWN_AMENDMENTS = 100;
+export const MAX_UNDONE_JOBS = 100;
+export const MAX_UNDONE_PROPERTIES = 1_000;
+export const MAX_SHOWN_LATER_LOADS = 20;
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: per connection, per environment, in all. */
 export const MAX_HELD_BYTES = 128 * MiB;

@@ -55,6 +55,7 @@ import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
 import { sourceRoutes } from './routes/sources.ts';
+import { undoRoutes } from './routes/undo.ts';
 import { addTus, uploadRoutes } from './routes/uploads.ts';
 
 const routes: Readonly<Record<Tag, readonly Route[]>> = {
@@ -64,7 +65,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   deletions: deletionRoutes,
   exports: exportRoutes,
   jobs: [
-    ...[...jobRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
+    ...[...jobRoutes, ...undoRoutes, ...planRoutes, ...rejectRoutes, ...mendRoutes],
     ...[...overviewRoutes, ...streamRoutes],
   ],
   schedules: sourceRoutes,

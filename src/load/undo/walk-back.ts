@@ -43,6 +43,8 @@ export interface UndoneLoads {
   readonly properties: ReadonlySet<string> | null;
   /** All undos of the environment, each with what it undid. */
   readonly undos: ReadonlyMap<number, ReadonlySet<number>>;
+  /** Loads that others have undone: a profile that one of them made is there only for those who touched it. */
+  readonly inactive: ReadonlySet<number>;
 }
 
 /** What is to become of a profile. */
@@ -83,7 +85,8 @@ export function walkBack(profile: LoggedProfile, undone: UndoneLoads): Reversal 
     else properties.set(name, value);
   }
   const isTouched = profile.others || [...walks.values(), company].some(({ at }) => at > existence.madeAt);
-  const exists = existence.value !== null || (profile.now !== null && isTouched);
+  const hasValues = properties.size > 0 || company.value !== null;
+  const exists = existence.value !== null || (profile.now !== null && (isTouched || hasValues));
   const kept = [...walks].flatMap(([name, { isKept }]) => (isKept ? [name] : []));
   if (company.isKept) kept.push('company_id');
   const to = { properties, company: company.value, firstSeen: profile.log?.at(-1)?.firstSeen ?? null };

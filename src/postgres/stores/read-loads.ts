@@ -1,7 +1,7 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { ShownJob } from '../../api/render.ts';
 import { inputError } from '../../domain/errors.ts';
-import { MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS } from '../../domain/limits.ts';
+import { MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS, MAX_SHOWN_LATER_LOADS } from '../../domain/limits.ts';
 import {
   countedKinds,
   type LoadOptions,
@@ -89,6 +89,42 @@ const amendments = sql<readonly Pick<ShownJob, 'jobId' | 'status' | 'totalRows'>
   ) a
 )`.as('amendments');
 
+const jobsOf = (condition: RawBuilder<unknown>, limit: number) => sql<readonly string[] | null>`(
+  select json_agg(o.job_id)
+  from (
+    select o.job_id, o.load_id
+    from loads o
+    where o.environment_id = loads.environment_id and ${condition}
+    order by o.load_id
+    limit ${sql.lit(limit)}
+  ) o
+)`;
+
+const undoneJobs = sql<readonly string[] | null>`case when loads.type = 'undo' then ${jobsOf(
+  sql`o.load_id = any(loads.undoes)`,
+  MAX_SHOWN_AMENDMENTS,
+)} end`.as('undoes');
+
+const undoneByJob = sql<string | null>`(select u.job_id from loads u where u.load_id = loads.undone_by)`.as(
+  'undoneBy',
+);
+
+const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly string[] } | null>`case
+  when loads.type = 'undo' then json_build_object(
+    'eventsGone', case when loads.undo_properties is not null or loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
+      select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
+      from load_kinds k
+      where (k.load_id = loads.load_id or k.load_id = any(loads.undoes)) and k.kind in ('track', 'page_view')
+    )) end,
+    'laterLoads', coalesce(${jobsOf(
+      sql`o.load_id > (select min(id) from unnest(loads.undoes) id) and o.load_id < loads.load_id
+        and o.load_id <> all(loads.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
+        and o.rows_unchanged > 0`,
+      MAX_SHOWN_LATER_LOADS,
+    )}, '[]')
+  )
+end`.as('undo');
+
 export type Load = Awaited<ReturnType<typeof readLoads>>[number];
 
 /** Reads the environment's loads of these ids, in no order; the place in the lane only if there is one id. */
@@ -101,6 +137,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])
+    .select([undoneJobs, undoneByJob, undone])
     .$if(jobIds.length === 1, (query) => query.select(aheadInLane('loads').as('ahead')))
     .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)

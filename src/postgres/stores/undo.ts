@@ -47,7 +47,12 @@ export interface UndoSource {
   readonly positions: readonly string[];
   readonly firstPosition: string;
   /** All undos of the environment, each with what it undid. */
-  readonly undos: readonly { readonly loadId: number; readonly undoes: readonly number[] }[];
+  readonly undos: readonly {
+    readonly loadId: number;
+    readonly undoes: readonly number[];
+    /** It is completed, and not of some properties only. */
+    readonly isWhole: boolean;
+  }[];
   /** Undos among the loads that removed events: their files hold them. */
   readonly eventFiles: readonly { readonly jobId: string; readonly ref: FileRef | null }[];
   readonly isLogged: boolean;
@@ -64,7 +69,10 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
       w.positions,
       w.first as "firstPosition",
       (
-        select coalesce(json_agg(json_build_object('loadId', o.load_id, 'undoes', o.undoes)), '[]')
+        select coalesce(json_agg(json_build_object(
+          'loadId', o.load_id, 'undoes', o.undoes,
+          'isWhole', o.status = 'completed' and not o.dry_run and o.undo_properties is null
+        )), '[]')
         from loads o
         where o.environment_id = u.environment_id and o.undoes is not null
       ) as undos,

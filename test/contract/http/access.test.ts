@@ -41,6 +41,8 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/background_jobs/{job_id}/apply',
+    'POST /v1/background_jobs/undo',
+    'POST /v1/background_jobs/{job_id}/undo',
     'POST /v1/background_jobs/{job_id}/upload',
     'POST /v1/schedules/{schedule}/runs',
     'POST /v1/inbox/{file_id}/take_again',

@@ -156,6 +156,9 @@ describe('one job', () => {
       duplicate_of: null,
       amends: null,
       amendments: [],
+      undoes: [],
+      undone_by: null,
+      undo: null,
       dry_run: false,
       plan: null,
       read_as: {

@@ -18,7 +18,7 @@ function profile(...states: readonly [by: number | null, Record<string, string> 
 
 function undone(loads: readonly number[], undos: Record<number, readonly number[]> = {}): UndoneLoads {
   const map = Object.entries(undos).map(([undo, of]) => [Number(undo), new Set(of)] as const);
-  return { loads: new Set(loads), properties: null, undos: new Map(map) };
+  return { loads: new Set(loads), properties: null, undos: new Map(map), inactive: new Set() };
 }
 
 const result = (logged: LoggedProfile, of: UndoneLoads) => {

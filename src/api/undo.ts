@@ -1,0 +1,90 @@
+import { Type } from 'typebox';
+import {
+  MAX_PROPERTY_NAME_CHARS,
+  MAX_SHOWN_LATER_LOADS,
+  MAX_UNDONE_JOBS,
+  MAX_UNDONE_PROPERTIES,
+} from '../domain/limits.ts';
+import { guardPattern, guardRule } from '../domain/load.ts';
+import { worded } from '../validation.ts';
+import { count, object, uuid } from './schema.ts';
+
+export const undoCounts = object(
+  {
+    restored: count('Profiles that got values back.', 8),
+    brought_back: count('Profiles and events that the undone jobs had removed, and that are there again.', 0),
+    removed: count('Profiles and events that the undone jobs had made, and that are gone.', 2),
+    kept: count(
+      'Profiles of which something stays, because somebody else has changed it since: the refused records with the code `changed_since`.',
+      1,
+    ),
+    failed: count('Records that were refused for another reason.', 0),
+    events_gone: count(
+      'Events of the undone jobs that were gone before: archived, deleted or undone. Archives are left as they are.',
+      0,
+    ),
+    later_loads: Type.Array(uuid('A job.'), {
+      maxItems: MAX_SHOWN_LATER_LOADS,
+      description:
+        'Later jobs that found records unchanged. A record that brings the same value as an undone one writes nothing, so the older value is back: load their files again.',
+      examples: [[]],
+    }),
+  },
+  'The result of an undo: a plan shows what it would be. Null for other jobs.',
+);
+
+const guard = (name: string, what: string) =>
+  Type.Optional(
+    worded(
+      Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: guardPattern })], {
+        description: `Fails the job if more ${what}: a number, or a share of the records of the undone jobs. Nothing is written then.`,
+        examples: ['5%'],
+      }),
+      `${name} ${guardRule}`,
+    ),
+  );
+
+const options = {
+  properties: Type.Optional(
+    worded(
+      Type.Array(Type.String({ minLength: 1, maxLength: MAX_PROPERTY_NAME_CHARS }), {
+        minItems: 1,
+        maxItems: MAX_UNDONE_PROPERTIES,
+        description:
+          'The only properties to put back. Companies of users, events, and profiles that the jobs made then stay. Default: everything is undone.',
+        examples: [['plan']],
+      }),
+      `properties has 1 to ${MAX_UNDONE_PROPERTIES} names`,
+    ),
+  ),
+  plan: Type.Optional(
+    worded(
+      Type.Boolean({
+        description: 'Only show what the undo would do. Apply the plan to do it.',
+        default: false,
+      }),
+      'plan is true or false',
+    ),
+  ),
+  max_errors: guard('max_errors', 'profiles than this are kept'),
+  max_changed: guard('max_changed', 'profiles than this would change'),
+  max_removed_values: guard('max_removed_values', 'property values than this would be removed'),
+};
+
+export const undoBody = object(options, 'Options of an undo.');
+
+export const undoJobsBody = object(
+  {
+    job_ids: worded(
+      Type.Array(Type.String({ format: 'uuid' }), {
+        minItems: 1,
+        maxItems: MAX_UNDONE_JOBS,
+        description: 'The jobs to undo, in any order.',
+        examples: [['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01']],
+      }),
+      `job_ids has 1 to ${MAX_UNDONE_JOBS} IDs of jobs`,
+    ),
+    ...options,
+  },
+  'Jobs to undo together, and options.',
+);

@@ -1,0 +1,79 @@
+import type { Static } from 'typebox';
+import { exampleJobId, jobRecord } from '../../api/job.ts';
+import { undoBody, undoJobsBody } from '../../api/undo.ts';
+import { requireQueueRoom } from '../../background-jobs/jobs.ts';
+import { readGuard } from '../../domain/load.ts';
+import { acceptUndo } from '../../load/undo/accept-undo.ts';
+import { actionHeaders, idempotencyKeyOf, jobParameters } from '../parameters.ts';
+import { callerOrigin } from '../plugins/auth.ts';
+import { type Call, type Route, route } from '../route.ts';
+import { renderQueued } from '../upload/receive-upload.ts';
+
+const what =
+  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values go back to what they were before, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. What somebody else has changed since stays and is listed among the refused records of the undo. Amendments of the jobs are undone with them. An undo can itself be planned, cancelled, retried and undone.';
+
+const common = {
+  access: 'import',
+  headers: actionHeaders,
+  answer: { status: 202, description: 'The undo is queued.', schema: jobRecord.ref },
+  refuses: ['job_not_undoable', 'job_expired'],
+} as const;
+
+type Asked = Pick<Call, 'system' | 'request' | 'environment' | 'base'>;
+
+async function queueUndo(
+  { system, request, environment, base }: Asked,
+  jobIds: readonly string[],
+  body: Static<typeof undoBody>,
+) {
+  const idempotencyKey = idempotencyKeyOf(request);
+  await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
+  const undo = {
+    jobIds: [...new Set(jobIds)],
+    properties: body.properties ?? null,
+    plan: body.plan ?? false,
+    maxErrors: readGuard(body.max_errors),
+    maxChanged: readGuard(body.max_changed),
+    maxRemovedValues: readGuard(body.max_removed_values),
+  };
+  const asked = {
+    environmentId: environment,
+    idempotencyKey,
+    requestId: request.id,
+    origin: callerOrigin(request),
+  };
+  return renderQueued({ system, environment, base }, await acceptUndo(system, undo, asked));
+}
+
+const undoOne = route({
+  at: 'POST /v1/background_jobs/:job_id/undo',
+  operationId: 'undoJob',
+  summary: 'Undo a load',
+  description: what,
+  ...common,
+  params: jobParameters,
+  json: {
+    schema: undoBody,
+    examples: {
+      whole: { summary: 'All of it', value: {} },
+      plan: { summary: 'What would it do?', value: { plan: true } },
+      some: { summary: 'One property', value: { properties: ['plan'] } },
+    },
+  },
+  handle: async ({ params, body, ...call }) => queueUndo(call, [params.job_id], body),
+});
+
+const undoSeveral = route({
+  at: 'POST /v1/background_jobs/undo',
+  operationId: 'undoJobs',
+  summary: 'Undo several loads',
+  description: `Undoes loads together, as if none of them had been. ${what}`,
+  ...common,
+  json: {
+    schema: undoJobsBody,
+    examples: { two: { summary: 'Two loads', value: { job_ids: [exampleJobId] } } },
+  },
+  handle: async ({ body, ...call }) => queueUndo(call, body.job_ids, body),
+});
+
+export const undoRoutes: readonly Route[] = [undoOne, undoSeveral];

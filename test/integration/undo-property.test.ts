@@ -1,0 +1,188 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { newEnvironment, readProfiles, runAtOnce, shuffled, startManually } from '../support/load-file.ts';
+import { type RandomFile, randomFile } from '../support/random-files.ts';
+import { runs } from '../support/runs.ts';
+import type { Json, Profiles, StoredProfile } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { undo } from '../support/undo.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+type Step =
+  | {
+      readonly does: 'load';
+      readonly file: RandomFile;
+      readonly chunkBytes: number;
+      readonly ranks: readonly number[];
+    }
+  | {
+      readonly does: 'identify';
+      readonly id: string;
+      readonly properties: Readonly<Record<string, Json>>;
+      readonly company: string | null;
+    }
+  | { readonly does: 'undo'; readonly picks: readonly number[] };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant('load' as const),
+      file: randomFile,
+      chunkBytes: fc.constantFrom(64, 300, 4_096),
+      ranks: fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant('identify' as const),
+      id: fc.constantFrom('k0', 'k1', 'k2', 'k3'),
+      properties: fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.constantFrom<Json>('1', 2, null, 'x'), {
+        maxKeys: 2,
+      }),
+      company: fc.constantFrom(null, null, 'c0', 'c1', 'c2'),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant('undo' as const),
+      picks: fc.array(fc.nat(), { minLength: 1, maxLength: 2 }),
+    }),
+  },
+);
+
+/** What a step changed: profiles by `users/u1`, and of each what it set; undefined removes. */
+type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown>>;
+
+const companyName = '\u0000company';
+
+function fields(profile: StoredProfile | undefined): Map<string, unknown> {
+  const of = new Map<string, unknown>(Object.entries(profile?.metadata ?? {}));
+  if (profile?.company != null) of.set(companyName, profile.company);
+  return of;
+}
+
+function changesBetween(before: Profiles, after: Profiles): Changes {
+  const changes = new Map<string, ReadonlyMap<string, unknown>>();
+  for (const entity of ['users', 'companies'] as const) {
+    for (const [id, profile] of Object.entries(after[entity])) {
+      const [from, to] = [fields(before[entity][id]), fields(profile)];
+      const names = [...new Set([...from.keys(), ...to.keys()])];
+      const changed = names.filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)));
+      if (changed.length > 0 || before[entity][id] === undefined)
+        changes.set(`${entity}/${id}`, new Map(changed.map((name) => [name, to.get(name)])));
+    }
+  }
+  return changes;
+}
+
+/** What the tables hold if only these changes were ever made. */
+function fold(steps: readonly Changes[]): Profiles {
+  const tables = {
+    users: new Map<string, Map<string, unknown>>(),
+    companies: new Map<string, Map<string, unknown>>(),
+  };
+  for (const changes of steps) {
+    for (const [key, values] of changes) {
+      const entity = key.startsWith('users/') ? 'users' : 'companies';
+      const id = key.slice(entity.length + 1);
+      const profile = tables[entity].get(id) ?? new Map();
+      tables[entity].set(id, profile);
+      for (const [name, value] of values) {
+        if (value === undefined) profile.delete(name);
+        else profile.set(name, value);
+      }
+    }
+  }
+  for (const user of tables.users.values()) {
+    const company = user.get(companyName) as string | undefined;
+    if (company !== undefined && !tables.companies.has(company)) tables.companies.set(company, new Map());
+  }
+  const plain = (entity: 'users' | 'companies') =>
+    Object.fromEntries(
+      Array.from(tables[entity], ([id, profile]) => {
+        const company = profile.get(companyName) ?? null;
+        const metadata = Object.fromEntries([...profile].filter(([name]) => name !== companyName));
+        return [id, entity === 'users' ? { metadata, company } : { metadata }];
+      }),
+    );
+  return { users: plain('users'), companies: plain('companies') } as Profiles;
+}
+
+/** Without companies of which nothing is said and to which nobody belongs: who left them last does not matter. */
+function withoutEmpty({ users, companies }: Profiles): Profiles {
+  const named = new Set(Object.values(users).map(({ company }) => company));
+  const kept = Object.entries(companies).filter(
+    ([id, { metadata }]) => named.has(id) || Object.keys(metadata).length > 0,
+  );
+  return { users, companies: Object.fromEntries(kept) };
+}
+
+// proves: undo
+test('after any loads, single records and undos, the profiles are as if what is undone had never changed anything', async () => {
+  const property = fc.asyncProperty(
+    fc.array(step, { minLength: 3, maxLength: 8, size: 'max' }),
+    async (steps) => {
+      const environmentId = await newEnvironment(t.system);
+      /** In order: what each step changed, its job, and the undos that have undone it. */
+      const journal: {
+        readonly changes: Changes;
+        readonly jobId: string | null;
+        readonly undoes: readonly number[];
+      }[] = [];
+      const isUndone = (index: number): boolean =>
+        journal.some(({ undoes }, by) => undoes.includes(index) && !isUndone(by));
+      let before = await readProfiles(t.system, environmentId);
+      for (const each of steps) {
+        let jobId: string | null = null;
+        let undoes: readonly number[] = [];
+        if (each.does === 'load') {
+          const { text, format } = each.file;
+          const load = await startManually(t.system, environmentId, text, {
+            format,
+            chunkBytes: each.chunkBytes,
+          });
+          const done = await runAtOnce(load, shuffled(load, each.ranks), 2);
+          if (done.status === 'completed') jobId = load.jobId;
+        } else if (each.does === 'identify') {
+          const { id, properties, company } = each;
+          const removes = Object.values(properties).includes(null);
+          await writeUsers(
+            t.system.pool,
+            [{ environmentId, key: id, companyId: company, properties: JSON.stringify(properties), removes }],
+            company === null ? [] : [{ environmentId, key: company, properties: '{}', removes: false }],
+          );
+        } else {
+          const jobs = [...journal.keys()].filter(
+            (index) => journal[index]?.jobId != null && !isUndone(index),
+          );
+          undoes = [...new Set(each.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
+          if (undoes.length === 0) continue;
+          const done = await undo(
+            t.system,
+            environmentId,
+            undoes.map((index) => journal[index]?.jobId ?? ''),
+          );
+          expect(done).toMatchObject({ status: 'completed', failure: null });
+          jobId = done.jobId;
+        }
+        const after = await readProfiles(t.system, environmentId);
+        const changes = each.does === 'undo' ? new Map() : changesBetween(before, after);
+        journal.push({ changes, jobId, undoes });
+        before = after;
+        const effective = journal.flatMap((entry, index) => (isUndone(index) ? [] : [entry.changes]));
+        expect(withoutEmpty(after)).toEqual(withoutEmpty(fold(effective)));
+      }
+    },
+  );
+  await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 100_000, numRuns: runs(30) });
+});
