@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startLane } from '../../src/load/end-load.ts';
+import { cancelLoad, startLane } from '../../src/load/end-load.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
@@ -126,6 +127,129 @@ describe('undoing a load', () => {
       u1: { metadata: { plan: 'mine', seats: '5' }, company: null },
       u2: { metadata: { plan: 'pro', seats: '6' }, company: null },
       u3: { metadata: { name: 'Eve' }, company: null },
+    });
+  });
+});
+
+/** The stored events of the environment, and the ids that callers gave. */
+async function events(): Promise<{ readonly events: readonly object[]; readonly ids: number }> {
+  const { rows } = await t.system.pool.query<object>(
+    `select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
+    from sluice.events where environment_id = $1 order by event_id, user_id`,
+    [environmentId],
+  );
+  const ids = await t.system.pool.query('select 1 from sluice.event_ids where environment_id = $1', [
+    environmentId,
+  ]);
+  return { events: rows, ids: ids.rowCount ?? 0 };
+}
+
+describe('undoing a load of events', () => {
+  const eventLine = (id: string, plan: string) =>
+    JSON.stringify({
+      ...{
+        event_type: 'track',
+        event_id: id,
+        user_id: 'u1',
+        event_name: 'paid',
+        inserted_at: '2026-11-02T10:00:00Z',
+      },
+      metadata: { plan, big: '12345678901234567890' },
+    });
+  const wrongFile = `${eventLine('e1', 'x')}\n${eventLine('e2', 'x')}\n${JSON.stringify({ event_type: 'page_view', user_id: 'u1', metadata: { url: '/' } })}\n`;
+
+  // proves: undo
+  test('removes its events and their ids, so that the corrected file loads, and so does the same file', async () => {
+    const right = await load(`${eventLine('e0', 'pro')}\n`);
+    const before = await events();
+    const wrong = await load(wrongFile);
+    const done = await undone(wrong);
+    expect(done.tally).toMatchObject({ read: 3, removed: 3 });
+    expect(done.undo).toEqual({ eventsGone: 0, laterLoads: [] });
+    expect(await events()).toEqual(before);
+    const corrected = await load(`${eventLine('e1', 'pro')}\n${eventLine('e2', 'pro')}\n`);
+    expect(corrected.tally.inserted).toBe(2);
+    const again = await load(wrongFile);
+    expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1, unchanged: 2 } });
+    expect((await undone(wrong)).undo).toEqual({ eventsGone: 3, laterLoads: [again.jobId] });
+    expect(right.status).toBe('completed');
+  });
+
+  test('is undone by an undo of the undo, event by event', async () => {
+    const wrong = await load(wrongFile);
+    const after = await events();
+    const first = await undone(wrong);
+    expect((await events()).events).toEqual([]);
+    expect((await undone(first)).tally).toMatchObject({ inserted: 3 });
+    expect(await events()).toEqual(after);
+    await undone(wrong);
+    expect(await events()).toEqual({ events: [], ids: 0 });
+  });
+});
+
+describe('a wrong file over good data', () => {
+  // proves: undo
+  test('is as if it had never been, once it is undone and the corrected file is loaded', async () => {
+    const good = 'user_id,plan,company_id\nu1,pro,acme\nu2,pro,acme\n';
+    const corrected = 'user_id,plan\nu1,team\nu3,free\n';
+    await load(good);
+    const wrong = await load('user_id,plan,company_id\nu1,,globex\nu2,x,\nu9,x,globex\n');
+    await undone(wrong);
+    expect((await load(corrected, { ifDuplicate: 'skip' })).tally).toMatchObject({ updated: 1, inserted: 1 });
+    const story = await profiles();
+    environmentId = await newEnvironment(t.system);
+    await load(good);
+    await load(corrected);
+    expect(story).toEqual(await profiles());
+  });
+
+  test('is loaded again when it is sent again after its undo, also where duplicates are skipped', async () => {
+    const content = 'user_id,plan\nu1,pro\n';
+    const first = await load(content);
+    await undone(first);
+    const again = await load(content, { ifDuplicate: 'skip' });
+    expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1 } });
+  });
+});
+
+describe('an undo', () => {
+  test('refuses loads that have not ended, that wrote nothing, and whose changes are no longer kept', async () => {
+    const dry = await load('user_id\nu1\n', { dryRun: true });
+    await expect(undone(dry)).rejects.toThrow(/wrote nothing/);
+    const done = await load('user_id\nu1\n');
+    const first = await askToUndo(t.system, environmentId, [done.jobId]);
+    await expect(askToUndo(t.system, environmentId, [first])).rejects.toThrow(/is queued|is processing/);
+    await runJob(t.system, environmentId, first);
+    const { rows } = await t.system.pool.query<{ complete_since: string }>(
+      'select complete_since from sluice.change_log',
+    );
+    await t.system.pool.query('update sluice.change_log set complete_since = sluice.current_position()');
+    await expect(undone(done)).rejects.toThrow(/no longer kept/);
+    await t.system.pool.query('update sluice.change_log set complete_since = $1', [rows[0]?.complete_since]);
+  });
+
+  test('of a load that was undone has nothing left to do, also if both were asked for at once', async () => {
+    const wrong = await load('user_id,plan\nu1,pro\nu2,pro\n');
+    const both = [
+      await askToUndo(t.system, environmentId, [wrong.jobId]),
+      await askToUndo(t.system, environmentId, [wrong.jobId]),
+    ];
+    const ended = [];
+    for (const jobId of both) ended.push(await runJob(t.system, environmentId, jobId));
+    expect(ended.map(({ status, tally }) => [status, tally.removed, tally.read])).toEqual([
+      ['completed', 2, 2],
+      ['completed', 0, 0],
+    ]);
+  });
+
+  test('that is cancelled goes on when it is retried', async () => {
+    const wrong = await load('user_id,plan\nu1,pro\n');
+    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    await cancelLoad(withoutQueue(t.system), environmentId, jobId);
+    await retryLoad(withoutQueue(t.system), environmentId, jobId);
+    expect(await runJob(t.system, environmentId, jobId)).toMatchObject({
+      status: 'completed',
+      tally: { removed: 1 },
     });
   });
 });

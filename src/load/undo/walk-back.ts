@@ -65,7 +65,8 @@ interface Version {
 }
 
 export function walkBack(profile: LoggedProfile, undone: UndoneLoads): Reversal {
-  const versions = versionsOf(profile, undone.loads);
+  const uncounted = { ...undone, loads: new Set([...undone.loads, ...undone.inactive]) };
+  const versions = versionsOf(profile, uncounted.loads);
   const walk = (readValue: (version: Version) => string | null) => walkTrack(versions, readValue, undone);
   const names = new Set(versions.flatMap(({ properties }) => [...(properties?.keys() ?? [])]));
   const whole = undone.properties === null;
@@ -78,7 +79,9 @@ export function walkBack(profile: LoggedProfile, undone: UndoneLoads): Reversal 
       );
   }
   const company = whole ? walk((version) => version.company) : unmoved(profile.now?.company ?? null);
-  const existence = whole ? walk(({ properties }) => properties && '') : unmoved(profile.now && '');
+  const existence = whole
+    ? walkTrack(versions, ({ properties }) => properties && '', uncounted)
+    : unmoved(profile.now && '');
   const properties = new Map(profile.now === null ? [] : Object.entries(profile.now.properties));
   for (const [name, { value }] of walks) {
     if (value === null) properties.delete(name);
@@ -109,7 +112,10 @@ function stepOf(
   return isSame ? 'nothing' : 'restore';
 }
 
-/** All states of the profile that are known, the current one last. What was before it was erased does not count. */
+/**
+ * All states of the profile that are known, the current one last. What was before it was erased does not count. All that `loads` wrote is
+ * in the log: what one of them wrote before the first change, it made.
+ */
 function versionsOf({ now, log }: LoggedProfile, loads: ReadonlySet<number>): readonly Version[] {
   const versions: Version[] = [];
   const absent = (by: Author): Version => ({ by, properties: null, company: null });

@@ -46,9 +46,10 @@ export async function writePatch(
           await patch.add(piece);
       }
     });
-    for (const { ref } of source.properties === null ? source.eventFiles : []) {
+    for (const { ref, use } of source.properties === null ? source.eventFiles : []) {
       if (ref === null) continue;
-      for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, eventsBack);
+      const read = use === 'back' ? eventBack : eventAgain(new Set(source.positions));
+      for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, read);
     }
     return await patch.commit();
   } catch (error) {
@@ -60,7 +61,8 @@ export async function writePatch(
 function requireLogged({ isLogged, eventFiles, properties }: UndoSource): void {
   if (!isLogged)
     throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
-  const expired = properties === null ? eventFiles.find(({ ref }) => ref === null) : undefined;
+  const expired =
+    properties === null ? eventFiles.find(({ ref, use }) => ref === null && use === 'back') : undefined;
   if (expired === undefined) return;
   throw new FinalFailure(
     'job_expired',
@@ -70,14 +72,26 @@ function requireLogged({ isLogged, eventFiles, properties }: UndoSource): void {
 
 const newline = 0x0a;
 const bracket = 0x5b;
-const removedEvent = Buffer.from('{"entity":"events","removed":true,');
-const broughtBack = Buffer.from('{"entity":"events",');
+const removedEvent = /^{"entity":"events","removed":true,"from":(\d+),/;
+const longestPrefix = 80;
 
-/** Of the lines of an undo, those for the events that it removed, to bring them back. */
-function eventsBack(line: Buffer): readonly Buffer[] {
-  const removes = line.subarray(0, removedEvent.length).equals(removedEvent);
-  return removes ? [Buffer.concat([broughtBack, line.subarray(removedEvent.length)])] : [];
+/** Returns a line of an undo if it removes an event, with the position at which that was added. */
+function readRemoval(line: Buffer): { readonly from: string; readonly rest: Buffer } | null {
+  const [prefix, from] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
+  return from === undefined ? null : { from, rest: line.subarray(prefix?.length) };
 }
+
+/** Brings an event back that an undo removed. */
+function eventBack(line: Buffer): readonly Buffer[] {
+  const removal = readRemoval(line);
+  return removal === null ? [] : [Buffer.concat([Buffer.from('{"entity":"events",'), removal.rest])];
+}
+
+/** Removes an event again that an undo removed, if it was added at one of these positions. */
+const eventAgain =
+  (positions: ReadonlySet<string>) =>
+  (line: Buffer): readonly Buffer[] =>
+    positions.has(readRemoval(line)?.from ?? '') ? [line] : [];
 
 /** Gathers lines into a file and cuts it into chunks. */
 class PatchFile {

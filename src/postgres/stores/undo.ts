@@ -53,8 +53,15 @@ export interface UndoSource {
     /** It is completed, and not of some properties only. */
     readonly isWhole: boolean;
   }[];
-  /** Undos among the loads that removed events: their files hold them. */
-  readonly eventFiles: readonly { readonly jobId: string; readonly ref: FileRef | null }[];
+  /**
+   * Files of undos that removed events. `back`: it is to be undone, and they come back. `again`: it was undone, and those that the loads
+   * had added are at other positions now.
+   */
+  readonly eventFiles: readonly {
+    readonly jobId: string;
+    readonly ref: FileRef | null;
+    readonly use: 'back' | 'again';
+  }[];
   readonly isLogged: boolean;
   readonly hasEvents: boolean;
 }
@@ -77,10 +84,13 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
         where o.environment_id = u.environment_id and o.undoes is not null
       ) as undos,
       (
-        select coalesce(json_agg(json_build_object('jobId', o.job_id, 'ref', o.file_ref)), '[]')
+        select coalesce(json_agg(json_build_object(
+          'jobId', o.job_id, 'ref', o.file_ref, 'use', case when o.load_id = any(u.undoes) then 'back' else 'again' end
+        )), '[]')
         from loads o
-        where o.load_id = any(u.undoes)
+        where o.environment_id = u.environment_id
           and o.undoes is not null
+          and (o.load_id = any(u.undoes) or (o.undone_by is not null and o.undoes && u.undoes))
           and exists (
             select 1
             from load_kinds k
@@ -225,7 +235,7 @@ export function addedEvents(source: UndoSource): RawBuilder<unknown> {
   const { environment, positions } = parameters(source);
   return sql`
     select
-      '{"entity":"events","removed":true,' || substr(json_build_object(
+      '{"entity":"events","removed":true,"from":' || e.position || ',' || substr(json_build_object(
         'id', e.event_id, 'user', e.user_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name,
         'company', e.company_id, 'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata
       )::text, 2)

@@ -71,6 +71,12 @@ describe('walking back', () => {
     expect(result(logged, undone([1, 2]))).toEqual({ does: 'restore', to: { a: '5' }, kept: [] });
   });
 
+  it('removes a profile of which nobody is left who touched it', () => {
+    const logged = profile([null, null], [1, { a: '1' }], [2, { a: '1', b: '2' }], [3, { b: '2' }]);
+    const of = { ...undone([2], { 3: [1] }), inactive: new Set([1]) };
+    expect(result(logged, of).does).toBe('remove');
+  });
+
   it('brings nothing back from before an erasure', () => {
     const logged = profile([null, { a: '1' }], [7, null]);
     const erased = { by: null, made: null, removed: true, properties: null, company: null, firstSeen: null };

@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import type { JobDetail as Detail } from '../../../src/api/load.ts';
+import { type ErrorBody, openServer } from '../../support/http.ts';
+import { readProfiles } from '../../support/load-file.ts';
+
+const { t, server } = await openServer({ worker: true });
+
+const json = { 'content-type': 'application/json' };
+
+async function load(content: string, query = ''): Promise<string> {
+  const headers = { 'content-type': 'text/csv' };
+  const answer = await server.json<Detail>(`/v1/imports${query}`, { method: 'POST', body: content, headers });
+  await t.ended(answer.body.job_id);
+  return answer.body.job_id;
+}
+
+const post = <T>(path: string, body: object, headers = {}) =>
+  server.json<T>(`/v1/background_jobs${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { ...json, ...headers },
+  });
+const detail = async (jobId: string) => (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
+
+async function undo(path: string, body: object, headers = {}): Promise<Detail> {
+  const { status, body: job } = await post<Detail>(path, body, headers);
+  expect(status).toBe(202);
+  expect(job).toMatchObject({ type: 'undo', status: 'queued' });
+  await t.ended(job.job_id);
+  return detail(job.job_id);
+}
+
+// proves: undo
+test('an undo says what it restored, removed and kept, which jobs it undoes, and which later jobs found the same values', async () => {
+  await load('user_id,plan\nu1,pro\nu2,pro\n');
+  const wrong = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
+  const later = await load('user_id,plan\nu1,free\nu2,trial\n');
+  const headers = { 'idempotency-key': 'undo-once' };
+  const done = await undo(`/${wrong}/undo`, {}, headers);
+  expect(done).toMatchObject({
+    status: 'completed',
+    filename: 'undo of upload',
+    undoes: [wrong],
+    undone_by: null,
+    counts: { read: 3, updated: 1, removed: 1, rejected: 1 },
+    undo: {
+      restored: 1,
+      brought_back: 0,
+      removed: 1,
+      kept: 1,
+      failed: 0,
+      events_gone: 0,
+      later_loads: [later],
+    },
+  });
+  expect(await detail(wrong)).toMatchObject({ undone_by: done.job_id, undo: null });
+  expect((await readProfiles(t.system, t.environment.environmentId)).users).toMatchObject({
+    u1: { metadata: { plan: 'pro' } },
+    u2: { metadata: { plan: 'trial' } },
+  });
+  const rejects = await server.json<{ data: object[] }>(`/v1/background_jobs/${done.job_id}/rejects`);
+  expect(rejects.body.data).toMatchObject([{ error_code: 'changed_since', column: 'plan' }]);
+  expect((await post<Detail>(`/${wrong}/undo`, {}, headers)).body.job_id).toBe(done.job_id);
+  expect((await post<ErrorBody>(`/${wrong}/undo`, { plan: true }, headers)).body.errors[0]?.error_code).toBe(
+    'idempotency_conflict',
+  );
+});
+
+test('several jobs are undone together, and an undo too', async () => {
+  await load('user_id,plan\ns1,pro\n');
+  const jobs = [await load('user_id,plan\ns1,free\n'), await load('user_id,plan,x\ns1,trial,1\ns2,a,b\n')];
+  const done = await undo('/undo', { job_ids: jobs });
+  expect(done).toMatchObject({
+    filename: 'undo of upload and 1 more',
+    undoes: jobs,
+    undo: { restored: 1, removed: 1 },
+  });
+  const again = await undo(`/${done.job_id}/undo`, {});
+  expect(again).toMatchObject({ undo: { restored: 1, brought_back: 1 } });
+  expect((await detail(jobs[0] ?? '')).undone_by).toBeNull();
+});
+
+test('what wrote nothing, runs, or is no load cannot be undone', async () => {
+  const dry = await load('user_id\nd1\n', '?dry_run=true');
+  const refusals = async (path: string, body: object = {}) => {
+    const answer = await post<ErrorBody>(path, body);
+    return [answer.status, answer.body.errors[0]?.error_code];
+  };
+  expect(await refusals(`/${dry}/undo`)).toEqual([409, 'job_not_undoable']);
+  expect(await refusals('/01a1f879-8845-7223-9ca4-ceafb3823817/undo')).toEqual([404, 'not_found']);
+  expect(await refusals('/undo', { job_ids: [] })).toEqual([400, 'invalid_field']);
+  const other = await t.addEnvironment('elsewhere');
+  const headers = { ...json, authorization: `Token ${other.key}` };
+  const foreign = await server.json(`/v1/background_jobs/${dry}/undo`, {
+    method: 'POST',
+    body: '{}',
+    headers,
+  });
+  expect(foreign.status).toBe(404);
+});
