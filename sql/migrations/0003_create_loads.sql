@@ -73,7 +73,6 @@ create table sluice.loads (
   constraint loads_amends_writes check (amends is null or not dry_run),
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
   constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
-  constraint loads_undone_by_fkey foreign key (undone_by) references sluice.loads on delete set null,
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog')),
   constraint loads_preset_reads_json check (preset is null or file_format = 'ndjson'),
@@ -133,7 +132,6 @@ comment on column sluice.loads.has_event_types is
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
-create index loads_undone_by_idx on sluice.loads (undone_by) where undone_by is not null;
 create index loads_undoes_idx on sluice.loads (environment_id) where undoes is not null;
 create index loads_amends_idx on sluice.loads (amends) where amends is not null;
 create index loads_rejects_idx on sluice.loads (environment_id, job_id)
