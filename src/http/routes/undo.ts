@@ -57,7 +57,7 @@ const undoOne = route({
     examples: {
       whole: { summary: 'All of it', value: {} },
       plan: { summary: 'What would it do?', value: { plan: true } },
-      some: { summary: 'One property', value: { properties: ['plan'] } },
+      guarded: { summary: 'If it is not too much', value: { max_changed: '5%' } },
     },
   },
   handle: async ({ params, body, ...call }) => queueUndo(call, [params.job_id], body),
