@@ -1,18 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { sweep } from '../../src/background-jobs/prune.ts';
 import { checkChangeLog } from '../../src/doctor/check-servers.ts';
 import { openRecord, readUser } from '../../src/ingest/read-record.ts';
 import { type Database, databaseOn } from '../../src/postgres/database.ts';
 import { connectForCopy, readDatabase } from '../../src/postgres/database-copy/read-database.ts';
 import { DatabaseWriter } from '../../src/postgres/database-copy/write-database.ts';
-import {
-  findCursorProblem,
-  openChangeLog,
-  readChangeLog,
-  switchChangeLog,
-  tendChangeLog,
-} from '../../src/postgres/stores/change-log.ts';
+import { findCursorProblem, readChangeLog, switchChangeLog } from '../../src/postgres/stores/change-log.ts';
+import { prepareDatabase } from '../../src/provide-database.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
@@ -156,13 +152,13 @@ describe('the log of changes', () => {
         'changes without a partition',
         async () => (await ask('select from changes_default')).length > 0,
       );
-      await tendChangeLog(t.system.db, 14);
+      await sweep(t.system);
       // A day whose first changes came without it keeps them where they are.
       expect(await there(partition(0))).toBe(false);
       expect(await there(partition(1))).toBe(true);
       await waitFor('the partition of today', async () => {
         await take('changes_default');
-        await tendChangeLog(t.system.db, 14);
+        await sweep(t.system);
         return there(partition(0));
       });
     }
@@ -191,7 +187,7 @@ describe('the log of changes', () => {
     for (const line of ['on 1', 'days 17', 'stray_rows 1', 'prepared 0', `bytes ${bytes}`])
       expect(text).toContain(`\nsluice_change_log_${line}\n`);
     await ask(`delete from changes_default`);
-    await tendChangeLog(t.system.db, 14);
+    await sweep(t.system);
     expect(await doctor()).toMatch(/^ok: /);
   });
 
@@ -220,14 +216,14 @@ describe('the log of changes', () => {
       );
     await connectTo(t.databaseUrl, async (reader) => {
       await reader.query('begin; select count(*) from sluice.changes');
-      await tendChangeLog(t.system.db, 14);
+      await sweep(t.system);
       expect(await kept(), 'somebody reads it').toHaveLength(10);
     });
-    await tendChangeLog(t.system.db, 14);
+    await sweep(t.system);
     expect(await kept()).toEqual([150, 302, 400, 401]);
     expect(await readLog()).toMatchObject({ since: 311 });
     await stray(350, 40);
-    await tendChangeLog(t.system.db, 14);
+    await sweep(t.system);
     expect(await kept()).toEqual([150, 302, 400, 401]);
     expect(await readLog()).toMatchObject({ since: 351 });
   });
@@ -241,7 +237,7 @@ describe('positions', () => {
       await identify('copied', { n: 0 });
       await client.query('begin; select sluice.raise_positions(sluice.next_position()); commit');
       await identify('copied', { n: 1 });
-      await tendChangeLog(t.system.db, 14);
+      await sweep(t.system);
       const later = await cursorOf(client);
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, true]);
       const change = `prepare change as update sluice.users set metadata = metadata || $1 where user_id = 'copied' returning position`;
@@ -250,7 +246,7 @@ describe('positions', () => {
         Number((await client.query<{ position: string }>(`execute change('{"n":${n}}')`)).rows[0]?.position);
       for (let n = 2; n < 10; n++) await write(n);
       const last = await write(10);
-      await openChangeLog(client, log);
+      await prepareDatabase(t.databaseUrl, false, log);
       expect(await isValid(t.system.db, later), 'nothing has gone back').toBe(true);
 
       // As the functions of the copy find it, on a server that has not counted as far.
@@ -258,7 +254,7 @@ describe('positions', () => {
         `create or replace function sluice.position_offset() returns bigint language sql stable parallel safe return 0::bigint`,
       );
       expect(await write(11)).toBeLessThan(last);
-      await openChangeLog(client, log);
+      await prepareDatabase(t.databaseUrl, false, log);
       expect(lines.at(-1)).toMatchObject({ msg: expect.stringContaining('higher transaction ids') });
       expect(await write(12), 'also in a session that was there').toBeGreaterThan(last + 2 ** 33);
       expect([await isValid(t.system.db, before), await isValid(t.system.db, later)]).toEqual([true, false]);
@@ -379,6 +375,34 @@ describe('erased people and companies', () => {
     }
     const logged = JSON.stringify(lines);
     for (const id of [gone, before, company]) expect(logged).not.toContain(id);
+  });
+
+  // proves: erased-images
+  test('are erased with the images of whoever was writing them, and in slices however many there are', async () => {
+    await identify('racing', { n: 1 });
+    await identify('many', { n: 1 });
+    await ask(
+      `insert into changes (position, position_before, environment_id, entity, key, before)
+       select n, 0, $1, 'users', 'many', '{"n": 0}' from generate_series(1, 12000) n`,
+      [environmentId],
+    );
+    await connectTo(t.databaseUrl, async (writer) => {
+      await writer.query(`begin; update sluice.users set metadata = '{"n": 2}' where user_id = 'racing'`);
+      const deletion = await acceptDeletion(t.system, environmentId, 'users', ['racing', 'many']);
+      const running = deletion.run();
+      await waitFor('the deletion to wait for the writer', async () => {
+        const { rows } = await writer.query(
+          `select from pg_locks where not granted and locktype = 'transactionid'`,
+        );
+        return rows.length > 0;
+      });
+      await writer.query('commit');
+      expect(await running).toMatchObject({ counts: { deleted: 2 } });
+    });
+    expect(await imagesOf('racing')).toEqual([{ before: null, removed: true }]);
+    const left = await imagesOf('many');
+    expect(left.length).toBeGreaterThan(0);
+    for (const row of left) expect(row).toEqual({ before: null, removed: true });
   });
 });
 
