@@ -26,6 +26,7 @@ const named: Readonly<Record<string, readonly string[]>> = {
   Start: ['docs/start.md', 'docs/install.md', 'docs/how-to/hosted-analytics.md'],
   'Load data': [
     'docs/how-to/nightly-file.md',
+    'docs/how-to/sdks.md',
     'docs/how-to/segment.md',
     'docs/inbox.md',
     'docs/schedules.md',

@@ -6,6 +6,7 @@ create table sluice.environments (
   app_token text not null,
   created_at timestamptz not null default now(),
   record_key uuid not null default gen_random_uuid(),
+  allowed_origins text[] not null default '{}',
   constraint environments_pkey primary key (environment_id),
   constraint environments_name_key unique (name),
   constraint environments_app_token_key unique (app_token),
@@ -13,6 +14,7 @@ create table sluice.environments (
   constraint environments_app_token_check check (app_token ~ '^[A-Z]{2}-[0-9A-Z]{8}$')
 );
 comment on table sluice.environments is 'A tenant: its profiles, loads and keys are unreachable from any other.';
+comment on column sluice.environments.allowed_origins is 'Origins of the pages that may send records, such as https://app.example.com.';
 comment on column sluice.environments.record_key is 'Secret under which records of files are digested: sluice.users.digest.';
 
 create table sluice.api_keys (
@@ -29,7 +31,7 @@ create table sluice.api_keys (
   constraint api_keys_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint api_keys_digest_check check (octet_length(digest) = 32),
   constraint api_keys_scopes_check check (
-    scopes <@ array['ingest', 'import', 'export', 'read', 'delete'] and cardinality(scopes) > 0
+    (scopes <@ array['ingest', 'import', 'export', 'read', 'delete'] and cardinality(scopes) > 0) or scopes = array['browser']
   )
 );
 comment on table sluice.api_keys is 'Only the SHA-256 digest of a key is kept.';

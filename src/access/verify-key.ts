@@ -9,7 +9,7 @@ import pLimit from 'p-limit';
 import { render } from '../api/render.ts';
 import { TransientError } from '../domain/errors.ts';
 import { MAX_WAITING_LOOKUPS, RECORD_DEADLINE_MS, UNKNOWN_LOOKUPS_AT_A_TIME } from '../domain/limits.ts';
-import { type Scope, scopes } from '../domain/scope.ts';
+import { keyScopes, type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   type ApiKey,
@@ -23,6 +23,7 @@ import {
   defaultEnvironmentName,
   type Environment,
   findEnvironment,
+  type ListedEnvironment,
 } from '../postgres/stores/environments.ts';
 import { withDeadline } from '../timers.ts';
 
@@ -102,7 +103,7 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
-    scopes: scopes.filter((scope) => row.scopes.includes(scope)),
+    scopes: keyScopes.filter((scope) => row.scopes.includes(scope)),
     keyId,
   };
 }
@@ -258,6 +259,10 @@ export function inTime<T>(answer: Promise<T>): Promise<T> {
 export function renderKey(key: ApiKey) {
   const { keyId, label, scopes, ...times } = key;
   return render({ keyId, label, scopes: [...scopes], status: keyStatus(key), ...times });
+}
+
+export function renderEnvironment({ name, appToken, allowedOrigins }: ListedEnvironment) {
+  return { name, app_token: appToken, allowed_origins: [...allowedOrigins] };
 }
 
 function keyStatus({ expiresAt, revokedAt }: ApiKey): 'live' | 'expired' | 'revoked' {

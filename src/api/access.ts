@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { scopes } from '../domain/scope.ts';
+import { keyScopes } from '../domain/scope.ts';
 import { worded } from '../validation.ts';
 import { choice, component, flag, object, orNull, text, time } from './schema.ts';
 
@@ -28,6 +28,10 @@ export const environmentRecord = component(
     {
       name: text('Name of the environment.', 'default'),
       app_token: text('Public token of the environment.', 'NX-1A2B3C4D'),
+      allowed_origins: Type.Array(Type.String(), {
+        description: 'Origins of the pages that may send records.',
+        examples: [['https://app.example.com']],
+      }),
     },
     'A tenant.',
   ),
@@ -40,7 +44,7 @@ export const environmentName = (description: string) =>
     'an environment is named by 1 to 63 of a-z, 0-9, _ and -',
   );
 
-const allowed = Type.Array(Type.Enum([...scopes], { type: 'string' }), {
+const allowed = Type.Array(Type.Enum([...keyScopes], { type: 'string' }), {
   description: 'What the key may do.',
 });
 

@@ -1,9 +1,9 @@
 /** `sluice env`, `sluice keys` and `sluice console`: environments, the keys that open them, and who is signed in. */
 import { createSignInLink } from '../access/console-session.ts';
-import { renderKey } from '../access/verify-key.ts';
+import { renderEnvironment, renderKey } from '../access/verify-key.ts';
 import { render } from '../api/render.ts';
 import { consolePath } from '../console/assets.ts';
-import { scopes } from '../domain/scope.ts';
+import { keyScopes } from '../domain/scope.ts';
 import {
   createApiKey,
   endSession,
@@ -13,7 +13,7 @@ import {
   revokeApiKey,
   rotateApiKey,
 } from '../postgres/stores/api-keys.ts';
-import { createEnvironment, type Environment, listEnvironments } from '../postgres/stores/environments.ts';
+import { createEnvironment, listEnvironments, setAllowedOrigins } from '../postgres/stores/environments.ts';
 import {
   defineCommand,
   type Invocation,
@@ -54,16 +54,40 @@ const listEnvs = defineCommand({
     }),
 });
 
-function renderEnvironment({ name, appToken }: Environment) {
-  return { name, app_token: appToken };
-}
+const originsOfEnv = defineCommand({
+  name: 'origins',
+  summary: 'pages that may send records',
+  description:
+    'Shows the origins whose pages may send records to an environment, or sets them. Servers notice within a second.',
+  options: {
+    set: text('--set <list>', 'origins with commas between; an empty text allows none'),
+  },
+  json: true,
+  examples: ['sluice env origins --env shop --set https://shop.example.com,https://www.example.com'],
+  inEnvironment: async (call) => {
+    const { system, environmentId, env, flags } = call;
+    if (flags.set !== undefined) {
+      const origins = flags.set.split(',').map((origin) => origin.trim());
+      await setAllowedOrigins(system.db, environmentId, origins.filter(Boolean));
+    }
+    const found = (await listEnvironments(system.db)).find(({ name }) => name === env);
+    printList(
+      call,
+      (found?.allowedOrigins ?? []).map((origin) => ({ origin })),
+      {
+        columns: ['origin'],
+        none: `No page may send records to ${env}: sluice env origins --env ${env} --set https://…`,
+      },
+    );
+  },
+});
 
 export const environments = defineCommand({
   name: 'env',
-  summary: 'environments: create, list',
+  summary: 'environments: create, list, origins',
   description: 'An environment is a tenant: no other reaches its profiles, loads and keys.',
   examples: ['sluice env create staging', 'sluice env list --json'],
-  commands: [createEnv, listEnvs],
+  commands: [createEnv, listEnvs, originsOfEnv],
 });
 
 const createKey = defineCommand({
@@ -74,8 +98,8 @@ const createKey = defineCommand({
     label: text('--label <text>', 'what it is for', 'made by sluice keys create'),
     scopes: parsed(
       '--scopes <list>',
-      'of ingest, import, export, read, delete; default: all',
-      parseListOf(scopes, `scopes are ${scopes.join(', ')}.`),
+      'of ingest, import, export, read, delete, or browser alone; default: all but browser',
+      parseListOf(keyScopes, `scopes are ${keyScopes.join(', ')}.`),
     ),
     expires: parsed(
       '--expires <when>',
@@ -86,6 +110,7 @@ const createKey = defineCommand({
   json: true,
   examples: [
     'sluice keys create --label nightly --scopes import,read --expires 90d',
+    'sluice keys create --label website --scopes browser',
     'KEY=$(sluice keys create --env staging)',
   ],
   inEnvironment: async (call) => {

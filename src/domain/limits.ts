@@ -6,6 +6,11 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
+/** Calls of a key for pages, from one address in a window of time. */
+export const MAX_BROWSER_CALLS = 300;
+export const BROWSER_WINDOW_MS = 10_000;
+export const MAX_ALLOWED_ORIGINS = 100;
+
 export const MAX_INTEGER = 2 ** 31 - 1;
 
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */

@@ -3,6 +3,9 @@
  * `delete`: deletions.
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
-export type Scope = (typeof scopes)[number];
+
+/** What a key may be made with. `browser` stands alone, and in public: single records, from pages of the allowed origins. */
+export const keyScopes = [...scopes, 'browser'] as const;
+export type Scope = (typeof keyScopes)[number];
 
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';

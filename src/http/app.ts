@@ -16,6 +16,7 @@ import {
 } from '../domain/limits.ts';
 import { addApiDocs, addApiDocument, DocumentText, type Tag } from './api-document.ts';
 import { addAuth } from './plugins/auth.ts';
+import { addCors } from './plugins/cors.ts';
 import {
   addErrorHandler,
   addNotFound,
@@ -110,6 +111,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addRequestMetrics(app, system);
   addLoadShedding(app, system, undefined, state);
   addSlowReaderLimits(app);
+  addCors(app, system);
   addAuth(app, system);
   addRateLimit(app, system);
   addLingeringClose(app);

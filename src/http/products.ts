@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Preset } from '../domain/load.ts';
-import type { BatchFormat } from '../ingest/read-batch.ts';
+import { type BatchFormat, readBatchItem } from '../ingest/read-batch.ts';
 import { foreignReader } from '../ingest/read-foreign.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
 import { environmentId } from './plugins/auth.ts';
@@ -70,9 +70,11 @@ export async function takeProduct(
     receivedAt: receivedAt(request),
     sentAt: sent.envelope[sentAt],
   };
+  // A beacon from a page has no header for its key, so records of ours may come this way too.
+  const isMixed = preset === 'segment' && !('type' in adds);
   const found = await takeItems(system, request, {
     ...sent,
-    readItem: foreignReader(preset, adds, context),
+    readItem: isMixed ? (line) => readBatchItem(line, context) : foreignReader(preset, adds, context),
     isWhole,
   });
   const body = answer(request, sent, found);

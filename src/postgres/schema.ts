@@ -184,6 +184,7 @@ export interface Deletions {
 }
 
 export interface Environments {
+  allowed_origins: Generated<string[]>;
   app_token: string;
   created_at: Generated<Date>;
   environment_id: Generated<number>;

@@ -108,8 +108,11 @@ function admit(
     );
   }
   request.caller = found;
-  if (scope === 'any' || found.scopes.includes(scope)) return undefined;
-  return insufficient(scope, found.scopes);
+  const isOfPage = found.scopes.includes('browser');
+  if (isOfPage ? scope !== 'ingest' : scope !== 'any' && !found.scopes.includes(scope)) {
+    return insufficient(scope, found.scopes);
+  }
+  return request.server.checkOrigin(request, reply);
 }
 
 const wanted = 'the header Authorization: Token <API_KEY>';
@@ -160,7 +163,7 @@ export function callerOf(request: FastifyRequest): Caller {
   return request.caller;
 }
 
-function insufficient(scope: Scope, scopes: readonly Scope[]): Error {
+function insufficient(scope: NeededScope, scopes: readonly Scope[]): Error {
   const details = `needed: ${scope}; the key has: ${scopes.join(', ')}`;
   return inputError('insufficient_scope', 'The key does not allow this', details);
 }

@@ -57,7 +57,8 @@ export function addJsonBody(
     (request.caller === null ? heldOfStrangers : held)?.add(request, bytes) ?? null;
   scope.addContentTypeParser('*', (request, raw, done) => {
     let gzip: boolean;
-    const maxBytes = request.caller === null ? Math.min(most, MAX_RECORD_BYTES) : most;
+    const isPublic = request.caller === null || request.caller.scopes.includes('browser');
+    const maxBytes = isPublic ? Math.min(most, MAX_RECORD_BYTES) : most;
     const isSure = forms === true || isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
       // The client left while its key was looked up: nothing more will come.

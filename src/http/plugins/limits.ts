@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
+import { BROWSER_WINDOW_MS, MAX_BROWSER_CALLS } from '../../domain/limits.ts';
 import { type Explained, sendErrors } from './errors.ts';
 
 export interface ServerState {
@@ -74,7 +75,7 @@ export function addLoadShedding(
 const maxKeys = 10_000;
 
 /**
- * Bounds how often a key may be used. It runs after authentication, since keys are counted. Every serving process counts for itself: a
+ * Bounds how often a key may be used; a key for pages, which everybody has, from one address. It runs after authentication, since keys are counted. Every serving process counts for itself: a
  * shared count would cost each request a question to Redis, and fail with it. No plugin counts, since plugins tell requests that come
  * in the same turn of the event loop, such as a burst of a key that is being looked up, the count of the last of them.
  */
@@ -82,22 +83,36 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
   const { rateLimit: perSecond, rateLimitWindowMs: windowMs } = config;
   const max = Math.floor((perSecond * windowMs) / 1_000);
   const windows = new Windows(windowMs, maxKeys);
-  const count = ({ caller }: FastifyRequest, reply: FastifyReply): Error | undefined => {
-    if (caller === null || perSecond === 0) return undefined;
+  const pages = new Windows(BROWSER_WINDOW_MS, maxKeys);
+  const count = ({ caller, ip }: FastifyRequest, reply: FastifyReply): Error | undefined => {
+    if (caller === null) return undefined;
+    if (caller.scopes.includes('browser')) {
+      const { count, leftMs } = pages.add(`${caller.keyId} ${networkOf(ip)}`);
+      return count <= MAX_BROWSER_CALLS
+        ? undefined
+        : tooMany(reply, leftMs, 'This address', MAX_BROWSER_CALLS, BROWSER_WINDOW_MS);
+    }
+    if (perSecond === 0) return undefined;
     const { count, leftMs } = windows.add(caller.keyId);
-    // Rounding first: the rest of a window that has just begun may be a hair more than the whole window.
-    const seconds = String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
     reply
       .header('ratelimit-limit', String(max))
       .header('ratelimit-remaining', String(Math.max(0, max - count)))
-      .header('ratelimit-reset', seconds);
-    if (count <= max) return undefined;
-    reply.header('retry-after', seconds);
-    const details = `${max} requests in ${windowMs} ms`;
-    return inputError('rate_limited', 'This key makes too many requests; try again later', details);
+      .header('ratelimit-reset', secondsOf(leftMs));
+    return count <= max ? undefined : tooMany(reply, leftMs, 'This key', max, windowMs);
   };
   app.decorate('countCall', count);
   app.addHook('onRequest', (request, reply, done) => done(count(request, reply)));
+}
+
+/** Rounds first: the rest of a window that has just begun may be a hair more than the whole window. */
+function secondsOf(leftMs: number): string {
+  return String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
+}
+
+function tooMany(reply: FastifyReply, leftMs: number, who: string, max: number, windowMs: number): Error {
+  reply.header('retry-after', secondsOf(leftMs));
+  const details = `${max} requests in ${windowMs} ms`;
+  return inputError('rate_limited', `${who} makes too many requests; try again later`, details);
 }
 
 /** Counts by key in windows of time. Of too many keys, the one that began its window first is forgotten. */

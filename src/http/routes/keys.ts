@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
-import { renderKey } from '../../access/verify-key.ts';
+import { renderEnvironment, renderKey } from '../../access/verify-key.ts';
 import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
 import { object } from '../../api/schema.ts';
-import { scopes } from '../../domain/scope.ts';
+import { keyScopes } from '../../domain/scope.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
 import { createEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { worded } from '../../validation.ts';
@@ -50,10 +50,10 @@ const create = route({
         label: worded(Type.String({ description: 'Label of the key.' }), 'label is a text'),
         scopes: Type.Optional(
           worded(
-            Type.Array(Type.Enum([...scopes], { type: 'string' }), {
+            Type.Array(Type.Enum([...keyScopes], { type: 'string' }), {
               description: 'What the key may do. Default: everything.',
             }),
-            `scopes are of ${scopes.join(', ')}`,
+            `scopes are of ${keyScopes.join(', ')}`,
           ),
         ),
         expires_at: end('When the key expires. Default: never.'),
@@ -145,8 +145,7 @@ const createEnvironmentRoute = route({
   },
   answer: { status: 201, description: 'The environment.', schema: environmentRecord.ref },
   handle: async ({ system: { db }, body }) => {
-    const { name, appToken } = await createEnvironment(db, body.name);
-    return { name, app_token: appToken };
+    return renderEnvironment(await createEnvironment(db, body.name));
   },
 });
 
@@ -157,8 +156,7 @@ const environments = route({
   description: `Lists all environments of the service.`,
   access: 'admin',
   answer: { description: 'All environments.', schema: Type.Array(environmentRecord.ref) },
-  handle: async ({ system: { db } }) =>
-    (await listEnvironments(db)).map(({ name, appToken }) => ({ name, app_token: appToken })),
+  handle: async ({ system: { db } }) => (await listEnvironments(db)).map(renderEnvironment),
 });
 
 const settings = route({

@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
 import { withExamples } from '../../api/schema.ts';
 import type { Preset } from '../../domain/load.ts';
+import { baseUrl } from '../page.ts';
+import { pathParameter } from '../parameters.ts';
 import { type Members, products, takeProduct } from '../products.ts';
 import { directRoute, type Route } from '../route.ts';
 
@@ -87,4 +89,33 @@ function capitalised(_: string, first: string, rest: string): string {
   return first.toUpperCase() + rest.toLowerCase();
 }
 
-export const productRoutes: readonly Route[] = table.map(productRoute);
+/** The browser's SDK of Segment asks here first. It then sends to the same address, and nothing to anybody else. */
+const segmentSettings = directRoute(
+  {
+    at: 'GET /v1/projects/:write_key/settings',
+    operationId: 'showSegmentSettings',
+    summary: 'Show the settings of the browser SDK of Segment',
+    description: 'Tells `@segment/analytics-next`, which is given this address as `cdnURL`, where to send.',
+    access: 'ingest',
+    config: { keyInBody: true },
+    params: pathParameter('write_key', Type.String({ description: 'The key.' }), 'there is no such key'),
+    answer: { description: 'The settings, as Segment has them.', content: anyJson },
+  },
+  ({ config }) =>
+    async (request, reply) => {
+      const { write_key: apiKey } = request.params as { readonly write_key: string };
+      if (request.caller === null) await request.server.admitKey(request, reply, apiKey);
+      const { protocol, host, pathname } = new URL(baseUrl(request, config.publicUrl));
+      const apiHost = `${host}${pathname.replace(/\/$/, '')}/v1`;
+      const integrations = { 'Segment.io': { apiKey, apiHost, protocol: protocol.slice(0, -1) } };
+      return {
+        integrations,
+        metrics: { sampleRate: 0 },
+        plan: {},
+        remotePlugins: [],
+        legacyVideoPluginsEnabled: false,
+      };
+    },
+);
+
+export const productRoutes: readonly Route[] = [...table.map(productRoute), segmentSettings];

@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type RawBuilder, sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../../domain/limits.ts';
-import { scopes as everyScope, type Holder, type Scope } from '../../domain/scope.ts';
+import { scopes as everyScope, type Holder, keyScopes, type Scope } from '../../domain/scope.ts';
 import { isShownText } from '../../domain/wording.ts';
 import { camel, inMs, snake } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -30,6 +30,9 @@ export async function createApiKey(
 ): Promise<IssuedApiKey> {
   checkLabel(label);
   if (scopes.length === 0) throw inputError('invalid_field', 'a key needs at least one scope', 'scopes');
+  if (scopes.includes('browser') && scopes.length > 1) {
+    throw inputError('invalid_field', 'a key for pages has no scope but browser: it is public', 'scopes');
+  }
   checkExpiry(expiresAt);
   const { keyId, text } = generateKey();
   const issued = await db
@@ -39,7 +42,7 @@ export async function createApiKey(
       environment_id: environmentId,
       label,
       digest: digestKey(text),
-      scopes: everyScope.filter((scope) => scopes.includes(scope)),
+      scopes: keyScopes.filter((scope) => scopes.includes(scope)),
       expires_at: expiresAt,
     })
     .returning(keyColumns)

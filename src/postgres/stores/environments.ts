@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Fault, inputError } from '../../domain/errors.ts';
+import { MAX_ALLOWED_ORIGINS } from '../../domain/limits.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { createApiKey } from './api-keys.ts';
@@ -12,6 +13,11 @@ export interface Environment {
   readonly appToken: string;
 }
 
+export interface ListedEnvironment extends Environment {
+  /** Origins of the pages that may send records. */
+  readonly allowedOrigins: readonly string[];
+}
+
 export const defaultEnvironmentName = 'default';
 
 const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
@@ -19,7 +25,7 @@ const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
 /** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
-export async function createEnvironment(db: Database, name: string): Promise<Environment> {
+export async function createEnvironment(db: Database, name: string): Promise<ListedEnvironment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
     throw inputError('invalid_field', `an environment is named by ${rule}`, 'name');
@@ -30,20 +36,47 @@ export async function createEnvironment(db: Database, name: string): Promise<Env
 }
 
 /** Returns `null` if the name is taken. */
-async function insertEnvironment(transaction: Database, name: string): Promise<Environment | null> {
+async function insertEnvironment(transaction: Database, name: string): Promise<ListedEnvironment | null> {
   const environment = await transaction
     .insertInto('environments')
     .values({ name, app_token: generateAppToken() })
     .onConflict((conflict) => conflict.column('name').doNothing())
-    .returning(environmentColumns)
+    .returning([...environmentColumns, 'allowed_origins as allowedOrigins'])
     .executeTakeFirst();
   if (environment === undefined) return null;
   await addAutoProperties(transaction, environment.environmentId);
   return environment;
 }
 
-export function listEnvironments(db: Database): Promise<Environment[]> {
-  return db.selectFrom('environments').select(environmentColumns).orderBy('name').execute();
+export function listEnvironments(db: Database): Promise<ListedEnvironment[]> {
+  return db
+    .selectFrom('environments')
+    .select([...environmentColumns, 'allowed_origins as allowedOrigins'])
+    .orderBy('name')
+    .execute();
+}
+
+/** Says from which pages an environment takes records. Throws `InputError` `invalid_field`: what is no origin. */
+export async function setAllowedOrigins(
+  db: Database,
+  environmentId: number,
+  origins: readonly string[],
+): Promise<void> {
+  const wrong = origins.find(
+    (origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin,
+  );
+  if (wrong !== undefined) {
+    const example = 'an origin is a scheme, a host and a port if need be, such as https://app.example.com';
+    throw inputError('invalid_field', example, `origin: ${wrong}`);
+  }
+  if (origins.length > MAX_ALLOWED_ORIGINS) {
+    throw inputError('invalid_field', `an environment has at most ${MAX_ALLOWED_ORIGINS} origins`, 'origins');
+  }
+  await db
+    .updateTable('environments')
+    .set({ allowed_origins: [...origins] })
+    .where('environment_id', '=', environmentId)
+    .execute();
 }
 
 export async function findEnvironment(db: Database, name: string): Promise<Environment | null> {

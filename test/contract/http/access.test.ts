@@ -13,13 +13,14 @@ const { t, server } = await openServer({ settings: { API_KEY: staticKey }, log }
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
 const lookups = '/api/v1/analytics/exports/lookups';
 /** Every route that takes a key, and what the key must allow. */
-const access: Readonly<Record<Scope, readonly string[]>> = {
+const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
   ingest: [
     ...['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],
     ...['page', 'screen', 'group', 'alias', 'import', 'i', 't', 'p', 's', 'g', 'a', 'b'].map(
       (path) => `POST /v1/${path}`,
     ),
     ...['/capture', '/e', '/i/v0/e', '/batch', '/2/httpapi', '/identify'].map((path) => `POST ${path}`),
+    'GET /v1/projects/{write_key}/settings',
     ...['/track', '/engage', '/groups', '/import'].flatMap((path) => [`POST ${path}`, `GET ${path}`]),
   ],
   import: [

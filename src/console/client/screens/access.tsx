@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ApiKey, Environment, Setting } from '../../../api/access.ts';
-import { scopes as allScopes, type Scope } from '../../../domain/scope.ts';
+import { keyScopes, type Scope } from '../../../domain/scope.ts';
 import { post, session, useApi, useQuery } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
 import { Checks, InputField, named } from '../ui/controls.tsx';
@@ -134,7 +134,7 @@ function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
       <InputField label="Used for" value={label} maxLength={100} onInput={setLabel} />
       <Checks
         label="Scopes"
-        options={allScopes.map((scope) => [scope, scope])}
+        options={keyScopes.map((scope) => [scope, scope])}
         chosen={scopes}
         onChange={setScopes}
       />

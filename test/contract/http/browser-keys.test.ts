@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest';
+import { scopes } from '../../../src/domain/scope.ts';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { setAllowedOrigins } from '../../../src/postgres/stores/environments.ts';
+import { readEvents } from '../../support/events.ts';
+import { openServer, refusalOf } from '../../support/http.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const { t, server } = await openServer({ settings: { TRUST_PROXY: '127.0.0.1' } });
+
+let environments = 0;
+/** An environment whose records come from pages of one origin, and a key for these. */
+async function site() {
+  const { environment, key } = await t.addEnvironment(`site-${++environments}`);
+  const origin = `https://shop${environments}.example.com`;
+  const { environmentId } = environment;
+  const page = await createApiKey(t.system.db, environmentId, { label: 'page', scopes: ['browser'] });
+  await setAllowedOrigins(t.system.db, environmentId, [origin]);
+  const preflight = () => ask('/v1/t', origin);
+  await waitFor('the origin to be noticed', async () => (await preflight()).status === 204);
+  return { origin, key, pageKey: page.key, events: () => readEvents(t.system, environmentId) };
+}
+
+/** The preflight of a POST with a key in the header. */
+const ask = (path: string, origin: string) =>
+  fetch(new URL(path, server.address), {
+    method: 'OPTIONS',
+    headers: {
+      origin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization,content-type',
+    },
+  });
+const allowed = ({ headers }: Response) => headers.get('access-control-allow-origin');
+const event = { userId: 'ada', event: 'Paid' };
+const from = (origin: string) => ({ origin, 'content-type': 'text/plain' });
+
+describe('pages of an allowed origin', () => {
+  // proves: browser-keys
+  test('may ask for every path that takes records, and for no other', async () => {
+    const { origin: shop } = await site();
+    for (const path of ['/v1/track', '/v1/batch/', '/v1/p', '/i/v0/e/?ip=1', '/2//httpapi']) {
+      const answer = await ask(path, shop);
+      expect([path, answer.status, allowed(answer)]).toEqual([path, 204, shop]);
+      expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type');
+      expect(answer.headers.get('vary')).toBe('Origin');
+    }
+    for (const path of ['/v1/users', '/v1/imports', '/v1/keys', '/v1/nowhere', '/']) {
+      const answer = await ask(path, shop);
+      expect([path, [404, 405].includes(answer.status), allowed(answer)]).toEqual([path, true, null]);
+    }
+  });
+
+  // proves: browser-keys
+  test('read the answers and refusals of their records; pages of no environment read nothing', async () => {
+    const { origin: shop, pageKey, events } = await site();
+    const send = (writeKey: string, origin: string) =>
+      server.fetch('/v1/t', { key: null, json: { ...event, writeKey }, headers: from(origin) });
+    const taken = await send(pageKey, shop);
+    expect([taken.status, allowed(taken)]).toEqual([200, shop]);
+    const unknown = await send('slk_nobody', shop);
+    expect([unknown.status, allowed(unknown)]).toEqual([401, shop]);
+    for (const origin of [
+      'https://evil.example.com',
+      shop.replace('https', 'http'),
+      `${shop}:8443`,
+      'null',
+    ]) {
+      expect([origin, (await ask('/v1/t', origin)).status]).toEqual([origin, 405]);
+      const refused = await send(pageKey, origin);
+      expect([origin, refused.status, allowed(refused)]).toEqual([origin, 403, null]);
+    }
+    expect(await events()).toHaveLength(1);
+  });
+
+  // proves: browser-keys
+  test('reach their own environment and no other', async () => {
+    const { origin: shop } = await site();
+    const other = await site();
+    for (const init of [
+      { json: { ...event, writeKey: other.pageKey } },
+      { json: event, headers: { authorization: `Token ${other.pageKey}` } },
+    ]) {
+      const headers = { ...from(shop), ...init.headers };
+      const answer = await server.fetch('/v1/t', { key: null, ...init, headers });
+      expect([answer.status, allowed(answer)]).toEqual([403, null]);
+    }
+    // A key that is no secret of a page works from anywhere, but its answer is for no page.
+    const answer = await server.fetch('/v1/t', { key: other.key, json: event, headers: from(shop) });
+    expect([answer.status, allowed(answer)]).toEqual([200, null]);
+    expect(await other.events()).toHaveLength(1);
+  });
+
+  test('none are allowed at first', async () => {
+    const { key } = await t.addEnvironment('closed');
+    const answer = await server.fetch('/v1/track', {
+      ...{ key, json: { user_id: 'u', event_name: 'x' } },
+      headers: { origin: 'https://closed.example.com' },
+    });
+    expect([answer.status, allowed(answer)]).toEqual([202, null]);
+    expect((await ask('/v1/track', 'https://closed.example.com')).status).toBe(405);
+  });
+});
+
+describe('a key for pages', () => {
+  // proves: browser-keys
+  test('sends records of every kind, ours too, as a beacon without headers', async () => {
+    const { origin: shop, pageKey, events } = await site();
+    const beacon = (path: string, body: object) =>
+      server.fetch(path, { key: null, method: 'POST', body: JSON.stringify(body), headers: from(shop) });
+    const batch = [
+      { type: 'track', user_id: 'ada', event_name: 'ours' },
+      { type: 'track', ...event, event: 'theirs' },
+    ];
+    expect((await beacon('/v1/b', { writeKey: pageKey, batch })).status).toBe(200);
+    expect((await beacon('/v1/i', { writeKey: pageKey, userId: 'ada', traits: {} })).status).toBe(200);
+    expect((await beacon('/v1/g', { writeKey: pageKey, userId: 'ada', groupId: 'acme' })).status).toBe(200);
+    const track = { key: pageKey, json: { user_id: 'ada', event_name: 'third' }, headers: { origin: shop } };
+    expect((await server.fetch('/v1/track', track)).status).toBe(202);
+    expect((await events()).map(({ name }) => name).sort()).toEqual(['ours', 'theirs', 'third']);
+  });
+
+  // proves: browser-keys
+  test('does nothing else', async () => {
+    const { pageKey: key } = await site();
+    for (const [method, path] of [
+      ['GET', '/v1/users/ada'],
+      ['GET', '/v1/validate'],
+      ['GET', '/v1/stream'],
+      ['GET', '/v1/console/session'],
+      ['POST', '/v1/imports'],
+      ['POST', '/v1/users/bulk_identify'],
+      ['POST', '/api/v1/analytics/exports'],
+      ['DELETE', '/v1/users'],
+    ] as const) {
+      expect([path, ...(await refusalOf(server, path, { key, method }))]).toEqual([
+        path,
+        403,
+        ['insufficient_scope'],
+      ]);
+    }
+    const large = JSON.stringify({ batch: [], text: 'x'.repeat(1024 * 1024) });
+    expect((await server.fetch('/v1/batch', { key, method: 'POST', body: large })).status).toBe(413);
+  });
+
+  test('has no other scope', async () => {
+    const { environmentId } = t.environment;
+    const wish = { label: 'both', scopes: [...scopes, 'browser'] } as const;
+    await expect(createApiKey(t.system.db, environmentId, wish)).rejects.toThrow('no scope but browser');
+  });
+
+  // proves: browser-keys
+  test('is counted by address, so that one visitor shuts nobody else out', async () => {
+    const { origin, pageKey: writeKey } = await site();
+    const send = async (address: string) => {
+      const headers = { origin, 'x-forwarded-for': address };
+      return (await server.fetch('/v1/t', { key: null, json: { ...event, writeKey }, headers })).status;
+    };
+    const burst = await Promise.all(Array.from({ length: 310 }, () => send('192.0.2.1')));
+    expect(burst.filter((status) => status === 429).length).toBeGreaterThanOrEqual(1);
+    expect(burst.filter((status) => status === 200).length).toBeGreaterThanOrEqual(300);
+    expect(await send('192.0.2.2')).toBe(200);
+  });
+});
+
+describe('the settings of the browser SDK of Segment', () => {
+  // proves: browser-keys
+  test('lead back to this service, for a key that may send', async () => {
+    const { origin: shop, pageKey } = await site();
+    const show = (writeKey: string) =>
+      server.fetch(`/v1/projects/${writeKey}/settings`, { key: null, headers: { origin: shop } });
+    const answer = await show(pageKey);
+    expect([answer.status, allowed(answer)]).toEqual([200, shop]);
+    const { host } = new URL(server.address);
+    expect(await answer.json()).toMatchObject({
+      integrations: { 'Segment.io': { apiKey: pageKey, apiHost: `${host}/v1`, protocol: 'http' } },
+      metrics: { sampleRate: 0 },
+    });
+    expect((await show('slk_nobody')).status).toBe(401);
+  });
+});
