@@ -129,9 +129,24 @@ function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
           and ${sql.ref(`here.${key}`)} = changed.key
           and not (${sql.join([isToReplace, ...isSince('here', request)], sql` and `)})
       )
+    ${entity === 'companies' && request.datasets.includes('users') ? namedCompanies(filter) : sql``}
     order by ${sql.ref(key)}, removed
   )`;
 }
+
+/** Companies that are gone although users name them: a row of such a user would make the company. */
+const namedCompanies = ({ environmentId, request }: Filter): RawBuilder<unknown> => sql`
+  union all
+  select distinct member.company_id, null::jsonb, null::timestamptz, null::timestamptz, true
+  from users as member
+  where ${sql.join([inEnvironment('member', environmentId), ...isSince('member', request)], sql` and `)}
+    and member.company_id is not null
+    and not exists (select 1 from changed where changed.key = member.company_id and is_removed)
+    and not exists (
+      select 1
+      from companies as here
+      where ${inEnvironment('here', environmentId)} and here.company_id = member.company_id
+    )`;
 
 const withLost = sql`coalesce(
   (
