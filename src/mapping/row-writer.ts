@@ -190,7 +190,8 @@ export class RowWriter {
     const cell = cells.fields[role.removed] ?? -1;
     const { own } = cells;
     const is = own.kinds[cell] ?? 0;
-    const text = is === cellKind.boolean || own.isCsv ? own.text(cell).toLowerCase() : '';
+    const isText = own.isCsv || (is <= cellKind.escaped && this.#removals !== 'unasked');
+    const text = isText || is === cellKind.boolean ? own.text(cell).toLowerCase() : '';
     const isMarked = text === 'true';
     if (!isMarked && this.#removals === 'unasked') return false;
     if (text === 'false') return false;

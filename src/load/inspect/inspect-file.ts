@@ -164,10 +164,13 @@ function describe(
   { values: stored }: Sample,
   cells: NamedValues,
   { map, plan, reasons }: Chosen,
-  { mapSays = 'map says so', given }: LookOptions & { readonly given: ColumnMap },
+  { mapSays = 'map says so', given, removals }: LookOptions & { readonly given: ColumnMap },
 ): InspectedColumn[] {
   const why = { given, mapSays, reasons };
-  if (plan !== null) return describeColumns(plan, columns, stored, cells, why);
+  if (plan !== null) {
+    const roles = plan.roles.map((role) => (role === 'removed' && removals !== true ? 'property' : role));
+    return describeColumns({ ...plan, roles }, columns, stored, cells, why);
+  }
   const isUnread = header !== null || stored.names.length === 0;
   return isUnread ? describeUnread(columns, cells) : describeKeys(stored, map, why);
 }

@@ -106,7 +106,7 @@ describe('a load with removals=true', () => {
       lines(
         { user_id: 'u1', plan: 'lost' },
         { user_id: 'u1', removed: true },
-        { user_id: 'u1', plan: 'pro', removed: false },
+        { user_id: 'u1', plan: 'pro', removed: 'false' },
         { user_id: 'new', removed: true },
         { user_id: 'new', plan: 'free', removed: null },
       ),
@@ -146,7 +146,7 @@ describe('a load with removals=true', () => {
     const job = await load(
       owner,
       lines(
-        { user_id: 'u1', removed: 'true' },
+        { user_id: 'u1', removed: 'yes' },
         { user_id: 'u1', removed: 1 },
         { user_id: 'u1', removed: true, name: 'Ada' },
         { user_id: 'u1', removed: true, company_id: 'acme' },
@@ -173,6 +173,14 @@ describe('a load with removals=true', () => {
       { user_id: 'u2', name: 'G' },
       { user_id: 'nobody', removed: true },
     );
+    const csv = 'user_id,removed,metadata.x\nu1,true,\n';
+    for (const [query, becomes] of [
+      ['', 'metadata.removed'],
+      ['?removals=true', 'removed'],
+    ]) {
+      const { columns } = (await post<Inspection>(owner, `/v1/imports/inspect${query}`, csv)).body;
+      expect(columns[1]).toMatchObject({ name: 'removed', becomes });
+    }
     const found = await post<Inspection>(owner, '/v1/imports/inspect?removals=true', file);
     expect(found.body.rows[0]).toMatchObject({ user_id: 'u1', removed: 'true' });
 

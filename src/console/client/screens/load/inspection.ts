@@ -4,7 +4,17 @@ import type { Inspection } from '../../../../api/upload.ts';
 import { type Loaded, post, type Query, useData } from '../../lib/api.ts';
 
 /** Options that stand in the address under the API's names. The second list has no controls. */
-const texts = ['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'mapping'] as const;
+const texts = [
+  'encoding',
+  'delimiter',
+  'quote',
+  'header',
+  'sheet',
+  'entity',
+  'preset',
+  'mapping',
+  'removals',
+] as const;
 const otherTexts = [
   ...['format', 'escape', 'comment', 'ragged', 'stray_quotes', 'apostrophes', 'records'],
   ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header'],

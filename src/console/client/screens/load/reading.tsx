@@ -130,6 +130,15 @@ function Dialect({ query, found }: Inspected): VNode {
         select('delimiter', 'Delimiter', csv ? visibleText(csv.delimiter) : undefined, delimiters)}
       {isText && isTable && select('quote', 'Quote', csv ? csv.quote || 'none' : undefined, quotes)}
       {isTable && select('header', 'Header', csv ? headerText(csv.header_line) : undefined, headers)}
+      <FilterSelect
+        label="Removals"
+        value={query.get('removals')}
+        options={[
+          ['', 'None'],
+          ['true', 'Where removed is true'],
+        ]}
+        onChange={choose('removals')}
+      />
       {select('entity', 'Records', found.entity === null ? undefined : entityNames[found.entity], entities)}
     </div>
   );
