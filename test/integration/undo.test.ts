@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
-import { retryLoad } from '../../src/load/retry-load.ts';
+import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
 import type { Load } from '../../src/postgres/stores/read-loads.ts';
 import {
@@ -11,6 +11,7 @@ import {
   readRejects,
   withoutQueue,
 } from '../support/load-file.ts';
+import { expectedRows, readPlannedRows } from '../support/plans.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { askToUndo, loadFile, runJob, undo } from '../support/undo.ts';
 
@@ -209,6 +210,73 @@ describe('a wrong file over good data', () => {
     await undone(first);
     const again = await load(content, { ifDuplicate: 'skip' });
     expect(again).toMatchObject({ duplicateOf: null, tally: { inserted: 1 } });
+  });
+});
+
+describe('the plan of an undo', () => {
+  // proves: undo, plan-exact
+  test('says what the undo would do and writes nothing; applied, it does that', async () => {
+    await load('user_id,plan,seats\nu1,pro,5\nu2,pro,6\n');
+    const wrong = await load('user_id,plan,company_id\nu1,free,acme\nu2,free,\nu3,free,acme\n');
+    await identify('u2', { plan: 'mine' });
+    const before = await profiles();
+    const jobIds = [wrong.jobId];
+    const planned = await undo(t.system, environmentId, jobIds, { plan: true });
+    expect(await profiles()).toEqual(before);
+    expect(planned).toMatchObject({
+      status: 'completed',
+      dryRun: true,
+      tally: { updated: 1, removed: 2, rejected: 1 },
+    });
+    expect(planned.plan?.summary.profiles).toEqual({
+      users: { new: 0, changed: 1, removed: 1 },
+      companies: { new: 0, changed: 0, removed: 1 },
+    });
+    expect(await readPlannedRows(t.system, planned.jobId)).toEqual(
+      expectedRows(before, {
+        users: {
+          u1: { metadata: { plan: 'pro', seats: '5' }, company: null },
+          u2: { metadata: { plan: 'mine', seats: '6' }, company: null },
+        },
+        companies: {},
+      }),
+    );
+    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'refuse');
+    const done = await runJob(t.system, environmentId, planned.jobId);
+    expect(done).toMatchObject({ status: 'completed', dryRun: false, tally: planned.tally });
+    expect(Object.keys((await profiles()).users)).toEqual(['u1', 'u2']);
+    expect((await load('user_id,plan\nu1,free\n', { ifDuplicate: 'skip' })).tally.updated).toBe(1);
+  });
+
+  test('is refused when a profile has changed since', async () => {
+    const wrong = await load('user_id,plan\nu1,free\n');
+    const planned = await undo(t.system, environmentId, [wrong.jobId], { plan: true });
+    await identify('u1', { plan: 'mine' });
+    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'refuse');
+    expect(await runJob(t.system, environmentId, planned.jobId)).toMatchObject({
+      failure: { code: 'plan_drifted' },
+    });
+    await applyPlan(withoutQueue(t.system), environmentId, planned.jobId, 'proceed');
+    expect(await runJob(t.system, environmentId, planned.jobId)).toMatchObject({
+      ...{ status: 'completed', tally: { read: 1, updated: 0, rejected: 1 } },
+    });
+  });
+
+  test.each([
+    ['max_changed', { maxChanged: { count: 1 } }],
+    ['max_errors', { maxErrors: { count: 0 } }],
+  ])('with %s fails if more would be done or kept, and writes nothing', async (_, guards) => {
+    const wrong = await load('user_id,plan\nu1,free\nu2,free\nu3,free\n');
+    await identify('u3', { plan: 'mine' });
+    const before = await profiles();
+    const done = await undo(t.system, environmentId, [wrong.jobId], guards);
+    expect(done.status).toBe('failed');
+    expect(await profiles()).toEqual(before);
+    await retryLoad(withoutQueue(t.system), environmentId, done.jobId);
+    expect(await runJob(t.system, environmentId, done.jobId)).toMatchObject({
+      status: 'completed',
+      tally: { removed: 2 },
+    });
   });
 });
 

@@ -12,6 +12,8 @@ import { MissingFileError } from '../../files/file-store.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import {
   copyPatch,
+  planEvents,
+  planPutBack,
   putBackEvents,
   putBackProfiles,
   type RefusedLine,
@@ -26,7 +28,7 @@ import { kindOfEntity } from '../merge-rows.ts';
 
 const newline = 0x0a;
 
-/** Does a chunk of an undo: applies its lines and counts them, in one transaction. */
+/** Does a chunk of an undo: applies its lines, or plans them, and counts them, in one transaction. */
 export async function undoChunk(
   context: LoadContext,
   source: LoadSource,
@@ -46,11 +48,11 @@ export async function undoChunk(
       const kinds = { ...noOutcomesByKind };
       const refused: RefusedLine[] = [];
       for (const entity of entities) {
-        const applied = await putBackProfiles(db, entity, scope, content);
+        const applied = await (source.dryRun ? planPutBack : putBackProfiles)(db, entity, scope, content);
         kinds[kindOfEntity[entity]] = applied.outcomes;
         refused.push(...applied.refused);
       }
-      Object.assign(kinds, await putBackEvents(db, scope, content));
+      Object.assign(kinds, await (source.dryRun ? planEvents(db) : putBackEvents(db, scope, content)));
       const causes = new RejectCauses(source);
       await insertRejects(transaction, loadId, rejectsOf(refused, chunk, bytes), (reject) =>
         causes.of(reject),

@@ -9,6 +9,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
+import { changesByName } from './plan-batch.ts';
 
 export interface PatchScope {
   readonly environmentId: number;
@@ -81,6 +82,60 @@ export async function putBackProfiles(
   const unchanged = left - yielded.updated - yielded.refused.length;
   const done = { inserted, updated: updated + yielded.updated, removed, rejected, unchanged };
   return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
+}
+
+/** Plans the lines of users or of companies instead: keeps the rows that they would change, beside what is stored. */
+export async function planPutBack(
+  db: Database,
+  entity: Entity,
+  scope: PatchScope,
+  content: PatchContent,
+): Promise<AppliedLines> {
+  const place = sql`${scope.loadId}::bigint, ${scope.chunkNo}::int`;
+  const { rows } = await sql<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>`
+    with planned as (
+      insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
+      select
+        ${place}, p.metadata is null, ${entity}, ${text('id')}, p.metadata,
+        ${entity === 'users' ? sql`p.company_id` : sql`null`}, l.line -> 'metadata', ${text('company')}
+      from ${linesOf(entity, sql`not line ? 'kept'`)}
+      left join ${sql.table(entity)} p on ${isProfileOf(entity, scope)}
+      where p.metadata is not null or l.line ? 'metadata'
+      returning *
+    ),
+    summed as (
+      insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
+      select
+        ${place}, ${entity}, count(*) filter (where is_new),
+        count(*) filter (where not is_new and after is not null), count(*) filter (where after is null),
+        (${changesByName(sql`planned`, sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`)})
+      from planned
+      having count(*) > 0
+    )
+    select
+      count(*) filter (where is_new)::int as inserted,
+      count(*) filter (where not is_new and after is not null)::int as updated,
+      count(*) filter (where after is null)::int as removed
+    from planned`.execute(db);
+  const { inserted = 0, updated = 0, removed = 0 } = rows[0] ?? {};
+  const refused = await readKept(db, entity);
+  const lines = (does: string): number => content[`${entity} ${does}`] ?? 0;
+  const unchanged = lines('back') + lines('restored') + lines('removed') - inserted - updated - removed;
+  const done = { inserted, updated, removed, rejected: refused.length, unchanged };
+  return { outcomes: addOutcomes(noOutcomes, done), refused };
+}
+
+/** Counts the lines of events as what they would do. */
+export async function planEvents(db: Database): Promise<Readonly<Record<EventKind, Outcomes>>> {
+  const { rows } = await sql<{ kind: EventKind; inserted: number; removed: number }>`
+    select
+      ${text('type')} as kind, count(*) filter (where not line ? 'removed')::int as inserted,
+      count(*) filter (where line ? 'removed')::int as removed
+    from ${linesOf('events', sql`true`)}
+    group by 1`.execute(db);
+  const kinds = { track: noOutcomes, page_view: noOutcomes };
+  for (const { kind, ...counts } of rows) kinds[kind] = addOutcomes(noOutcomes, counts);
+  return kinds;
 }
 
 const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
