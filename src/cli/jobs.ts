@@ -1,4 +1,4 @@
-/** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, plan, and correct what a load refused. */
+/** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, undo, plan, and correct what a load refused. */
 import { renderJobListItem, type ShownJob } from '../api/render.ts';
 import {
   cancelFoundJob,
@@ -13,15 +13,25 @@ import { formatCount, plural } from '../domain/wording.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { planJson } from '../load/render-load.ts';
 import { applyPlan, retryLoad } from '../load/retry-load.ts';
+import { acceptUndo } from '../load/undo/accept-undo.ts';
 import { pageJobs } from '../postgres/stores/background-jobs.ts';
-import { requireLoad } from '../postgres/stores/read-loads.ts';
+import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
-import { choice, defineCommand, flag, jobIdArgument, limitOption } from './define-command.ts';
+import {
+  choice,
+  defineCommand,
+  flag,
+  type Invocation,
+  jobIdArgument,
+  limitOption,
+  parsed,
+  several,
+} from './define-command.ts';
 import { exitCodeOf } from './errors.ts';
 import { createProgress, followJob, followLoad } from './follow.ts';
 import { mend, rejects } from './rejects.ts';
 import { listenForStop } from './service/processes.ts';
-import { withEnvironment } from './session.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
 import {
   printable,
   printDone,
@@ -127,39 +137,98 @@ const cancel = defineCommand({
   },
 });
 
+const waitOption = flag('--wait', 'do it now, and follow it to its end, without needing a running server');
+
 const retry = defineCommand({
   name: 'retry',
   summary: 'continue a load that failed or was cancelled',
   description: 'Queues a failed or cancelled load again. It continues with the chunks that are left.',
   argument: jobIdArgument,
-  options: { wait: flag('--wait', 'do it now, and follow it to its end, without needing a running server') },
+  options: { wait: waitOption },
   environment: true,
   json: 'print the job record as JSON',
   examples: ['sluice jobs retry 0195… --wait'],
   run: async (invocation) => {
-    const { argument: jobId, flags, terminal, json } = invocation;
-    const stop = listenForStop();
-    await withEnvironment(invocation, async (session) => {
-      const { system, environmentId, baseUrl } = session;
+    const { argument: jobId, flags } = invocation;
+    await queueLoad(invocation, flags.wait, async ({ system, environmentId }) => {
       await requireRetryable(system, environmentId, jobId);
       await retryLoad(system, environmentId, jobId);
-      if (!flags.wait) {
-        const load = await requireLoad(system, environmentId, jobId);
-        const continues =
-          (await countLiveWorkers(system.db)) > 0
-            ? 'the running workers continue it.'
-            : 'it continues as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
-        return printDone(invocation, renderJobListItem(load, baseUrl), `Queued again; ${continues}`);
-      }
-      const progress = createProgress(terminal, jobId, json);
-      await withWorkers(session, { entry: invocation.cli.entry, stop }, async () => {
-        const load = await followLoad(system, { environmentId, jobId, signal: stop.signal }, progress);
-        printDone(invocation, renderJobListItem(load, baseUrl), `The job is ${load.status}.`);
-        process.exitCode = exitCodeOf(load);
-      });
+      return jobId;
     });
   },
 });
+
+const undo = defineCommand({
+  name: 'undo',
+  summary: 'take back what loads wrote',
+  description:
+    'Puts values back that loads changed, removes profiles and events that they added, and brings profiles back that they\n' +
+    'removed. What somebody else has changed since stays. An undo is a job, and can be undone itself.',
+  argument: several('<job-id...>', 'loads that have ended'),
+  options: {
+    properties: parsed<readonly string[] | null>(
+      '--properties <names>',
+      'put back only these properties, such as plan,seats',
+      (names) => names.split(',').map((name) => name.trim()),
+      null,
+    ),
+    plan: flag('--plan', 'only show what it would do; `sluice jobs apply` then does it'),
+    wait: waitOption,
+  },
+  environment: true,
+  json: 'print the job record as JSON',
+  examples: ['sluice jobs undo 0195… --plan --wait', 'sluice jobs undo 0195… --properties plan,seats --wait'],
+  run: async (invocation) => {
+    const { argument, flags, json, terminal } = invocation;
+    const { properties, plan: isPlan } = flags;
+    const jobIds = [...new Set(argument.map(jobIdArgument.read))];
+    const noGuards = { maxErrors: null, maxChanged: null, maxRemovedValues: null };
+    const asked = {
+      idempotencyKey: null,
+      requestId: null,
+      origin: { kind: 'command_line', name: null },
+    } as const;
+    await queueLoad(
+      invocation,
+      flags.wait,
+      ({ system, environmentId }) =>
+        acceptUndo(system, { jobIds, properties, plan: isPlan, ...noGuards }, { environmentId, ...asked }),
+      async ({ system, environmentId }, { jobId, plan: planned }) => {
+        if (planned !== null && !json) printPlan(terminal, await showPlan(system, environmentId, jobId));
+      },
+    );
+  },
+});
+
+/** Queues a load by `queue`, which returns its job. With `waits` does it here, and shows how it ended. */
+async function queueLoad(
+  invocation: Invocation,
+  waits: boolean,
+  queue: (session: EnvironmentSession) => Promise<string>,
+  show: (session: EnvironmentSession, load: Load) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const { terminal, json } = invocation;
+  const stop = listenForStop();
+  await withEnvironment(invocation, async (session) => {
+    const { system, environmentId, baseUrl } = session;
+    const jobId = await queue(session);
+    if (!waits) {
+      const load = await requireLoad(system, environmentId, jobId);
+      const continues =
+        (await countLiveWorkers(system.db)) > 0
+          ? 'the running workers do it.'
+          : 'it begins as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
+      return printDone(invocation, renderJobListItem(load, baseUrl), `Job ${jobId} is queued; ${continues}`);
+    }
+    const progress = createProgress(terminal, jobId, json);
+    await withWorkers(session, { entry: invocation.cli.entry, stop }, async () => {
+      const load = await followLoad(system, { environmentId, jobId, signal: stop.signal }, progress);
+      await show(session, load);
+      printDone(invocation, renderJobListItem(load, baseUrl), `The job is ${load.status}.`);
+      process.exitCode = exitCodeOf(load);
+    });
+  });
+}
 
 const plan = defineCommand({
   name: 'plan',
@@ -232,9 +301,9 @@ export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: Sh
 
 export const jobs = defineCommand({
   name: 'jobs',
-  summary: 'look at loads, exports and deletions; cancel, retry',
+  summary: 'look at loads, exports and deletions; cancel, retry, undo',
   description:
     'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
-  commands: [list, show, cancel, retry, plan, apply, rejects, mend],
+  commands: [list, show, cancel, retry, undo, plan, apply, rejects, mend],
 });
