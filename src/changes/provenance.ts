@@ -31,7 +31,9 @@ export async function readWithProvenance(
   let company: ValueOrigin | null = null;
   let chunks = 0;
   for (const origin of origins) {
-    const isRead = origin.job !== null && ++chunks <= MAX_PROVENANCE_CHUNKS && !signal.aborted;
+    // The patch of an undo is nobody's file.
+    const hasFile = origin.job !== null && origin.job.type !== 'undo';
+    const isRead = hasFile && ++chunks <= MAX_PROVENANCE_CHUNKS && !signal.aborted;
     const records = isRead ? await findRecordsOf(context, profile, origin, signal) : [];
     const { at, by, job } = origin;
     for (const name of origin.names) {

@@ -15,6 +15,7 @@ import { acceptDeletion } from '../support/deletions.ts';
 import { newEnvironment, readProfiles, runManually, shuffled, startManually } from '../support/load-file.ts';
 import { runs } from '../support/runs.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { undo } from '../support/undo.ts';
 
 let t: TestSystem;
 let operator: pg.Client;
@@ -373,6 +374,20 @@ describe('the provenance of a profile', () => {
     expect(found?.complete_since).toBeNull();
     await sql`update loads set file_ref = null where job_id = ${last}`.execute(t.system.db);
     expect(await places(environmentId, 'a')).toMatchObject({ size: '1:2', seats: 'load' });
+  });
+
+  test('of what an undo put back is the undo, which has no rows', async () => {
+    const environmentId = await newEnvironment(t.system);
+    await load(environmentId, 'user_id,plan,size\na,free,1\n');
+    const wrong = await load(environmentId, 'user_id,plan\na,pro\nb,pro\n');
+    const { jobId: job_id } = await undo(t.system, environmentId, [wrong]);
+    expect(await places(environmentId, 'a')).toEqual({ plan: 'load', size: '1:2', company: null });
+    const [back] = await history(environmentId, 'a');
+    expect(back?.job).toEqual({ job_id, type: 'undo', filename: 'undo of users.csv' });
+    expect(plain(await history(environmentId, 'b'))[0]).toEqual({
+      what: `removed by load ${job_id}`,
+      plan: ['pro', null],
+    });
   });
 
   // proves: sandbox
