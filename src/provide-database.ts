@@ -74,7 +74,7 @@ export async function prepareDatabase(
     await monitor.watch(client);
     const applied = await migrate(client);
     if (applied.length > 0) log.info({ applied }, 'database migrated');
-    await openChangeLog(client, log);
+    await openChangeLog(client, changesDays !== undefined, log);
     if (changesDays !== undefined) await switchChangeLog(client, changesDays, log);
     if (queueInPostgres) await migrateQueue(client);
   } finally {

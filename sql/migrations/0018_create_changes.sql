@@ -178,7 +178,7 @@ begin
     begin
       made := made + sluice.ensure_changes_partition(now() + ahead * interval '1 day')::integer;
     exception when lock_not_available then
-      return made;
+      null;
     end;
   end loop;
   return made;
@@ -290,19 +290,20 @@ end;
 $$;
 
 -- Called at every start. Returns whether positions had gone back: the database was copied to a server whose transaction ids are lower.
-create function sluice.open_change_log() returns boolean
+-- Servers look at the data, too: what was written after known_position was noted is not in it.
+create function sluice.open_change_log(is_server boolean) returns boolean
   language plpgsql
   set search_path = pg_catalog
   -- So that block ranges tell it.
   set enable_seqscan = off
 as $$
 declare
-  has_ranges boolean := to_regclass('sluice.users_position_idx') is not null;
+  has_ranges boolean := is_server and to_regclass('sluice.users_position_idx') is not null;
 begin
   perform sluice.ensure_changes_partitions();
   if (select sluice.next_position() >= known_position from sluice.change_log)
-    and not exists (select 1 from sluice.changes where position >= sluice.next_position())
-    and not exists (select 1 from sluice.events where position >= sluice.next_position())
+    and not exists (select 1 from sluice.changes where is_server and position >= sluice.next_position())
+    and not exists (select 1 from sluice.events where is_server and position >= sluice.next_position())
     and not exists (select 1 from sluice.users where has_ranges and position >= sluice.next_position())
     and not exists (select 1 from sluice.companies where has_ranges and position >= sluice.next_position())
   then

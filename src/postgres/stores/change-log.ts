@@ -11,8 +11,10 @@ import { readFigure } from '../pool.ts';
 import { isLockTimeout } from '../sqlstate.ts';
 
 /** Makes the partitions that are missing, and lets positions go on above those of the data if they had gone back. */
-export async function openChangeLog(client: pg.ClientBase, log: Logger): Promise<void> {
-  const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log() as raised');
+export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {
+  const { rows } = await client.query<{ raised: boolean }>('select sluice.open_change_log($1) as raised', [
+    isServer,
+  ]);
   if (rows[0]?.raised !== true) return;
   log.warn(
     'the database was copied from a server with higher transaction ids: cursors taken since this log was last looked after are refused',
