@@ -157,5 +157,6 @@ function changedSince(
         where a.value is distinct from b.value
       ) n on s.is_change
       group by s.key
+      having bool_or(is_change or removed)
     )`;
 }
