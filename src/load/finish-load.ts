@@ -14,6 +14,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
+import { returnAmended } from '../postgres/stores/amendments.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
@@ -103,6 +104,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     if (pass === 'guard') return goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     await endAmendment(db, claim.subjectId);
+    if (state.type === 'undo') await returnAmended(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, due };

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { returnAmended } from '../../src/postgres/stores/amendments.ts';
 import {
   type DatedUserRow,
   writeCompanies,
@@ -25,6 +24,7 @@ import { ndjsonFile, type RandomFile } from '../support/random-files.ts';
 import { runs } from '../support/runs.ts';
 import { type CompanyRecord, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
@@ -381,28 +381,34 @@ describe('a mended record', () => {
   });
 
   // proves: mended-once
-  test('is taken when the file of its job is gone; refused again by an undo, it is as it was and may be mended again', async () => {
+  test('whose amendment is undone is refused again as it was, and may be mended again; so also without the file of its job', async () => {
     const environmentId = await newEnvironment(t.system);
-    const text = '{"event_type":"identify_user","user_id":""}\n{"event_type":"track","user_id":"x"}\n';
-    const parent = await startManually(t.system, environmentId, text);
+    const line = (record: object) => `${JSON.stringify({ event_type: 'identify_user', ...record })}\n`;
+    const file = line({ user_id: 'u', a: 0, b: 0 }) + line({ user_id: '' }) + line({ event_type: 'track' });
+    const parent = await startManually(t.system, environmentId, file);
     await runManually(parent);
+    await identify(environmentId, { entity: 'users', id: 'u', properties: { b: 'single' } }, false);
     await pruneAll();
     const before = [await readRejects(t.system, parent.jobId), (await parent.look()).tallyByKind];
-    const record = '{"event_type":"identify_user","user_id":"u","a":1,"sluice_reject":{"row":1}}';
-    const mend = async () => {
+    const mend = async (a: number) => {
+      const record = line({ user_id: 'u', a, b: a, sluice_reject: { row: 2 } });
       const amendment = await amendManually(t.system, environmentId, parent.jobId, record);
       await run(amendment, [0]);
+      expect(await usersOf(environmentId)).toEqual({ u: { a, b: 'single' } });
       expect((await parent.look()).tally).toMatchObject({ rejected: 1, amended: 1 });
-      return amendment.loadId;
+      return amendment.jobId;
     };
-    const first = await mend();
-    expect(await returnAmended(t.system.db, first)).toBe(1);
+    const first = await mend(1);
+    await undo(t.system, environmentId, [first], { properties: ['b'] });
+    expect((await parent.look()).tally).toMatchObject({ rejected: 1, amended: 1 });
+    await undo(t.system, environmentId, [first]);
+    expect(await usersOf(environmentId)).toEqual({ u: { a: 0, b: 'single' } });
     expect([await readRejects(t.system, parent.jobId), (await parent.look()).tallyByKind]).toEqual(before);
-    expect((await parent.look()).tally).toMatchObject({ read: 2, rejected: 2, amended: 0 });
-    const second = await mend();
+    expect((await parent.look()).tally).toMatchObject({ read: 3, rejected: 2, amended: 0 });
+    const second = await mend(2);
     await sql`update change_log set complete_since_at = now()`.execute(t.system.db);
     await pruneAll();
-    expect(await returnAmended(t.system.db, second)).toBe(0);
+    await undo(t.system, environmentId, [second]);
     expect((await parent.look()).tally).toMatchObject({ rejected: 1, amended: 1 });
   });
 

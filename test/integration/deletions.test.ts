@@ -11,7 +11,6 @@ import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { returnAmended } from '../../src/postgres/stores/amendments.ts';
 import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { amendManually } from '../support/amend-file.ts';
@@ -28,6 +27,7 @@ import {
   withoutQueue,
 } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { undo } from '../support/undo.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
@@ -302,7 +302,7 @@ describe('what is kept of loads', () => {
     await runManually(amendment);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
     expect(await deletion.run()).toMatchObject({ counts: { deleted: 1 }, removed: { rejects: 1 } });
-    expect(await returnAmended(t.system.db, amendment.loadId)).toBe(1);
+    await undo(t.system, environmentId, [amendment.jobId]);
     expect((await readRejects(t.system, jobId)).map(({ row }) => row)).toEqual([3]);
   });
 });

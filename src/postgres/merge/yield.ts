@@ -1,6 +1,6 @@
 /*
  * An amendment yields: its records count as if they stood at the end of its parent's file, so whatever changed since stays. What changed
- * is in the log (`sluice.changes`) and in the rows themselves. The changes of the parent, and of its other amendments, do not count.
+ * is in the log (`sluice.changes`) and in the rows themselves. The changes of the parent, of its other amendments, and of undos of these, do not count.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
@@ -101,10 +101,20 @@ function changedSince(
   const isSince = (position: string) => sql`sluice.is_since(${sql.ref(position)}, ${since}::pg_snapshot)`;
   const isOther = (load: string) => sql`(${sql.ref(load)} in (select load_id from own_loads)) is not true`;
   return sql`
-    own_loads as (
+    amendments as (
       select load_id
       from loads
-      where load_id = ${parentId} or (amends = ${parentId} and not wins)
+      where amends = ${parentId} and not wins
+    ),
+    own_loads as (
+      select ${parentId}::bigint as load_id
+      union all
+      select load_id
+      from amendments
+      union all
+      select load_id
+      from loads
+      where environment_id = ${environmentId} and undoes <@ array(select load_id from amendments)
     ),
     states as (
       select i.key, s.*

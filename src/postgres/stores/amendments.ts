@@ -196,15 +196,20 @@ export async function concludeClaims(db: Database, amendmentId: number): Promise
 }
 
 /**
- * Returns the records that an amendment mended to the refused ones of its parent, as they were; they may be mended again. Returns their
- * number. Those that are no longer kept stay amended. Call it in the transaction that completes the undo of the amendment.
+ * Returns the records that undone amendments had mended to the refused ones of their parents, as they were; they may be mended again.
+ * Those that are no longer kept stay amended. Call it in the transaction that completes the undo; that of some properties returns none.
  */
-export async function returnAmended(db: Database, amendmentId: number): Promise<number> {
-  const { rows } = await sql<{ moved: number }>`
+export async function returnAmended(db: Database, undoId: number): Promise<void> {
+  await sql`
     with moved as (
       delete from amended_rejects k
-      using load_amendments a
-      where a.amended_by = ${amendmentId} and k.load_id = a.load_id and k.row_number = a.row_number
+      using loads u, load_amendments a
+      where u.load_id = ${undoId}
+        and not u.dry_run
+        and u.undo_properties is null
+        and a.amended_by = any(u.undoes)
+        and k.load_id = a.load_id
+        and k.row_number = a.row_number
       returning k.*
     ),
     freed as (
@@ -216,7 +221,6 @@ export async function returnAmended(db: Database, amendmentId: number): Promise<
       insert into load_rejects select * from moved
     ),
     ${recounted(-1)}`.execute(db);
-  return rows[0]?.moved ?? 0;
 }
 
 /** Deletes the refused records that are kept of amendments which cannot be undone any more. */
@@ -248,8 +252,7 @@ const recounted = (by: 1 | -1): RawBuilder<unknown> => sql`
       from (select load_id, count(*) * ${sql.lit(by)} as rows from moved group by load_id) m
       where l.load_id = m.load_id
     )
-    select count(*)::int as moved
-    from moved`;
+    select 1`;
 
 /** Returns the headers that the rejects of an amendment and of its parent are written with; `null` for other loads. */
 export async function readAmendmentShapes(

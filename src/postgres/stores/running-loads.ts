@@ -92,7 +92,7 @@ const kindsAddUp = sql<boolean>`coalesce(
 )`.as('kindsAddUp');
 
 export async function readFinishState(db: Database, loadId: number) {
-  const { maxErrors, maxChanged, maxRemovedValues, amends, type, ...state } = await db
+  const { maxErrors, maxChanged, maxRemovedValues, amends, ...state } = await db
     .selectFrom('loads')
     .select(camel('job_id', 'type', 'total_rows', 'amends', 'pass', 'plan'))
     .select(camel('max_errors', 'max_changed', 'max_removed_values'))
@@ -100,7 +100,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   // Of both, what is refused stays as it was.
-  const mayRefuseAll = amends !== null || type === 'undo';
+  const mayRefuseAll = amends !== null || state.type === 'undo';
   return { ...state, mayRefuseAll, guards: { maxErrors, maxChanged, maxRemovedValues } };
 }
 
