@@ -55,7 +55,13 @@ function postmaster({ folder }: Service): number {
 
 /** With its children, also those that have ended. */
 function secondsOfTree(pid: number): number {
-  return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
+  try {
+    return sum([secondsOf(pid, true), ...childrenOf(pid).map((child) => secondsOf(child))]);
+  } catch (error) {
+    // A child ended while we looked: its time is among the ended ones now.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return secondsOfTree(pid);
+    throw error;
+  }
 }
 
 function secondsOf(pid: number, withEndedChildren = false): number {
