@@ -122,10 +122,8 @@ create index users_company_idx on sluice.users (environment_id, company_id) wher
 do $$
 begin
   if current_setting('server_version_num')::int >= 160000 then
-    create index users_updated_idx on sluice.users using brin (updated_at) with (autosummarize = on);
-    create index companies_updated_idx on sluice.companies using brin (updated_at) with (autosummarize = on);
-    create index users_position_idx on sluice.users using brin (position) with (autosummarize = on);
-    create index companies_position_idx on sluice.companies using brin (position) with (autosummarize = on);
+    create index users_position_idx on sluice.users using brin (position, updated_at) with (autosummarize = on);
+    create index companies_position_idx on sluice.companies using brin (position, updated_at) with (autosummarize = on);
   end if;
 end
 $$;

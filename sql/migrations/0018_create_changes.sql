@@ -5,22 +5,23 @@
 -- Whole rows are kept, since finding out what changed costs more than writing all of it: whoever reads compares.
 create sequence sluice.change_seq as bigint;
 
+-- The numbers stand first, where they need no padding; the index on keys leaves out the entity, which hardly ever decides.
 create table sluice.changes (
   seq bigint not null default nextval('sluice.change_seq'),
   at timestamptz not null default now(),
   position bigint not null,
   position_before bigint not null,
-  environment_id integer not null,
-  entity text not null,
-  key text collate "C" not null,
   load_id bigint,
-  is_operator boolean not null default false,
-  removed boolean not null default false,
-  before jsonb,
-  company_before text collate "C",
-  times_before jsonb,
   load_before bigint,
   first_seen_before timestamptz,
+  environment_id integer not null,
+  is_operator boolean not null default false,
+  removed boolean not null default false,
+  entity text not null,
+  key text collate "C" not null,
+  company_before text collate "C",
+  before jsonb,
+  times_before jsonb,
   constraint changes_entity_check check (entity in ('users', 'companies')),
   constraint changes_erased_check check (before is not null or (removed and company_before is null and times_before is null))
 ) partition by range (at);
@@ -34,7 +35,7 @@ comment on column sluice.changes.is_operator is 'The change came from a session 
 comment on column sluice.changes.before is 'The properties before the change; null: the data of this profile was deleted, and only that it is gone is kept.';
 comment on column sluice.changes.load_before is 'sluice.users.load_id before the change.';
 comment on column sluice.changes.first_seen_before is 'Of a removed profile only.';
-create index changes_key_idx on sluice.changes (environment_id, entity, key, seq);
+create index changes_key_idx on sluice.changes (environment_id, key, seq);
 create index changes_position_idx on sluice.changes using brin (position, load_id) with (autosummarize = on);
 
 -- Takes what comes while the partition of its day is missing.
@@ -86,14 +87,16 @@ begin
         set search_path = pg_catalog
         set enable_nestloop = off
       as $body$
+      declare
+        loaded bigint := nullif(current_setting('sluice.load_id', true), '');
+        operates boolean := current_setting('application_name') not like 'sluice%%';
       begin
         insert into sluice.changes (
           position, position_before, environment_id, entity, key, load_id, is_operator, removed,
           before, company_before, times_before, load_before, first_seen_before
         )
         select
-          coalesce(n.position, sluice.current_position()), o.position, o.environment_id, %1$L, o.%2$I,
-          nullif(current_setting('sluice.load_id', true), '')::bigint, current_setting('application_name') not like 'sluice%%',
+          coalesce(n.position, sluice.current_position()), o.position, o.environment_id, %1$L, o.%2$I, loaded, operates,
           n.position is null, o.metadata, %3$s, o.times, o.load_id, case when n.position is null then o.first_seen_at end
         from written_before o
         left join written n using (environment_id, %2$I)
