@@ -23,6 +23,12 @@ export interface ForeignContext {
  * @throws InputError `unknown_event_type`, and as the readers of our own records do.
  */
 export function readForeign(preset: Preset, fields: Fields, context: ForeignContext): readonly ItemRecord[] {
+  const { offset, ...sent } = fields.object;
+  if (preset === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
+    // A page counts the milliseconds that an event has waited, since its clock may be wrong.
+    const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
+    fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
+  }
   const ours = readPreset[preset](fields.object);
   if (ours === null) {
     const message =

@@ -1,4 +1,4 @@
-/* Pages of other sites may send records, if their environment allows their origin: nothing else, and with no cookie. */
+/* Pages of other sites may send records, if their environment allows their origin: nothing else, and by a key. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
@@ -64,6 +64,8 @@ function pathOf(url: string): string {
 function allow(reply: FastifyReply, origin: string): void {
   reply
     .header('access-control-allow-origin', origin)
+    // Some SDKs ask so. No cookie counts here: that of the console is believed of its own pages only.
+    .header('access-control-allow-credentials', 'true')
     .header('access-control-expose-headers', 'retry-after, x-request-id')
     .header('vary', 'Origin');
 }

@@ -44,6 +44,7 @@ describe('pages of an allowed origin', () => {
       expect([path, answer.status, allowed(answer)]).toEqual([path, 204, shop]);
       expect(answer.headers.get('access-control-allow-headers')).toBe('authorization,content-type');
       expect(answer.headers.get('vary')).toBe('Origin');
+      expect(answer.headers.get('access-control-allow-credentials')).toBe('true');
     }
     for (const path of ['/v1/users', '/v1/imports', '/v1/keys', '/v1/nowhere', '/']) {
       const answer = await ask(path, shop);

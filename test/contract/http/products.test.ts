@@ -215,6 +215,18 @@ describe('a key in the body', () => {
   });
 });
 
+test.each([60_000, 1e300, -60_000])(
+  'an event that PostHog held back for %d ms happened so long ago, as far as time goes back',
+  async (offset) => {
+    const { key, events } = await tenant();
+    const event = { event: 'Paid', offset, properties: { token: key, distinct_id: 'ada' } };
+    const { status } = await server.fetch('/e/', { key: null, json: [event] });
+    const lateMs = (await events()).map(({ at }) => Date.now() - Date.parse(at));
+    expect([status, lateMs.length]).toEqual(offset > 1e9 ? [400, 0] : [200, 1]);
+    for (const ms of lateMs) expect(Math.abs(ms - 60_000)).toBeLessThan(30_000);
+  },
+);
+
 describe('a body as SDKs pack it', () => {
   const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
   const form = (data: string) => ({
