@@ -217,7 +217,7 @@ function tooMuchHeld(): Error {
 function tooMuchOfEnvironment(): Error {
   return inputError(
     'rate_limited',
-    'Too many bodies of this environment are under way; send fewer at a time',
+    'Too many bodies of this environment or address are under way; send fewer at a time',
   );
 }
 

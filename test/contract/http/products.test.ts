@@ -7,10 +7,11 @@ import { collectLog } from '../../support/collected-log.ts';
 import { readEvents, type StoredEvent } from '../../support/events.ts';
 import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { newEnvironment, readProfiles, runManually, startManually } from '../../support/load-file.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const { log, lines } = collectLog();
 log.level = 'trace';
-const { t, server } = await openServer({ log });
+const { t, server } = await openServer({ log, settings: { TRUST_PROXY: '127.0.0.1' } });
 
 let environments = 0;
 /** A tenant of a test of its own, and what it has stored. */
@@ -199,6 +200,26 @@ describe('a key in the body', () => {
       refusalOf(server, '/v1/t', { key: null, method: 'POST', body });
     expect(await send(large)).toEqual([413, ['payload_too_large']]);
     expect(await send(new Uint8Array(gzipSync(large)))).toEqual([413, ['payload_too_large']]);
+  });
+
+  test('of strangers who announce bodies and send none keeps only their own address out, and only of such keys', async () => {
+    const { key } = await tenant();
+    const connections = await Promise.all(Array.from({ length: 4 }, () => server.connect()));
+    for (const connection of connections) {
+      connection.head('POST /v1/t HTTP/1.1', 'Host: x', 'Content-Length: 1048576', 'Expect: 100-continue');
+      // The body is asked for once there is room for it.
+      await connection.until(/100 Continue/);
+    }
+    const body = { ...event, writeKey: key };
+    expect(await refusalOf(server, '/v1/t', { key: null, json: body })).toEqual([429, ['rate_limited']]);
+    const headers = { 'x-forwarded-for': '192.0.2.7' };
+    expect((await server.fetch('/v1/t', { key: null, json: body, headers })).status).toBe(200);
+    expect((await server.fetch('/v1/t', { key, json: body })).status).toBe(200);
+    for (const connection of connections) connection.reset();
+    await waitFor('room for bodies', async () => {
+      const { status } = await server.fetch('/v1/t', { key: null, json: body });
+      return status === 200;
+    });
   });
 
   // proves: product-sdks
