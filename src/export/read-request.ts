@@ -1,178 +1,24 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Problem } from '../domain/errors.ts';
 import {
-  compressions,
   type Exclusion,
   type ExportRequest,
   type ExportWarning,
   exclusionKinds,
   exportFormatFacts,
-  exportFormats,
-  exportLayouts,
-  isCursor,
   selectEvents,
 } from '../domain/export.ts';
 import { type RangeEnd, readRangeEnd } from '../domain/instant.ts';
 import {
-  MAX_EVENT_NAME_BYTES,
   MAX_EXCLUSION_PATTERNS,
   MAX_EXCLUSIONS,
-  MAX_EXPORT_EMAILS,
-  MAX_EXPORT_VALUES,
   MAX_ID_BYTES,
   MAX_REQUEST_PROBLEMS,
 } from '../domain/limits.ts';
-import { isMailAddress } from '../domain/notification.ts';
-import { compileSchema, ruled, textProblem, worded } from '../validation.ts';
+import { compileSchema, textProblem } from '../validation.ts';
+import { exportRequest, notASegmentId } from './request-schema.ts';
 
-/* The request of an export: the schema of its body, and the checks that no schema can express. */
-
-function end(name: 'from' | 'to', description: string) {
-  const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;
-  const text = Type.String({ description, examples: ['2026-11-20', '2026-11-20T12:00:00Z'] });
-  return Type.Optional(
-    worded(
-      ruled(text, (value) => (readRangeEnd(value) === null ? message : null)),
-      { says: { code: 'invalid_date', message } },
-    ),
-  );
-}
-
-/** A list of texts. A single text stands for a list of one. */
-function list(items: TSchema, tooMany: string, description: string, maxItems = MAX_EXPORT_VALUES) {
-  const many = worded(Type.Array(items, { maxItems }), tooMany);
-  return Type.Optional(
-    Type.Union([many, Type.String()], {
-      description: `${description} A single value may be given without an array.`,
-    }),
-  );
-}
-
-function values(name: string, maxBytes: number, description: string) {
-  const item = ruled(Type.String(), (text) => {
-    const problem = textProblem(text, maxBytes);
-    // PostgreSQL takes no such text.
-    return problem === null ? null : `A value of ${name} ${problem}`;
-  });
-  const items = worded(item, `A value of ${name} is no string`);
-  return list(items, `${name} may list ${MAX_EXPORT_VALUES} values`, description);
-}
-
-const notPlain = 'Each of emails is one plain address such as ada@example.com';
-const address = worded(
-  ruled(Type.String(), (text) => (isMailAddress(text) ? null : notPlain)),
-  notPlain,
-);
-
-const oneOf = <const T extends string>(name: string, allowed: readonly T[], options: object) =>
-  Type.Optional(
-    worded(
-      Type.Enum([...allowed], { type: 'string', ...options }),
-      `${name} is one of ${allowed.join(', ')}`,
-    ),
-  );
-
-const notASegmentId = 'segment_id is a string or an integer';
-
-const notACursor = 'since must be the cursor of an earlier export, as its manifest has it';
-
-/** The body of a request for an export. Null and empty fields are as those that are left out. */
-export const exportRequest = Type.Object(
-  {
-    from: end(
-      'from',
-      'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data.',
-    ),
-    to: end('to', 'End of the range: a day, inclusive, or an instant, exclusive. Default: no end.'),
-    since: Type.Optional(
-      worded(
-        ruled(
-          Type.String({
-            description:
-              'Only export what was written since this cursor, the `cursor` of an earlier export: changed profiles and added events, exactly once from export to export. Use the same filters, and no `to`.',
-            examples: ['7310:7315:7312'],
-          }),
-          (value) => (isCursor(value) ? null : notACursor),
-        ),
-        { says: { code: 'invalid_cursor', message: notACursor } },
-      ),
-    ),
-    include_removed: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: false,
-          description:
-            'With `since`: also export what was removed. A removed profile is a row with `removed: true`, a removed property is null. Loading NDJSON of this kind makes a copy equal. Of whole kinds of data, and not as CSV: besides `event_type`, only `exclusions` of users, events and properties go with it.',
-        }),
-        'include_removed is true or false',
-      ),
-    ),
-    emails: list(
-      address,
-      `emails may list ${MAX_EXPORT_EMAILS} addresses`,
-      'E-mail addresses to notify when the export ends.',
-      MAX_EXPORT_EMAILS,
-    ),
-    event_type: values(
-      'event_type',
-      MAX_EVENT_NAME_BYTES,
-      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`; any other value is the key of an event or feature, and selects those events. `interaction`, `track_feature` and `session_start` select events of that name. Default: users, companies and events.',
-    ),
-    user_id: values('user_id', MAX_ID_BYTES, 'Only export these users, their companies and their events.'),
-    company_id: values(
-      'company_id',
-      MAX_ID_BYTES,
-      'Only export these companies, their users and their events.',
-    ),
-    segment_id: Type.Optional(
-      worded(
-        Type.Union([Type.String(), Type.Integer()], {
-          description:
-            'Only export the users of this segment, their companies and their events. The ID is that of the segment lookup.',
-        }),
-        notASegmentId,
-      ),
-    ),
-    exclusions: Type.Optional(
-      worded(
-        Type.String({
-          description:
-            'Data to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
-          examples: ['user:test-*,property:password'],
-        }),
-        'exclusions must be a string such as user:u1,event:page_*',
-      ),
-    ),
-    layout: oneOf('layout', exportLayouts, {
-      default: 'datasets',
-      description:
-        '`datasets`: files of users, companies and events. `stream`: one file of rows `event_type`, `user_id`, `company_id`, `inserted_at`, `event_name`, `source`, `metadata` of all kinds, in order of time; it loads back.',
-    }),
-    format: oneOf('format', [...exportFormats, 'json'], {
-      default: 'ndjson',
-      description: 'Format of the files. `json` means `ndjson`.',
-    }),
-    compression: oneOf('compression', compressions, {
-      description:
-        'Compression of the files. Default: gzip; none for parquet and avro, which compress their content themselves.',
-    }),
-    escape_formulas: Type.Optional(
-      worded(
-        Type.Boolean({
-          default: true,
-          description:
-            'CSV only: prefixes cells that a spreadsheet would run as a formula with an apostrophe.',
-        }),
-        'escape_formulas is true or false',
-      ),
-    ),
-  },
-  {
-    additionalProperties: true,
-    description:
-      'Filters of different kinds are combined with AND. Unknown fields are ignored and named in `warnings`.',
-  },
-);
+/* The request of an export: what its body asks for, and the checks that its schema cannot express. */
 
 const findProblems = compileSchema(exportRequest);
 

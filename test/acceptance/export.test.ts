@@ -46,6 +46,10 @@ describe('sluice export, without a server', () => {
     expect(await files('.')).toEqual(['backup', 'users.csv']);
     const text = gunzipSync(await readFile(join(folder, 'backup/users.ndjson.gz'))).toString();
     expect(text.trimEnd().split('\n')).toHaveLength(300);
+    const since = /Next increment: --since (\S+)/.exec(done.stdout)?.[1] ?? '';
+    const next = ['--out', 'next', '--since', since, '--include-removed', '--compression', 'none'];
+    expect(await sluice('export', ...next)).toMatchObject({ code: 0 });
+    expect(await readFile(join(folder, 'next/users.ndjson'), 'utf8')).toBe('');
     const again = await sluice('import', 'backup/users.ndjson.gz', '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { unchanged: 300 } } }] });
   });

@@ -23,8 +23,8 @@ import {
   renderExportItem,
   requireExport,
 } from '../../export/inspect-exports.ts';
-import { exportRequest } from '../../export/read-request.ts';
 import { previewExport, requestExport } from '../../export/request-export.ts';
+import { exportRequest } from '../../export/request-schema.ts';
 import { cancelExport } from '../../export/run-export.ts';
 import { pageExports } from '../../postgres/stores/exports.ts';
 import { ruled, worded } from '../../validation.ts';

@@ -3,7 +3,7 @@ import { entities } from '../../domain/entity.ts';
 import { isTimeZone } from '../../domain/instant.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress, type Outcome } from '../../domain/notification.ts';
-import { exportRequest } from '../../export/read-request.ts';
+import { exportRequest } from '../../export/request-schema.ts';
 import { loadMembers } from '../../operator-file/load-options.ts';
 import {
   anything,

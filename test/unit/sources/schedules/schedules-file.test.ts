@@ -97,6 +97,7 @@ schedules:
     color: red
     export:
       range: yesterday
+      include_removed: true
       from: 2026-01-01
       format: xml
       emails:
@@ -115,9 +116,13 @@ schedules:
       expect.stringMatching(/^11: schedules\[2\]\.name must be 1 to 63 of/),
       expect.stringMatching(/^15: schedules\[3\]\.color is unknown; a schedule has name, /),
       expect.stringMatching(/^17: schedules\[3\]\.export has a range as well as from, to or since/),
-      expect.stringMatching(/^19: schedules\[3\]\.export\.format is wrong: format is one of/),
-      expect.stringMatching(/^21: schedules\[3\]\.export\.emails\[0\] is wrong: /),
-      expect.stringMatching(/^22: schedules\[3\]\.notify\.on\[0\] must be completed or/),
+      expect.stringMatching(
+        /^18: schedules\[3\]\.export\.include_removed goes with the range since_last_success/,
+      ),
+      expect.stringMatching(/^19: schedules\[3\]\.export\.from is wrong: include_removed cannot tell/),
+      expect.stringMatching(/^20: schedules\[3\]\.export\.format is wrong: format is one of/),
+      expect.stringMatching(/^22: schedules\[3\]\.export\.emails\[0\] is wrong: /),
+      expect.stringMatching(/^23: schedules\[3\]\.notify\.on\[0\] must be completed or/),
     ]);
   });
 
