@@ -84,6 +84,90 @@ export interface HistoryPage {
   readonly completeSince: string | null;
 }
 
+/** The images that a page needs, each with the state that the change left: that of the next newer image, if it is not the newest. */
+const states = (profile: ProfileKey, limit: number, before: number) => sql`
+  with images as materialized (
+    ${latest(sql`${imagesOf(profile)} and seq <= ${Math.ceil(before / 2)}::bigint`, limit + 2)}
+  ),
+  now as materialized (${current(profile)}),
+  states as (
+    select
+      *,
+      lag(content) over w as newer,
+      lag(company_before) over w as newer_company,
+      nth = 1 as is_newest,
+      -- A deletion may leave several rows.
+      before is null and lag(before is null) over w is true as is_repeated,
+      coalesce(
+        lead(removed) over w,
+        nth = found and found < ${limit + 2}::int and ${isComplete(sql`position_before`)}
+      ) as was_made
+    from images
+    window w as (order by seq desc)
+  )`;
+
+/** What the images tell: changes and removals, and that profiles were made. */
+const entries = (profile: ProfileKey) => sql`
+  select
+    2 * seq as place, at, case when removed and not is_repeated then 'removed' else 'changed' end as action,
+    s.load_id, is_operator, content as before, company_before,
+    case when removed then null when is_newest then now.metadata else newer end as after,
+    case when removed then null when is_newest then now.company else newer_company end as company_after
+  from states s
+  left join now on is_newest
+  union all
+  select
+    2 * seq - 1,
+    coalesce(
+      (
+        select r.first_seen_before
+        from (select * from ${imagesOf(profile)}) r
+        where r.seq >= s.seq and r.removed
+        order by r.seq
+        limit 1
+      ),
+      now.first_seen_at
+    ),
+    'made', load_before, false, null, null, content, company_before
+  from states s
+  left join now on true
+  where was_made and before is not null
+  union all
+  select
+    2 * coalesce(s.seq, 0) + 1, now.first_seen_at, 'made', now.load_id, false, null, null, now.metadata, now.company
+  from now
+  left join states s on is_newest
+  where coalesce(s.removed, ${isComplete(sql`now.position`)})`;
+
+/** Entries as the API has them; null where nothing differs. */
+const shownEntries = sql`
+  select
+    place,
+    case
+      when action <> 'changed' or properties is not null or company_before is distinct from company_after
+      then json_build_object(
+        'at', ${instantText(sql`e.at`)},
+        'action', action,
+        'by', ${madeBy},
+        'job', ${job},
+        'properties', coalesce(properties, '[]'),
+        'company', case
+          when company_before is distinct from company_after
+          then json_build_object('before', company_before, 'after', company_after)
+        end
+      )::text
+    end as json
+  from entries e
+  cross join lateral (
+    select
+      json_agg(
+        json_build_object('name', key, 'before', b.value, 'after', a.value) order by key collate "C"
+      ) as properties
+    from jsonb_each(before) b
+    full join jsonb_each(after) a using (key)
+    where b.value is distinct from a.value
+  ) d`;
+
 /**
  * Reads changes of a profile, newest first. The places of entries: twice the `seq` of a change; one less for the making of the
  * profile that it changed first. Changes that made no difference are passed over, so a page may be short.
@@ -96,86 +180,9 @@ export async function readHistory(
   const before = after ?? Number.MAX_SAFE_INTEGER;
   // The newest image is what a change of this page left; the oldest may be where a profile that was made anew had ended.
   const { sql: text, parameters } = sql`
-    with images as materialized (
-      ${latest(sql`${imagesOf(profile)} and seq <= ${Math.ceil(before / 2)}::bigint`, limit + 2)}
-    ),
-    now as materialized (${current(profile)}),
-    states as (
-      select
-        *,
-        lag(content) over w as newer,
-        lag(company_before) over w as newer_company,
-        nth = 1 as is_newest,
-        -- A deletion may leave several rows.
-        before is null and lag(before is null) over w is true as is_repeated,
-        coalesce(
-          lead(removed) over w,
-          nth = found and found < ${limit + 2}::int and ${isComplete(sql`position_before`)}
-        ) as was_made
-      from images
-      window w as (order by seq desc)
-    ),
-    entries as (
-      select
-        2 * seq as place, at, case when removed and not is_repeated then 'removed' else 'changed' end as action,
-        s.load_id, is_operator, content as before, company_before,
-        case when removed then null when is_newest then now.metadata else newer end as after,
-        case when removed then null when is_newest then now.company else newer_company end as company_after
-      from states s
-      left join now on is_newest
-      union all
-      select
-        2 * seq - 1,
-        coalesce(
-          (
-            select r.first_seen_before
-            from (select * from ${imagesOf(profile)}) r
-            where r.seq >= s.seq and r.removed
-            order by r.seq
-            limit 1
-          ),
-          now.first_seen_at
-        ),
-        'made', load_before, false, null, null, content, company_before
-      from states s
-      left join now on true
-      where was_made and before is not null
-      union all
-      select
-        2 * coalesce(s.seq, 0) + 1, now.first_seen_at, 'made', now.load_id, false, null, null, now.metadata, now.company
-      from now
-      left join states s on is_newest
-      where coalesce(s.removed, ${isComplete(sql`now.position`)})
-    ),
-    shown as (
-      select
-        place,
-        case
-          when action <> 'changed' or properties is not null or company_before is distinct from company_after
-          then json_build_object(
-            'at', ${instantText(sql`e.at`)},
-            'action', action,
-            'by', ${madeBy},
-            'job', ${job},
-            'properties', coalesce(properties, '[]'),
-            'company', case
-              when company_before is distinct from company_after
-              then json_build_object('before', company_before, 'after', company_after)
-            end
-          )::text
-        end as json
-      from entries e
-      cross join lateral (
-        select
-          json_agg(
-            json_build_object('name', key, 'before', b.value, 'after', a.value) order by key collate "C"
-          ) as properties
-        from jsonb_each(before) b
-        full join jsonb_each(after) a using (key)
-        where b.value is distinct from a.value
-      ) d
-      where place < ${before}::bigint
-    )
+    ${states(profile, limit, before)},
+    entries as (${entries(profile)}),
+    shown as (${shownEntries} where place < ${before}::bigint)
     select
       coalesce(
         json_agg(json_build_object('place', place, 'json', json) order by place desc) filter (
@@ -228,59 +235,67 @@ export interface ReadOrigins {
   readonly completeSince: string | null;
 }
 
+/** The profile, its latest images, those since it was made anew, and its making as far as it is known. */
+const lifeOf = (profile: ProfileKey) => sql`
+  with now as materialized (${current(profile)}),
+  images as materialized (${latest(imagesOf(profile), MAX_PROVENANCE_CHANGES)}),
+  life as materialized (
+    select * from images where seq > coalesce((select max(seq) from images where removed), 0)
+  ),
+  known as (
+    select
+      count(*) = coalesce(max(found), 0) and count(*) < ${MAX_PROVENANCE_CHANGES}::int as is_whole, min(at) as since
+    from images
+  ),
+  made as (
+    select
+      now.first_seen_at as at,
+      case when f.seq is null then now.load_id else f.load_before end as load_id,
+      coalesce(f.position_before, now.position) as position
+    from now
+    left join (select * from life order by seq limit 1) f on true
+    where exists (select 1 from images where removed)
+      or (select is_whole from known) and ${isComplete(sql`coalesce(f.position_before, now.position)`)}
+  )`;
+
+/** For each value, the newest change before which it was another; the making of the profile if there is none. */
+const origins = sql`
+  stored as (
+    select key as name, value from now, jsonb_each(metadata)
+    union all
+    select null, to_jsonb(company) from now where company is not null
+  ),
+  setters as (
+    select set_by as seq, json_agg(name) as names
+    from (
+      select
+        name,
+        (
+          select max(seq)
+          from life
+          where value is distinct from case when name is null then to_jsonb(company_before) else content -> name end
+        ) as set_by
+      from stored
+    ) v
+    group by set_by
+  ),
+  origins as (
+    select
+      s.names, s.seq, 'changed' as action, coalesce(l.at, m.at) as at, coalesce(l.position, m.position) as position,
+      case when l.seq is null then m.load_id else l.load_id end as load_id, coalesce(l.is_operator, false) as is_operator
+    from setters s
+    left join life l using (seq)
+    left join made m on l.seq is null
+  )`;
+
 /** Finds, for each value of a profile, the change that set it: the newest before which it was another. Returns `null` if there is no such profile. */
 export async function readOrigins(
   { db, pool }: Pick<Reader, 'db' | 'pool'>,
   profile: ProfileKey,
 ): Promise<ReadOrigins | null> {
   const { sql: text, parameters } = sql`
-    with now as materialized (${current(profile)}),
-    images as materialized (${latest(imagesOf(profile), MAX_PROVENANCE_CHANGES)}),
-    life as materialized (
-      select * from images where seq > coalesce((select max(seq) from images where removed), 0)
-    ),
-    known as (
-      select
-        count(*) = coalesce(max(found), 0) and count(*) < ${MAX_PROVENANCE_CHANGES}::int as is_whole, min(at) as since
-      from images
-    ),
-    made as (
-      select
-        now.first_seen_at as at,
-        case when f.seq is null then now.load_id else f.load_before end as load_id,
-        coalesce(f.position_before, now.position) as position
-      from now
-      left join (select * from life order by seq limit 1) f on true
-      where exists (select 1 from images where removed)
-        or (select is_whole from known) and ${isComplete(sql`coalesce(f.position_before, now.position)`)}
-    ),
-    stored as (
-      select key as name, value from now, jsonb_each(metadata)
-      union all
-      select null, to_jsonb(company) from now where company is not null
-    ),
-    setters as (
-      select set_by as seq, json_agg(name) as names
-      from (
-        select
-          name,
-          (
-            select max(seq)
-            from life
-            where value is distinct from case when name is null then to_jsonb(company_before) else content -> name end
-          ) as set_by
-        from stored
-      ) v
-      group by set_by
-    ),
-    origins as (
-      select
-        s.names, s.seq, 'changed' as action, coalesce(l.at, m.at) as at, coalesce(l.position, m.position) as position,
-        case when l.seq is null then m.load_id else l.load_id end as load_id, coalesce(l.is_operator, false) as is_operator
-      from setters s
-      left join life l using (seq)
-      left join made m on l.seq is null
-    )
+    ${lifeOf(profile)},
+    ${origins}
     select
       p.json,
       coalesce(
