@@ -14,10 +14,12 @@ const types = [
   'interaction',
   'Sign up',
 ];
+const since = fc.constantFrom('3:3:', '5:9:5,8');
 const body = fc.record(
   {
     from: fc.constantFrom('2026-11-01', '2026-11-01T10:00:00.000001Z'),
     to: fc.constantFrom('2026-11-20', '2026-11-20T10:00:00+01:00', '9999-12-31'),
+    since,
     event_type: fc.uniqueArray(fc.constantFrom(...types)),
     user_id: ids,
     company_id: ids,
@@ -34,7 +36,7 @@ const body = fc.record(
 // proves: manifest
 test('the request in a manifest, which a job shows too, asks for the same again', () => {
   fc.assert(
-    fc.property(body, (given) => {
+    fc.property(fc.oneof(body, fc.record({ since, include_removed: fc.boolean() })), (given) => {
       const { request, problems } = readRequest(given);
       expect(problems).toEqual([]);
       expect(readRequest(toGivenRequest(request))).toMatchObject({ request, problems: [], warnings: [] });
