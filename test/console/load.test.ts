@@ -277,6 +277,15 @@ test('an encoding can be chosen, and a sheet of a workbook', async () => {
   await page.getByText('Ada').first().waitFor();
 });
 
+test('records that remove their profiles are refused until that is chosen', async () => {
+  const page = await stage.open('/load');
+  await choose(page, '{"user_id":"u1","removed":true}\n', 'gone.ndjson');
+  await page.getByText('load it with removals=true').first().waitFor();
+  await page.getByLabel('Removals').selectOption('true');
+  await page.getByText('load it with removals=true').first().waitFor({ state: 'detached' });
+  await page.getByRole('columnheader', { name: 'removed' }).waitFor();
+});
+
 // proves: console-load
 test('a load is cancelled at every step, and nothing of it is left on the server', async () => {
   const kept = async () =>
