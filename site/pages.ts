@@ -30,6 +30,7 @@ const named: Readonly<Record<string, readonly string[]>> = {
     'docs/how-to/segment.md',
     'docs/inbox.md',
     'docs/schedules.md',
+    'docs/undo.md',
     'examples/clients/README.md',
   ],
   Export: ['docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],

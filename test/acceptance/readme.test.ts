@@ -12,6 +12,7 @@ const names = [
   'README.md',
   'docs/api.md',
   'docs/start.md',
+  'docs/undo.md',
   'docs/how-to/sdks.md',
   'docs/how-to/segment.md',
   'docs/how-to/hosted-analytics.md',
