@@ -34,11 +34,29 @@ describe('sluice env and keys', () => {
   test('an environment is made, listed, and not made twice', async () => {
     expect(json(await sluice('env', 'create', 'staging', '--json'))).toMatchObject({ name: 'staging' });
     expect(json(await sluice('env', 'list', '--json'))).toEqual([
-      { name: 'staging', app_token: expect.stringMatching(/^NX-[0-9A-Z]{8}$/) },
+      { name: 'staging', app_token: expect.stringMatching(/^NX-[0-9A-Z]{8}$/), allowed_origins: [] },
     ]);
     const twice = await sluice('env', 'create', 'staging');
     expect(twice.code).toBe(2);
     expect(twice.stderr).toContain('staging exists');
+  });
+
+  // proves: browser-keys
+  test('pages are allowed by their origins, and by nothing else; a key for them has no other scope', async () => {
+    await sluice('env', 'create', 'shop');
+    const origins = (...flags: string[]) => sluice('env', 'origins', '--env', 'shop', '--json', ...flags);
+    const site = 'https://shop.example.com';
+    expect(json(await origins('--set', `${site}, http://localhost:3000`))).toEqual([
+      { origin: site },
+      { origin: 'http://localhost:3000' },
+    ]);
+    for (const wrong of ['*', 'shop.example.com', `${site}/`, `${site}/path`, 'null', 'file:///x']) {
+      const { code, stderr } = await origins('--set', wrong);
+      expect([wrong, code, stderr]).toEqual([wrong, 2, expect.stringContaining('https://app.example.com')]);
+    }
+    expect(json(await origins('--set', ''))).toEqual([]);
+    const both = await sluice('keys', 'create', '--env', 'shop', '--scopes', 'browser,read');
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('no scope but browser')]);
   });
 
   test('a key is shown once, alone on standard output; lists never show it', async () => {
