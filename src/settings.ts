@@ -345,7 +345,7 @@ export const settings = {
   changesDays: integer(
     'CHANGES_DAYS',
     '14',
-    'Days that changes of users and companies are kept, for undo, history and exports of what changed; 0: none are. The server that starts last decides for all.',
+    'Days that changes of users and companies are kept, for undo, history, mending and exports of what changed; 0: none are. The server that starts last decides for all.',
     0,
     36_500,
   ),

@@ -9,6 +9,7 @@ import type { Database } from '../postgres/database.ts';
 import {
   countErased,
   type DeletionStep,
+  deleteAmended,
   findKeptExports,
   findKeptFiles,
   findLoadsWithRejects,
@@ -17,12 +18,7 @@ import {
 } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
 import { forgetFiles } from '../postgres/stores/loads.ts';
-import {
-  deleteRejects,
-  type RejectTable,
-  readRejectsPage,
-  rejectTables,
-} from '../postgres/stores/rejects.ts';
+import { deleteRejects, readRejectsPage } from '../postgres/stores/rejects.ts';
 import {
   type Archive,
   archiveFolder,
@@ -99,28 +95,19 @@ export async function removeExports({ context, deletion, step }: Attempt): Promi
 const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
 
 /** Removes the refused records of earlier loads that hold one of the ids. Whoever takes over looks at all of them again. */
-export async function deleteMatchingRejects(attempt: Attempt): Promise<void> {
-  const { context, deletion } = attempt;
+export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
+  await step((db) => deleteAmended(db, deletion.deletionId).then(() => ({})));
   const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
-  for (const table of rejectTables) await deleteMatching(attempt, table, matches);
-}
-
-async function deleteMatching(
-  { context, deletion, step, goOn }: Attempt,
-  table: RejectTable,
-  matches: (raw: Uint8Array) => boolean,
-): Promise<void> {
-  for (const loadId of await findLoadsWithRejects(context.db, table, deletion.deletionId)) {
+  for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
     for (let after = 0; ; ) {
       goOn();
-      const { rejects, more } = await readRejectsPage(context.db, loadId, after, atATime, null, table);
+      const { rejects, more } = await readRejectsPage(context.db, loadId, after, atATime);
       const doomed: number[] = [];
       for await (const { raw, row } of yielding(rejects)) {
         goOn();
         if (matches(raw)) doomed.push(row);
       }
-      if (doomed.length > 0)
-        await step(async (db) => ({ rejects: await deleteRejects(db, table, loadId, doomed) }));
+      if (doomed.length > 0) await step(async (db) => ({ rejects: await deleteRejects(db, loadId, doomed) }));
       const last = rejects.at(-1);
       if (last === undefined || !more) break;
       after = last.row;

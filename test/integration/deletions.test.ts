@@ -294,16 +294,28 @@ describe('what is kept of loads', () => {
     expect(await filesOf(neighbour)).toBe(2);
   });
 
-  test('of refused records that were mended, those that hold a deleted id are removed', async () => {
+  test('refused records that were mended are removed, and stay mended if that is undone', async () => {
     const environmentId = await newEnvironment(t.system);
-    const { jobId } = await load(environmentId, 'user_id,name\nfine,Fine\nu1,too,many\nu2,too,many\n');
-    const mended = 'user_id,name,sluice_row\nu1,one,2\nu2,one,3\n';
-    const amendment = await amendManually(t.system, environmentId, jobId, mended);
+    const job = await startManually(t.system, environmentId, 'user_id,name\nfine,Fine\nu1,too,many\n');
+    await runManually(job);
+    const mended = 'user_id,name,sluice_row\nu1,one,2\n';
+    const amendment = await amendManually(t.system, environmentId, job.jobId, mended);
     await runManually(amendment);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
-    expect(await deletion.run()).toMatchObject({ counts: { deleted: 1 }, removed: { rejects: 1 } });
+    expect(await deletion.run()).toMatchObject({ counts: { deleted: 1 }, removed: { rejects: 0 } });
+    expect(
+      await t.system.db
+        .selectFrom('amended_rejects')
+        .select('raw')
+        .where('load_id', '=', job.loadId)
+        .execute(),
+    ).toEqual([]);
     await undo(t.system, environmentId, [amendment.jobId]);
-    expect((await readRejects(t.system, jobId)).map(({ row }) => row)).toEqual([3]);
+    expect(await readRejects(t.system, job.jobId)).toEqual([]);
+    expect((await job.look()).tally).toMatchObject({
+      rejected: 0,
+      amended: 1,
+    });
   });
 });
 

@@ -12,7 +12,6 @@ import {
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
-import type { RejectTable } from './rejects.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
 import { leaseFor } from './workers.ts';
 
@@ -257,16 +256,20 @@ export function findKeptFiles(db: Database, deletionId: number, limit: number) {
     .execute();
 }
 
-export async function findLoadsWithRejects(
-  db: Database,
-  table: RejectTable,
-  deletionId: number,
-): Promise<number[]> {
+/** Deletes the refused records of earlier loads that were mended, whoever's they are: after a deletion nothing is mended again. */
+export async function deleteAmended(db: Database, deletionId: number): Promise<void> {
+  await db
+    .deleteFrom('amended_rejects')
+    .where('load_id', 'in', (eb) => eb.selectFrom('loads').select('load_id').where(earlier(deletionId)))
+    .execute();
+}
+
+export async function findLoadsWithRejects(db: Database, deletionId: number): Promise<number[]> {
   const rows = await db
     .selectFrom('loads')
     .select('load_id')
     .where(earlier(deletionId))
-    .where(sql<boolean>`exists (select 1 from ${sql.table(table)} r where r.load_id = loads.load_id)`)
+    .where(sql<boolean>`exists (select 1 from load_rejects r where r.load_id = loads.load_id)`)
     .orderBy('load_id')
     .execute();
   return rows.map(({ load_id }) => load_id);

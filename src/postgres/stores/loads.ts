@@ -39,7 +39,7 @@ import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 /** The load whose refused records another one mends. */
 export interface Amends {
   readonly loadId: number;
-  /** The mended records count as of now, and not as of their place in the file. */
+  /** The mended records count as of now, and not as of the end of that load. */
   readonly wins: boolean;
 }
 

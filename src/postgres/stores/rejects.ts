@@ -151,10 +151,6 @@ export interface ReadRejects {
   readonly more: boolean;
 }
 
-/** Refused records, and those that were mended and may still be refused again. */
-export const rejectTables = ['load_rejects', 'amended_rejects'] as const;
-export type RejectTable = (typeof rejectTables)[number];
-
 /** The size of a row without its record. */
 const rowBytes = 512;
 
@@ -168,7 +164,6 @@ export async function readRejectsPage(
   afterRow: number,
   { rows: limit, bytes, rawBytes }: RejectsBounds,
   cause: number | null = null,
-  table: RejectTable = 'load_rejects',
 ): Promise<ReadRejects> {
   const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
   const { rows } = await sql<ReadRejects['rejects'][number] & { found: number }>`
@@ -181,7 +176,7 @@ export async function readRejectsPage(
           - least(octet_length(raw), ${rawBytes}) - ${rowBytes} as bytes_before
       from (
         select *
-        from ${sql.table(table)}
+        from load_rejects
         where load_id = ${loadId} and row_number > ${afterRow} ${ofCause}
         order by row_number
         limit ${limit + 1}
@@ -258,14 +253,9 @@ export async function countCauses(db: Database, loadId: number, limit: number): 
 }
 
 /** Removes refused records by their row numbers; returns how many were there. */
-export async function deleteRejects(
-  db: Database,
-  table: RejectTable,
-  loadId: number,
-  rows: readonly number[],
-): Promise<number> {
+export async function deleteRejects(db: Database, loadId: number, rows: readonly number[]): Promise<number> {
   const { numDeletedRows } = await db
-    .deleteFrom(table)
+    .deleteFrom('load_rejects')
     .where('load_id', '=', loadId)
     .where('row_number', 'in', rows)
     .executeTakeFirst();
