@@ -213,6 +213,23 @@ describe('a load with removals=true', () => {
     expect(await profiles(owner)).toEqual(before);
   });
 
+  test('may be an array of a bulk request', async () => {
+    const owner = await tenant();
+    await load(owner, stored, '');
+    const users = [
+      { user_id: 'u1', removed: true },
+      { user_id: 'u2', removed: false },
+    ];
+    const { status, body } = await server.json<Job>('/v1/users/bulk_identify?removals=true', {
+      method: 'POST',
+      key: owner.key,
+      body: JSON.stringify({ users }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(status).toBe(202);
+    expect((await ended(owner, body.job_id)).counts).toMatchObject({ read: 2, removed: 1, unchanged: 1 });
+  });
+
   test('is not combined with a preset', async () => {
     const { status, body } = await post<ErrorBody>(
       await tenant(),
