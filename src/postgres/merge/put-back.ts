@@ -45,8 +45,6 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
     Readable.from([lines], { objectMode: false }),
     client.query(copyFrom(`copy patch_lines (line) from stdin (${options})`)),
   );
-  // Each line is one look-up by a primary key, in the order of the keys.
-  await client.query('set local enable_hashjoin = off; set local enable_mergejoin = off');
   const { rows } = await sql<{ content: PatchContent }>`
     select coalesce(json_object_agg(does, lines), '{}') as content
     from (
@@ -97,9 +95,9 @@ export async function planPutBack(
       insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
       select
         ${place}, p.metadata is null, ${entity}, ${text('id')}, p.metadata,
-        ${entity === 'users' ? sql`p.company_id` : sql`null`}, l.line -> 'metadata', ${text('company')}
+        p.company_id, l.line -> 'metadata', ${text('company')}
       from ${linesOf(entity, sql`not line ? 'kept'`)}
-      left join ${sql.table(entity)} p on ${isProfileOf(entity, scope)}
+      left join ${profileOf(entity, scope)} p on true
       where p.metadata is not null or l.line ? 'metadata'
       returning *
     ),
@@ -146,8 +144,28 @@ const linesOf = (entity: Entity | 'events', condition: RawBuilder<unknown>): Raw
   select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
 ) l`;
 
-const isProfileOf = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> =>
-  sql`p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = (${text('id')}) collate "C"`;
+/** The profile `p` of each line. With a limit it is always an index look-up per line, whatever the planner knows of the table. */
+const profileOf = (
+  entity: Entity,
+  { environmentId }: PatchScope,
+  condition: RawBuilder<unknown> = sql`true`,
+): RawBuilder<unknown> => sql`lateral (
+  select p.ctid as place, p.metadata, p.position, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
+  from ${sql.table(entity)} p
+  where p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = (${text('id')}) collate "C" and ${condition}
+  limit 1
+)`;
+
+/** The lines whose profile is still as the patch saw it, each with its place. One that is changed meanwhile moves from there. */
+const unmoved = (
+  entity: Entity,
+  scope: PatchScope,
+  condition: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`(
+  select l.line, f.place
+  from ${linesOf(entity, condition)}
+  cross join ${profileOf(entity, scope, sql`p.position = ${position}`)} f
+) l`;
 
 async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
   const isUser = entity === 'users';
@@ -169,16 +187,16 @@ async function restore(db: Database, entity: Entity, scope: PatchScope): Promise
   const { numAffectedRows } = await sql`
     update ${sql.table(entity)} p
     set ${written(entity, scope, sql`l.line -> 'metadata'`, sql`${text('company')}`)}
-    from ${linesOf(entity, sql`line ?& array['metadata', 'position']`)}
-    where ${isProfileOf(entity, scope)} and p.position = ${position}`.execute(db);
+    from ${unmoved(entity, scope, sql`line ?& array['metadata', 'position']`)}
+    where p.ctid = l.place`.execute(db);
   return Number(numAffectedRows ?? 0);
 }
 
 async function remove(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from ${sql.table(entity)} p
-    using ${linesOf(entity, sql`line ? 'removed'`)}
-    where ${isProfileOf(entity, scope)} and p.position = ${position}`.execute(db);
+    using ${unmoved(entity, scope, sql`line ? 'removed'`)}
+    where p.ctid = l.place`.execute(db);
   return Number(numAffectedRows ?? 0);
 }
 
@@ -230,7 +248,6 @@ const noneLeft: Yielded = { updated: 0, refused: [] };
 /** Puts back, in profiles that are no longer as the patch saw them, the properties that are. Locks first, to see what others have committed. */
 async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): Promise<Yielded> {
   const id = sql.ref(`p.${idColumn[entity]}`);
-  const company = entity === 'users' ? sql`p.company_id` : sql`null::text`;
   await sql`
     select 1
     from ${sql.table(entity)} p
@@ -242,13 +259,13 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
   const { rows } = await sql<RefusedLine & { isUpdated: boolean }>`
     with rest as materialized (
       select
-        l.number, ${text('id')} as id, p.metadata as stored, ${company} as stored_company,
+        l.number, p.place, p.metadata as stored, p.company_id as stored_company,
         l.line ? 'removed' as removes,
         case when l.line ? 'position' then s.before else '{}' end as seen,
         s.company_before as seen_company,
         coalesce(l.line -> 'metadata', '{}') as wanted, ${text('company')} as wanted_company
       from ${linesOf(entity, sql`not line ? 'kept'`)}
-      left join ${sql.table(entity)} p on ${isProfileOf(entity, scope)}
+      left join ${profileOf(entity, scope)} p on true
       left join lateral (
         select c.before, c.company_before
         from changes c
@@ -270,8 +287,7 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
       update ${sql.table(entity)} p
       set ${written(entity, scope, sql`a.metadata`, sql`a.company`)}
       from aimed a
-      where p.environment_id = ${scope.environmentId} and ${id} = a.id collate "C"
-        and (a.metadata <> a.stored or a.company is distinct from a.stored_company)
+      where p.ctid = a.place and (a.metadata <> a.stored or a.company is distinct from a.stored_company)
       returning a.number
     )
     select
@@ -325,16 +341,34 @@ export async function putBackEvents(
     ),
     gone as (
       delete from events e
-      using ${linesOf('events', sql`line ? 'removed'`)}
-      where e.environment_id = ${environmentId} and e.inserted_at = (${text('at')})::timestamptz
-        and e.event_id = (${text('id')}) collate "C" and e.user_id = (${text('user')}) collate "C"
+      using (
+        select f.part, f.place
+        from ${linesOf('events', sql`line ? 'removed'`)}
+        cross join lateral (
+          select s.tableoid as part, s.ctid as place
+          from events s
+          where s.environment_id = ${environmentId} and s.inserted_at = (${text('at')})::timestamptz
+            and s.event_id = (${text('id')}) collate "C" and s.user_id = (${text('user')}) collate "C"
+          limit 1
+        ) f
+      ) l
+      where e.tableoid = l.part and e.ctid = l.place
       returning e.event_id, e.user_id, e.inserted_at, e.event_type
     ),
     forgotten as (
       delete from event_ids i
-      using gone g
-      where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.user_id
-        and i.inserted_at = g.inserted_at
+      using (
+        select f.ctid as place
+        from gone g
+        cross join lateral (
+          select s.ctid
+          from event_ids s
+          where s.environment_id = ${environmentId} and s.event_id = g.event_id and s.user_id = g.user_id
+            and s.inserted_at = g.inserted_at
+          limit 1
+        ) f
+      ) l
+      where i.ctid = l.place
     )
     select
       l.kind, l.lines::int,
