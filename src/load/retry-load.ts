@@ -106,7 +106,8 @@ export async function keepFileOfLoad(
   environmentId: number,
   jobId: string,
 ): Promise<{ readonly upload: Upload; readonly options: Readonly<Record<string, unknown>> }> {
-  const { amends, readAs } = await requireLoad({ db }, environmentId, jobId);
+  const { type, amends, readAs } = await requireLoad({ db }, environmentId, jobId);
+  if (type === 'undo') throw inputError('job_not_retryable', 'an undo is asked for anew', `job_id: ${jobId}`);
   if (amends !== null) {
     const message = `its file has the mended records of job ${amends} only: load the file of that job again`;
     throw inputError('job_not_retryable', message, `job_id: ${jobId}`);

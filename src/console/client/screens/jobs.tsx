@@ -254,6 +254,13 @@ const acts: Readonly<Record<'apply' | 'cancel' | 'retry', Act>> = {
   },
 };
 
+/** The job wrote something, and nobody has undone it. */
+function isUndoable(job: JobDetail): boolean {
+  const { inserted = 0, updated = 0, removed = 0 } = job.counts ?? {};
+  const hasWritten = job.dry_run === false && inserted + updated + removed > 0;
+  return isLoad(job) && !isUnfinished(job) && hasWritten && job.undone_by == null;
+}
+
 interface TakenAgain {
   readonly upload_id: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -271,6 +278,11 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
     // The columns of a table say what its rows are: with another mapping the same file may be one of companies.
     const given = others['format'] === 'csv' ? others : { entity, ...others };
     route(screenHref('/load', { ...addressOf(given), upload: upload_id, step: 'columns' }));
+  };
+  // Leads to the plan of the undo, which is applied there.
+  const planUndo = async (): Promise<void> => {
+    const { job_id } = await post<JobDetail>(`${path}/undo`, { plan: true });
+    route(jobHref(job_id));
   };
   return (
     <>
@@ -293,7 +305,12 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
           }}
         />
       ))}
-      {isLoad(job) && job.amends == null ? (
+      {isUndoable(job) ? (
+        <ActionButton needs="import" act={planUndo}>
+          Undo …
+        </ActionButton>
+      ) : null}
+      {isLoad(job) && job.amends == null && job.type !== 'undo' ? (
         <ActionButton needs="import" act={loadAgain}>
           Load again with another mapping
         </ActionButton>

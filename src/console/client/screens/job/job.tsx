@@ -275,6 +275,7 @@ function factsOf(job: JobDetail): readonly Fact[] {
 
 function loadFacts(job: JobDetail): readonly Fact[] {
   const { read_as: readAs, sha256, duplicate_of: twin, amends, amendments = [] } = job;
+  const { undoes = [], undone_by: undoneBy, undo } = job;
   return [
     ['Name', visibleText(job.filename)],
     ['Size', `${formatBytes(job.file_size)}, ${plural(job.total_rows, 'row')}`],
@@ -282,6 +283,10 @@ function loadFacts(job: JobDetail): readonly Fact[] {
     ['SHA-256', sha256 && <Copied text={sha256} />],
     ['Same bytes as', twin && <JobLink id={twin} />],
     ['Mends', amends && <JobLink id={amends} />],
+    ...undoes.map((id): Fact => ['Undoes', <JobLink key={id} id={id} />]),
+    ['Undone by', undoneBy && <JobLink id={undoneBy} />],
+    ['Kept because newer', undo && plural(undo.kept, 'profile')],
+    ...(undo?.later_loads ?? []).map((id): Fact => ['Found the same values', <JobLink key={id} id={id} />]),
     ...amendments.map(
       (each): Fact => [
         'Mended by',
