@@ -1,6 +1,7 @@
 /*
  * An amendment yields: its records count as if they stood at the end of its parent's file, so whatever changed since stays. What changed
- * is in the log (`sluice.changes`) and in the rows themselves. The changes of the parent, of its other amendments, and of undos of these, do not count.
+ * is in the log (`sluice.changes`) and in the rows themselves. Changes by the parent, its other amendments and undos of these do not
+ * count.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
