@@ -43,7 +43,7 @@ export interface UndoneLoads {
   readonly properties: ReadonlySet<string> | null;
   /** All undos of the environment, each with what it undid. */
   readonly undos: ReadonlyMap<number, ReadonlySet<number>>;
-  /** Loads that others have undone: a profile that one of them made is there only for those who touched it. */
+  /** Loads that were undone before. What is left of them, because it was not the newest then, goes with what covers it. */
   readonly inactive: ReadonlySet<number>;
 }
 
@@ -172,14 +172,17 @@ function walkTrack(
 ): Walk {
   const entries = effectiveChanges(versions, readValue, undone);
   const isUndone = ({ by }: Entry): boolean => by !== null && undone.loads.has(by);
-  const last = entries.findLastIndex((entry, index) => index === 0 || !isUndone(entry));
+  const isUncounted = (entry: Entry): boolean => isUndone(entry) || undone.inactive.has(entry.by ?? 0);
+  const top = entries.length - 1;
+  // Below what goes back, what others had undone goes too: then it was kept because this was newer.
+  const goes = top > 0 && isUndone(entries[top] as Entry);
+  const last = goes ? entries.findLastIndex((entry, index) => index === 0 || !isUncounted(entry)) : top;
   const { value, at } = entries[last] ?? { value: null, at: 0 };
-  const isBack = last < entries.length - 1;
   return {
     value,
     at,
     madeAt: entries[last + 1]?.at ?? Number.POSITIVE_INFINITY,
-    isKept: !isBack && entries.some((entry, index) => index > 0 && isUndone(entry)),
+    isKept: !goes && entries.some((entry, index) => index > 0 && isUndone(entry)),
   };
 }
 

@@ -106,13 +106,13 @@ class PatchFile {
   #gathered = 0;
   #bytes = 0;
 
-  constructor(writer: FileWriter, { loads, properties, undos }: UndoSource) {
+  constructor(writer: FileWriter, { loads, properties, undos, inactive }: UndoSource) {
     this.#writer = writer;
     this.#undone = {
       loads: new Set(loads),
       properties: properties && new Set(properties),
       undos: new Map(undos.map(({ loadId, undoes }) => [loadId, new Set(undoes)])),
-      inactive: new Set(inactiveLoads(undos, loads)),
+      inactive: new Set(inactive),
     };
   }
 
@@ -161,18 +161,6 @@ class PatchFile {
     this.#hash.update(bytes);
     await this.#writer.write(bytes);
   }
-}
-
-/** Loads that an undo has undone that was not undone itself. An undo comes after what it undoes. */
-function inactiveLoads(undos: UndoSource['undos'], loads: readonly number[]): readonly number[] {
-  const inactive = new Set(loads);
-  const found: number[] = [];
-  for (const { loadId, undoes, isWhole } of [...undos].sort((a, b) => b.loadId - a.loadId)) {
-    if (!isWhole || inactive.has(loadId)) continue;
-    for (const load of undoes) inactive.add(load);
-    found.push(...undoes);
-  }
-  return found;
 }
 
 function patchLines({ entity, id, now }: LoggedProfile, { does, kept, ...to }: Reversal): readonly string[] {

@@ -43,8 +43,11 @@ export interface UndoSource {
   readonly environmentId: number;
   readonly loads: readonly number[];
   readonly properties: readonly string[] | null;
-  /** The transactions in which their chunks were written, and the first of them. */
+  /** The transactions in which their chunks were written. */
   readonly positions: readonly string[];
+  /** Loads that were undone before, by an undo that was not undone itself. */
+  readonly inactive: readonly number[];
+  /** The first transaction of all of these. */
   readonly firstPosition: string;
   /** All undos of the environment, each with what it undid. */
   readonly undos: readonly {
@@ -68,13 +71,17 @@ export interface UndoSource {
 
 /** Returns `null` if the load is no undo. */
 export async function readUndoSource(db: Database, loadId: number): Promise<UndoSource | null> {
-  const { rows } = await sql<UndoSource>`
+  const { rows } = await sql<Omit<UndoSource, 'inactive' | 'firstPosition'>>`
     select
       u.environment_id as "environmentId",
       to_json(u.undoes) as loads,
       u.undo_properties as properties,
-      w.positions,
-      w.first as "firstPosition",
+      (
+        select coalesce(array_agg(p::text), '{}')
+        from load_chunks c
+        cross join unnest(c.positions) p
+        where c.load_id = any(u.undoes)
+      ) as positions,
       (
         select coalesce(json_agg(json_build_object(
           'loadId', o.load_id, 'undoes', o.undoes,
@@ -104,19 +111,35 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
         where k.load_id = any(u.undoes) and k.kind in ('track', 'page_view') and k.rows_inserted > 0
       ) as "hasEvents"
     from loads u
-    cross join lateral (
-      select coalesce(array_agg(p::text), '{}') as positions, coalesce(min(p), 0)::text as first
-      from load_chunks c
-      cross join unnest(c.positions) p
-      where c.load_id = any(u.undoes)
-    ) w
     where u.load_id = ${loadId} and u.undoes is not null`.execute(db);
-  return rows[0] ?? null;
+  const [source] = rows;
+  if (source === undefined) return null;
+  const inactive = inactiveLoads(source);
+  const { rows: positions } = await sql<{ first: string }>`
+    select coalesce(min(p), 0)::text as first
+    from load_chunks c
+    cross join unnest(c.positions) p
+    where c.load_id = any(${[...source.loads, ...inactive]}::bigint[])`.execute(db);
+  return { ...source, inactive, firstPosition: positions[0]?.first ?? '0' };
+}
+
+/** An undo comes after what it undoes. */
+function inactiveLoads({ undos, loads }: Pick<UndoSource, 'undos' | 'loads'>): readonly number[] {
+  const undone = new Set(loads);
+  const inactive = new Set<number>();
+  for (const { loadId, undoes, isWhole } of [...undos].sort((a, b) => b.loadId - a.loadId)) {
+    if (!isWhole || undone.has(loadId) || inactive.has(loadId)) continue;
+    for (const load of undoes) if (!undone.has(load)) inactive.add(load);
+  }
+  return [...inactive];
 }
 
 /** Lines for the profiles that the loads changed or removed. */
 export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<unknown> {
   const { environment, first, byLoads } = parameters(source);
+  // Changes by loads that were undone before may be covered by these: then it is not so simple.
+  const earlier = parameters({ ...source, loads: source.inactive }).byLoads;
+  const isTheirs = sql`(${byLoads(sql`load_id`)} or ${madeByLoads(entity, source, sql`load_before`, sql`position_before`)})`;
   const isAlone = sql`
     c.is_first and c.is_last and not c.removed and c.position = p.position and c.is_theirs and c.is_old`;
   const company = entity === 'users' ? sql`coalesce(to_json(c.company_before)::text, 'null')` : sql`'null'`;
@@ -130,15 +153,16 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
         key, position, removed, before, company_before,
         coalesce(${byLoads(sql`load_id`)}, false) as is_theirs,
         ${madeByLoads(entity, source, sql`load_before`, sql`position_before`)} is not true as is_old,
+        bool_or(coalesce(${isTheirs}, false)) over of_profile as is_concerned,
         lag(key) over in_order is distinct from key as is_first,
         lead(key) over in_order is distinct from key as is_last
       from changes
       where environment_id = ${environment} and entity = ${entity} and position >= ${first}
-        and (${byLoads(sql`load_id`)} or ${madeByLoads(entity, source, sql`load_before`, sql`position_before`)})
-      window in_order as (order by key, seq)
+        and (${isTheirs} or ${earlier(sql`load_id`)} or ${earlier(sql`load_before`)})
+      window in_order as (order by key, seq), of_profile as (partition by key)
     ) c
     left join ${profile(entity, environment)} on p.key = c.key
-    where c.is_first
+    where c.is_first and c.is_concerned
     order by c.key`;
 }
 

@@ -77,6 +77,12 @@ describe('walking back', () => {
     expect(result(logged, of).does).toBe('remove');
   });
 
+  it('takes what an undo had kept because it was covered, once the cover goes', () => {
+    const logged = profile([null, { a: '0' }], [1, { a: '1' }], [2, { a: '2' }]);
+    const of = { ...undone([2], { 3: [1] }), inactive: new Set([1]) };
+    expect(result(logged, of)).toEqual({ does: 'restore', to: { a: '0' }, kept: [] });
+  });
+
   it('brings nothing back from before an erasure', () => {
     const logged = profile([null, { a: '1' }], [7, null]);
     const erased = { by: null, made: null, removed: true, properties: null, company: null, firstSeen: null };
