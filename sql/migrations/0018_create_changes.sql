@@ -73,7 +73,7 @@ end
 $$;
 
 -- Two tables, one text. A profile whose key an operator changed is gone under the old key. PL/pgSQL keeps the plan of its first call,
--- which may have seen one row: a nested loop over the rows of a chunk would take hours.
+-- which may have seen one row: a nested loop over the rows of a chunk would take hours. Whoever writes may have turned hash joins off.
 do $do$
 declare
   watched record;
@@ -86,6 +86,7 @@ begin
         language plpgsql
         set search_path = pg_catalog
         set enable_nestloop = off
+        set enable_hashjoin = on
       as $body$
       declare
         loaded bigint := nullif(current_setting('sluice.load_id', true), '');
