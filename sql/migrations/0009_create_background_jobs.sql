@@ -11,7 +11,8 @@ select
     'removed', rows_removed, 'superseded', rows_superseded, 'rejected', rows_rejected, 'amended', rows_amended
   ) as counts,
   status in ('queued', 'processing') as is_cancellable,
-  status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused' and file_ref is not null
+  status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused'
+    and (file_ref is not null or (type = 'undo' and chunk_count = 0))
     as is_retryable
 from sluice.loads
 union all

@@ -338,7 +338,11 @@ describe('an undo', () => {
     );
     await t.system.pool.query('update sluice.change_log set complete_since = sluice.current_position()');
     await expect(undone(done)).rejects.toThrow(/no longer kept/);
-    await t.system.pool.query('update sluice.change_log set complete_since = $1', [rows[0]?.complete_since]);
+    await t.system.pool.query('update sluice.change_log set complete_since = null, complete_since_at = null');
+    await expect(undone(done)).rejects.toThrow(/no longer kept/);
+    await t.system.pool.query('update sluice.change_log set complete_since = $1, complete_since_at = now()', [
+      rows[0]?.complete_since,
+    ]);
   });
 
   test('of a load that was undone has nothing left to do, also if both were asked for at once', async () => {

@@ -30,12 +30,12 @@ export async function readUndoable(db: Database, environmentId: number, jobIds: 
     .execute();
 }
 
-/** Tells whether all that a load wrote is in the log. */
+/** Tells whether all that a load wrote is in the log. Nothing is if that is off. */
 const isLogged = (loadId: RawBuilder<unknown>) => sql<boolean>`not exists (
   select 1
   from load_chunks c
   cross join unnest(c.positions) position
-  where c.load_id = ${loadId} and position < (select complete_since from change_log)
+  where c.load_id = ${loadId} and (position >= (select complete_since from change_log)) is not true
 )`;
 
 /** The loads that an undo undoes, for the selects below: text, because COPY takes no other parameters. */
