@@ -89,7 +89,9 @@ export function walkBack(profile: LoggedProfile, undone: UndoneLoads): Reversal 
   }
   const isTouched = profile.others || [...walks.values(), company].some(({ at }) => at > existence.madeAt);
   const hasValues = properties.size > 0 || company.value !== null;
-  const exists = existence.value !== null || (profile.now !== null && (isTouched || hasValues));
+  // Without its maker it is there for others, unless the loads did nothing to its being away.
+  const mayExist = profile.now !== null || Number.isFinite(existence.madeAt);
+  const exists = existence.value !== null || (mayExist && (isTouched || hasValues));
   const kept = [...walks].flatMap(([name, { isKept }]) => (isKept ? [name] : []));
   if (company.isKept) kept.push('company_id');
   const to = { properties, company: company.value, firstSeen: profile.log?.at(-1)?.firstSeen ?? null };

@@ -83,6 +83,12 @@ describe('walking back', () => {
     expect(result(logged, of)).toEqual({ does: 'restore', to: { a: '0' }, kept: [] });
   });
 
+  it('brings back what others had set in a removed profile whose maker was undone meanwhile', () => {
+    const logged = profile([null, null], [1, { a: '1' }], [null, { a: '1', b: '2' }], [2, null]);
+    const of = { ...undone([2], { 3: [1] }), inactive: new Set([1]) };
+    expect(result(logged, of)).toEqual({ does: 'bring back', to: { b: '2' }, kept: [] });
+  });
+
   it('brings nothing back from before an erasure', () => {
     const logged = profile([null, { a: '1' }], [7, null]);
     const erased = { by: null, made: null, removed: true, properties: null, company: null, firstSeen: null };
