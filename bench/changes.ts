@@ -30,7 +30,7 @@ const { values: flags } = parseArgs({
 const [rows, turns, logged] = [Number(flags.rows), Number(flags.turns), Number(flags.log)];
 const changedUsers = 1_000;
 const historySeconds = 10;
-const historyConnections = 4;
+const historyConnections = 1;
 const imagesOfOne = 50;
 /** Rows that one statement adds to the log. */
 const rowsAtATime = 1_000_000;
@@ -223,9 +223,9 @@ async function measureIncrement(): Promise<void> {
       [turn, changedUsers],
     );
     const body = { since: found[0]?.cursor, include_removed: true, event_type: 'users', format: 'ndjson' };
-    let exported = 0;
+    let job = '';
     const { seconds, postgres } = await costOf(async () => {
-      const response = await service.fetch('/v1/exports', {
+      const response = await service.fetch('/api/v1/analytics/exports', {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),
@@ -233,16 +233,20 @@ async function measureIncrement(): Promise<void> {
       if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
       const { job_id } = (await response.json()) as { job_id: string };
       await endOf(job_id);
-      const job = (await (await service.fetch(`/v1/background_jobs/${job_id}`)).json()) as {
-        rows_written?: number;
-        export?: { rows_written: number };
-      };
-      exported = job.rows_written ?? job.export?.rows_written ?? Number.NaN;
+      job = job_id;
     });
     print(
-      `- increment of ${exported} of ${rows} users: ${seconds.toFixed(2)} s, PostgreSQL ${postgres.toFixed(2)} CPU s`,
+      `- increment of ${await rowsOf(job)} of ${rows} users: ${seconds.toFixed(2)} s, PostgreSQL ${postgres.toFixed(2)} CPU s`,
     );
   }
+}
+
+async function rowsOf(job: string): Promise<number> {
+  const { rows: found } = await client.query<{ n: number }>(
+    'select rows_written::int as n from sluice.exports where job_id = $1',
+    [job],
+  );
+  return found[0]?.n ?? Number.NaN;
 }
 
 async function measureHistory(): Promise<void> {
