@@ -131,6 +131,14 @@ describe('undoing a load', () => {
     expect(await profiles()).toMatchObject({ users: { u1: { metadata: { plan: 'pro' } } } });
   });
 
+  test('in the order in which they came leaves nothing of loads that covered each other', async () => {
+    const first = await load('user_id,plan\nu1,pro\n');
+    const second = await load('user_id,plan\nu1,free\n');
+    await undone(first);
+    await undone(second);
+    expect(await profiles()).toEqual({ users: {}, companies: {} });
+  });
+
   test('of some properties leaves all others', async () => {
     const wrong = await load('user_id,plan,x\nu1,free,1\n');
     await undo(t.system, environmentId, [wrong.jobId], { properties: ['plan'] });

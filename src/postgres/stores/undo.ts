@@ -152,7 +152,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
       select
         key, position, removed, before, company_before,
         coalesce(${byLoads(sql`load_id`)}, false) as is_theirs,
-        ${madeByLoads(entity, source, sql`load_before`, sql`position_before`)} is not true as is_old,
+        (${madeByLoads(entity, source, sql`load_before`, sql`position_before`)} or ${earlier(sql`load_before`)}) is not true as is_old,
         bool_or(coalesce(${isTheirs}, false)) over of_profile as is_concerned,
         lag(key) over in_order is distinct from key as is_first,
         lead(key) over in_order is distinct from key as is_last
