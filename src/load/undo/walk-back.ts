@@ -89,8 +89,8 @@ export function walkBack(profile: LoggedProfile, undone: UndoneLoads): Reversal 
   }
   const isTouched = profile.others || [...walks.values(), company].some(({ at }) => at > existence.madeAt);
   const hasValues = properties.size > 0 || company.value !== null;
-  // Without its maker it is there for others, unless the loads did nothing to its being away.
-  const mayExist = profile.now !== null || Number.isFinite(existence.madeAt);
+  // Without its maker it is there for others, unless it was removed and that still counts.
+  const mayExist = profile.now !== null || (whole && existence.at === 0);
   const exists = existence.value !== null || (mayExist && (isTouched || hasValues));
   const kept = [...walks].flatMap(([name, { isKept }]) => (isKept ? [name] : []));
   if (company.isKept) kept.push('company_id');

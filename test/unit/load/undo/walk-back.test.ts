@@ -89,6 +89,13 @@ describe('walking back', () => {
     expect(result(logged, of)).toEqual({ does: 'bring back', to: { b: '2' }, kept: [] });
   });
 
+  it('brings back what a load had set, once its undo is undone, although the maker of the profile was undone meanwhile', () => {
+    const logged = profile([null, null], [1, {}], [2, { a: '1' }], [3, {}], [4, null]);
+    const of = { ...undone([3], { 3: [2], 4: [1] }), inactive: new Set([1]) };
+    expect(result(logged, of)).toEqual({ does: 'bring back', to: { a: '1' }, kept: [] });
+    expect(result(logged, { ...of, properties: new Set(['a']) }).does).toBe('nothing');
+  });
+
   it('brings nothing back from before an erasure', () => {
     const logged = profile([null, { a: '1' }], [7, null]);
     const erased = { by: null, made: null, removed: true, properties: null, company: null, firstSeen: null };
