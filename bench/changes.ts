@@ -1,7 +1,7 @@
 /**
  * npm run bench:changes [-- --rows N] [--turns N] [--log N] [--only STEPS]
  *
- * What the log of changes costs: loads of users with the log and, in turn, with its triggers disabled in the same PostgreSQL; the bytes
+ * Measures the cost of the log of changes: loads of users with the log and, in turn, with its triggers disabled in the same PostgreSQL; the bytes
  * of a changed row; the undo of a load beside that load. And what reads it: the history of one profile beside N rows of others, an
  * export of what changed in 1 000 profiles.
  *

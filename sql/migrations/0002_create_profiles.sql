@@ -137,7 +137,7 @@ create function sluice.without_nulls(properties jsonb) returns jsonb
     where value = 'null'::jsonb
   );
 
--- Of companies, those that something is brought for which they do not have.
+-- Companies that get something they do not have.
 --
 -- Volatile, so that it looks at what is committed when it is called, and not when the statement began that calls it: that one
 -- may have waited for a user whom another server wrote together with its company (sql/queries/upsert-users.sql).

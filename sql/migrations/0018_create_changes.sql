@@ -347,7 +347,7 @@ create function sluice.put_back(stored jsonb, seen jsonb, wanted jsonb) returns 
     ) kept
   );
 
--- What has to be laid over `stored` for it to become `wanted`; nulls remove.
+-- Returns what turns `stored` into `wanted` when laid over it; nulls remove.
 create function sluice.difference(stored jsonb, wanted jsonb) returns jsonb
   language sql immutable parallel safe
   return (

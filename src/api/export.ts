@@ -18,7 +18,7 @@ const warnings = Type.Array(
 
 const cursor = orNull(
   text(
-    'For `since` of the next export: exactly what this one does not show. Null until completion.',
+    'Cursor for `since` of the next export, which then has exactly what this one does not. Null until completion.',
     '7310:7315:7312',
   ),
 );

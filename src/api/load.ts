@@ -216,7 +216,7 @@ export const jobDetail = component(
         description: 'The jobs that this job undoes, with their amendments.',
         examples: [[]],
       }),
-      undone_by: orNull(uuid('The job that has begun to undo this one.'), null),
+      undone_by: orNull(uuid('The job that undoes this one, once it has begun.'), null),
       undo: orNull(undoCounts, null),
       dry_run: flag(
         'True if everything was checked and nothing written. Also true for a plan that has not been applied.',

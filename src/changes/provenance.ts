@@ -16,7 +16,7 @@ import { readLoadSource } from '../postgres/stores/running-loads.ts';
 
 type Context = Pick<System, 'reader' | 'files' | 'sandboxes'>;
 
-/** Returns the profile as JSON, with its provenance; `null` if there is none. Records that there is no time for have no row. */
+/** Returns the profile as JSON, with its provenance; `null` if there is none. Records that cannot be found in time have no row. */
 export async function readWithProvenance(
   context: Context,
   profile: ProfileKey,
@@ -50,7 +50,7 @@ export async function readWithProvenance(
   return `${json.slice(0, -1)},"provenance":${JSON.stringify(provenance)}}`;
 }
 
-/** Finds the records of a load that brought these values. None if its file has expired, or takes too much. */
+/** Finds the records of a load that brought these values; none if its file has expired or reading it costs too much. */
 async function findRecordsOf(
   { reader: { db }, files, sandboxes }: Context,
   { environmentId, entity, id }: ProfileKey,

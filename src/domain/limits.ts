@@ -241,7 +241,7 @@ export const MAX_BATCH_ITEMS = 10_000;
 /** Bodies of batches that a serving process holds, from their first byte to the answer, in all and of one environment: what is parsed takes a multiple. */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 export const MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT = 24 * MiB;
-/** The same of callers whose key is in the body and not yet known, in all and of one address. */
+/** Bounds the held bodies of callers whose key is in the body and not yet known, in all and from one address. */
 export const MAX_HELD_STRANGERS_BYTES = 24 * MiB;
 export const MAX_HELD_STRANGERS_BYTES_PER_ADDRESS = 4 * MiB;
 export const BATCH_DEADLINE_MS = 30_000;

@@ -4,7 +4,7 @@
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 
-/** What a key may be made with. `browser` stands alone, and in public: single records, from pages of the allowed origins. */
+/** The scopes of a key. `browser` stands alone and is public: it allows single records from pages of the allowed origins. */
 export const keyScopes = [...scopes, 'browser'] as const;
 export type Scope = (typeof keyScopes)[number];
 

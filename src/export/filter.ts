@@ -154,7 +154,7 @@ export const cursorExpired =
 export function isSince(alias: string, { since }: ExportRequest): Condition[] {
   if (since === null) return [];
   // Digits, colons and commas, as a constant: the planner then takes block ranges where that is quicker.
-  if (!isCursor(since)) throw new Fault('the cursor of an export is none');
+  if (!isCursor(since)) throw new Fault('the cursor of an export is malformed');
   return [sql<boolean>`is_since(${sql.ref(`${alias}.position`)}, ${sql.lit(since)}::pg_snapshot)`];
 }
 

@@ -37,7 +37,7 @@ function values(name: string, maxBytes: number, description: string) {
     // PostgreSQL takes no such text.
     return problem === null ? null : `A value of ${name} ${problem}`;
   });
-  const items = worded(item, `A value of ${name} is no string`);
+  const items = worded(item, `A value of ${name} is not a string`);
   return list(items, `${name} may list ${MAX_EXPORT_VALUES} values`, description);
 }
 
@@ -85,7 +85,7 @@ export const exportRequest = Type.Object(
         Type.Boolean({
           default: false,
           description:
-            'With `since`: also export what was removed. A removed profile is a row with `removed: true`, a removed property is null. Loading NDJSON of this kind makes a copy equal. Of whole kinds of data, and not as CSV: besides `event_type`, only `exclusions` of users, events and properties go with it.',
+            'With `since`: also export what was removed. A removed profile is a row with `removed: true`, a removed property is null. Loading such NDJSON keeps a copy equal. Not for CSV or streams; the only other filters allowed are `event_type` and `exclusions` of users, events and properties.',
         }),
         'include_removed is true or false',
       ),

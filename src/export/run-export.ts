@@ -112,7 +112,7 @@ async function complete(
   const due = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    // Of the log that was read nothing may have been dropped before it was read.
+    // Nothing of the log may have been dropped before it was read.
     if ((await findCursorProblem(db, request)) !== null)
       throw new FinalFailure('cursor_expired', cursorExpired);
     await completeExport(db, claim.subjectId, written);

@@ -70,19 +70,19 @@ function readOurs(kind: unknown, fields: Fields, environmentId: number): ItemRec
   return { entity: 'events', record: { ...readEvent(fields, environmentId), isPageView: true } };
 }
 
-/** Reads a user that may say since when it holds. */
+/** Reads a user that may have a time. */
 export function datedUser(fields: Fields, environmentId: number): ItemRecord {
   const dated = takeMoment(fields);
   return { entity: 'users', record: { ...readUser(fields, environmentId), ...dated } };
 }
 
-/** Reads a company that may say since when it holds. */
+/** Reads a company that may have a time. */
 export function datedCompany(fields: Fields, environmentId: number): ItemRecord {
   const dated = takeMoment(fields);
   return { entity: 'companies', record: { ...readCompany(fields, environmentId), ...dated } };
 }
 
-/** Takes out of a profile what is none of its properties: since when it holds, and the item's id, for which it has no use. */
+/** Takes out of a profile what is not a property: its time, and the item's id, which is not used. */
 function takeMoment(fields: Fields): { readonly at?: Instant } {
   const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
   fields.object = profile;
@@ -90,7 +90,7 @@ function takeMoment(fields: Fields): { readonly at?: Instant } {
   return at === null ? {} : { at };
 }
 
-/** Returns how far the sender's clock is behind ours; 0 if the two differ by no more than a request takes on its way. */
+/** Returns how far the sender's clock is behind ours; 0 if they differ by no more than a request may take. */
 function clockSkew(sentAt: unknown, receivedAt: number): number {
   const sent = instantOf(sentAt);
   const skewMs = sent === null ? 0 : receivedAt - sent.ms;

@@ -131,7 +131,7 @@ function readProfile(record: JsonObject): PresetRecord | null {
   return { record: { ...identity, inserted_at: $last_seen, metadata: unsigned(properties) }, profiles: [] };
 }
 
-/** What an SDK does to a profile. All but the first three need what is stored. */
+/** Operations of an SDK on a profile. All but the first three need the stored value. */
 const mixpanelUpdates = [
   ...['$set', '$set_once', '$unset'],
   ...['$add', '$append', '$union', '$remove', '$delete', '$increment'],

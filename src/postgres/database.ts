@@ -141,7 +141,7 @@ export async function onConnection<T>(
   }
 }
 
-/** Waits for locks many times, each time shortly: those who come meanwhile wait for this one. @throws 55P03 */
+/** Tries for locks many times, each time briefly, because whoever comes meanwhile waits behind it. @throws 55P03 */
 export async function withLockTries<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

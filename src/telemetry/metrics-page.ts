@@ -297,7 +297,7 @@ const ofChanges: Gauges<ChangeLog> = {
     (of) => of.strayRows,
   ],
   sluice_change_log_prepared: [
-    '1 if the partition for the changes of tomorrow is there.',
+    '1 if the partition for the changes of tomorrow exists.',
     (of) => Number(of.hasTomorrow),
   ],
 };

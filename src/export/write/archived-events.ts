@@ -43,7 +43,7 @@ export async function findLeftEvents(
 ): Promise<LeftEvents> {
   const db = databaseOn(client);
   return {
-    // What outlived its retention before the increment is not in it.
+    // Events whose retention ended before the increment are not in it.
     archives: request.since === null ? await findArchives(db, environmentId, request) : [],
     tables: await findRetiredTables(db),
   };

@@ -106,7 +106,7 @@ export class SplitFiles extends FileSeries implements DatasetSink {
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
-/** What the rows of a file are. */
+/** The rows of a file. */
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: Pick<ExportRequest, 'includeRemoved'>;

@@ -51,7 +51,7 @@ const examples: Readonly<Record<Preset, object>> = {
 
 const refusal = {
   description:
-    'Records were refused, or the body holds none: the error record, and what the product answers.',
+    'Records were refused, or the body has none. The answer is the error record and what the product would answer.',
   content: anyJson,
 };
 const ofRecords = [
@@ -72,7 +72,7 @@ function productRoute([at, product, adds = {}]: ProductRoute): Route {
       at,
       operationId: first + at.replace(/\d/g, '').replace(/(?:^| |\/)+(.)(\w*)/g, capitalised),
       summary: `Take records of the SDKs of ${names}`,
-      description: `Answers \`${path}\` as ${names} would, once the records are committed. The key may stand where the SDK has its key; without an Authorization header the body may have 1 MiB.`,
+      description: `Answers \`${path}\` as ${names} would, once the records are committed. The key may be where the SDK puts it; without an Authorization header the body has at most 1 MiB.`,
       access: 'ingest',
       config: { keyInBody: true },
       bodyKind: 'product',

@@ -107,7 +107,7 @@ const identify = recordRoute({
   operationId: 'identifyUser',
   summary: 'Identify a user',
   description:
-    'Merges properties into the stored user, and sets the company of the user. Answers once the record is committed. Takes a call of Segment too.',
+    'Merges properties into the stored user, and sets the company of the user. Answers once the record is committed. Also takes a call of Segment.',
   name: 'identify',
   entity: 'users',
   body: identifyBody,
@@ -153,7 +153,7 @@ const track = recordRoute({
   operationId: 'trackEvent',
   summary: 'Track an event',
   description:
-    'Stores one event of a user. Answers once the record is committed. Takes a call of Segment too.',
+    'Stores one event of a user. Answers once the record is committed. Also takes a call of Segment.',
   name: 'track',
   entity: 'events',
   body: trackBody,

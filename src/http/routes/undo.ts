@@ -10,7 +10,7 @@ import { type Call, type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 
 const what =
-  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values go back to what they were before, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. What somebody else has changed since stays and is listed among the refused records of the undo. Amendments of the jobs are undone with them. An undo can itself be planned, cancelled, retried and undone.';
+  'Queues a job of type `undo` in the lane of the environment. At its turn it writes the reverse patch of what the jobs wrote, and loads it. Values return to what they were, profiles that the jobs made are removed, profiles that they removed come back, and their events are removed with their IDs, so that a corrected file loads again. Whatever has changed since stays, and is listed among the refused records of the undo. Amendments of the jobs are undone with them. An undo can itself be planned, cancelled, retried and undone.';
 
 const common = {
   access: 'import',
@@ -67,7 +67,7 @@ const undoSeveral = route({
   at: 'POST /v1/background_jobs/undo',
   operationId: 'undoJobs',
   summary: 'Undo several loads',
-  description: `Undoes loads together, as if none of them had been. ${what}`,
+  description: `Undoes several loads together, as if none had run. ${what}`,
   ...common,
   json: {
     schema: undoJobsBody,

@@ -67,7 +67,7 @@ export async function undoChunk(
   );
 }
 
-/** What is kept because somebody else has changed it counts as refused. */
+/** Counts as refused what is kept because somebody else has changed it. */
 function rejectsOf(
   refused: readonly RefusedLine[],
   chunk: ChunkRange,

@@ -1,5 +1,5 @@
 /*
- * What undoing does to one profile whose changes are not simply the last: property by property, go back from now while the last change
+ * Decides what undoing does to a profile whose changes are not simply the last: property by property, go back from now while the last change
  * is by the undone loads. A load and an earlier undo of it cancel each other out, and so do an undo and the undo of that.
  */
 
@@ -47,13 +47,13 @@ export interface UndoneLoads {
   readonly inactive: ReadonlySet<number>;
 }
 
-/** What is to become of a profile. */
+/** The outcome of an undo for one profile. */
 export interface Reversal {
   readonly does: 'nothing' | 'restore' | 'remove' | 'bring back';
   readonly properties: ReadonlyMap<string, string>;
   readonly company: string | null;
   readonly firstSeen: string | null;
-  /** What the loads set, and somebody else has changed since; `company_id` for the company. */
+  /** Properties that the loads set and somebody else has changed since; `company_id` for the company. */
   readonly kept: readonly string[];
 }
 
@@ -149,7 +149,7 @@ interface Entry {
   readonly at: number;
 }
 
-/** Where the walk along the changes of one value ends. */
+/** The end of the walk along the changes of one value. */
 interface Walk {
   readonly value: string | null;
   /** The version that brought the value. */

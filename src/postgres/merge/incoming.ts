@@ -41,7 +41,7 @@ export async function copyText(client: pg.PoolClient, target: string, text: Buff
   );
 }
 
-/** Where the changes begin that an amendment yields to. */
+/** The start of the changes that an amendment yields to. */
 export interface Yields {
   readonly parentId: number;
   /** The cursor of the parent's end. */

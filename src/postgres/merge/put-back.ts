@@ -22,7 +22,7 @@ export interface RefusedLine {
   /** Its place in the chunk, from 0. */
   readonly line: number;
   readonly entity: Entity;
-  /** What it leaves as it is. */
+  /** The properties that it leaves as they are. */
   readonly names: readonly string[];
 }
 

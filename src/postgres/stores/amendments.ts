@@ -15,7 +15,7 @@ export const isLogged = (cursor: RawBuilder<unknown>): RawBuilder<boolean> => sq
 )`;
 
 export const notLogged =
-  'not all changes since this job ended are kept any more (CHANGES_DAYS), so mended records cannot yield to them; with wins=true they win';
+  'changes since this job ended are no longer kept (CHANGES_DAYS), so mended records cannot yield to them; with wins=true they win';
 
 /** A load whose refused records are to be mended. */
 export type Parent = NonNullable<Awaited<ReturnType<typeof readParent>>>;
@@ -197,7 +197,7 @@ export async function concludeClaims(db: Database, amendmentId: number): Promise
 
 /**
  * Returns the records that undone amendments had mended to the refused ones of their parents, as they were; they may be mended again.
- * Those that are no longer kept stay amended. Call it in the transaction that completes the undo; that of some properties returns none.
+ * Records that are no longer kept stay amended. Call it in the transaction that completes the undo; an undo of some properties returns none.
  */
 export async function returnAmended(db: Database, undoId: number): Promise<void> {
   await sql`

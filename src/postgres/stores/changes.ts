@@ -54,7 +54,7 @@ function current({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown>
     where environment_id = ${environmentId} and ${sql.ref(idColumn[entity])} = ${id}`;
 }
 
-/** Of changes `e`: who made them, and the load if it is still there. */
+/** Selects who made the changes `e`, and the load if it is still there. */
 const madeBy = sql<ChangeMaker>`case
   when e.load_id is not null then 'load'
   when e.is_operator then 'operator'
@@ -70,7 +70,7 @@ const job = sql<ProfileChange['job']>`(
 /** The log that is off knows nothing from before now. */
 const logBegins = sql`coalesce(complete_since_at, now())`;
 
-/** Null if what is known goes back to the first write, which was at `position`. */
+/** Selects null if the log goes back to the first write, which was at `position`. */
 const completeSince = (position: RawBuilder<unknown>) => sql<string | null>`(
   select case when ${position} >= complete_since is not true then ${instantText(logBegins)} end
   from change_log
@@ -106,7 +106,7 @@ const states = (profile: ProfileKey, limit: number, before: number) => sql`
     window w as (order by seq desc)
   )`;
 
-/** What the images tell: changes and removals, and that profiles were made. */
+/** Selects what the images tell: changes, removals, and that profiles were made. */
 const entries = (profile: ProfileKey) => sql`
   select
     2 * seq as place, at, case when removed and not is_repeated then 'removed' else 'changed' end as action,

@@ -9,7 +9,7 @@ import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
 
 /*
- * What loads changed, from the log of changes: the reverse patch of an undo, whose file is written from the lines of these selects.
+ * Reads what loads changed from the log of changes: the reverse patch of an undo, whose file is written from the lines of these selects.
  * Where the undone loads changed a profile last and once, the line is finished here (`{…}`): that is nearly all of them, and costs next to
  * nothing. Of all others it has the whole log of the profile (`[…]`), and `walkBack` decides.
  */

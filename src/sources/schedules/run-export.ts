@@ -57,7 +57,7 @@ async function requestIncrement(
 
 const fullExport = {
   message:
-    'The cursor of the last export has expired: this export holds everything, and nothing that was removed',
+    'The cursor of the last export has expired: this export holds everything, but not what was removed',
   details: 'since_last_success',
 };
 
