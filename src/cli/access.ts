@@ -63,7 +63,7 @@ const originsOfEnv = defineCommand({
     set: text('--set <list>', 'origins with commas between; an empty text allows none'),
   },
   json: true,
-  examples: ['sluice env origins --env shop --set https://shop.example.com,https://www.example.com'],
+  examples: ['sluice env origins --env shop --set https://shop.example.com'],
   inEnvironment: async (call) => {
     const { system, environmentId, env, flags } = call;
     if (flags.set !== undefined) {

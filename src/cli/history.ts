@@ -24,7 +24,7 @@ export function historyCommand(entity: Entity) {
     json: 'print a JSON array, as the API has it',
     examples: [
       `sluice ${entity} history ${example}`,
-      `sluice ${entity} history ${example} --json | jq '.[] | select(.by == "load").job.job_id'`,
+      `sluice ${entity} history ${example} --json | jq '.[].job.filename'`,
     ],
     inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json, env }) => {
       const found: string[] = [];
