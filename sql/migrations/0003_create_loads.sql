@@ -29,8 +29,7 @@ create table sluice.loads (
   max_removed_values bigint,
   on_drift text,
   planned_at timestamptz,
-  plan_since timestamptz,
-  plan_horizon xid8,
+  plan_cursor pg_snapshot,
   plan jsonb,
   plan_ended_at timestamptz,
   applied_at timestamptz,
@@ -110,9 +109,7 @@ comment on column sluice.loads.end_cursor is
 comment on column sluice.loads.event_removals is 'The number in sluice.event_removals when the load was first started.';
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'The results of the last pass are deleted before the chunks start.';
-comment on column sluice.loads.plan_since is
-  'The start of the oldest transaction that ran when the plan began: its changes bear no earlier time.';
-comment on column sluice.loads.plan_horizon is 'The oldest transaction that ran when the plan began: the plan saw what earlier ones wrote.';
+comment on column sluice.loads.plan_cursor is 'What had been committed when the plan began: it may not have seen what came after.';
 comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';

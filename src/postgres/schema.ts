@@ -462,9 +462,8 @@ export interface Loads {
   origin_name: string | null;
   pass: Generated<string>;
   plan: Json | null;
+  plan_cursor: string | null;
   plan_ended_at: Date | null;
-  plan_horizon: string | null;
-  plan_since: Date | null;
   planned_at: Date | null;
   preset: string | null;
   read_as: Json | null;

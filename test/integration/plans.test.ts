@@ -162,6 +162,33 @@ test('what a transaction changed that was under way when the plan began counts a
   }
 });
 
+const removal = (user_id: string): string => lines({ user_id, removed: true });
+
+// proves: plan-once
+test.each([
+  ['a profile that would stay as it is has been removed', file, removal('same')],
+  [
+    'a profile that would change has been removed and made as it was',
+    file,
+    removal('other') + lines(user('other', { a: 1 })),
+  ],
+  ['a profile that a record removes and nobody had is there', removal('late'), lines(user('late', { a: 1 }))],
+  [
+    'a profile that would be removed and made as it was has changed',
+    removal('same') + stored,
+    lines(user('same', { b: 1 })),
+  ],
+])('a plan is refused if %s', async (_, content, between) => {
+  const environmentId = await newEnvironment(t.system);
+  const source = { removals: true };
+  await load(environmentId, stored);
+  const { jobId } = await load(environmentId, content, { plan: true, source });
+  await load(environmentId, between, { source });
+  const before = await readVersions(t.system, environmentId);
+  expect(await apply(environmentId, jobId)).toMatchObject({ failure: { code: 'plan_drifted' } });
+  expect(await readVersions(t.system, environmentId)).toEqual(before);
+});
+
 test('a company that a user names and that is there by now counts as drift', async () => {
   const environmentId = await newEnvironment(t.system);
   const { jobId } = await load(environmentId, file, { plan: true });

@@ -189,7 +189,4 @@ async function forgetServer(client: pg.ClientBase): Promise<void> {
     set lease_until = null, waiting_since = now(), notified_at = null
     where lease_until is not null or notified_at is not null`);
   await client.query('delete from sluice.workers');
-  // Transaction ids begin anew, so only the time tells what changed since a plan. It may take a row that the plan saw for
-  // changed, never the other way round.
-  await client.query(`update sluice.loads set plan_horizon = '0' where plan_horizon is not null`);
 }

@@ -11,7 +11,7 @@ import {
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
-import { endCursor } from './loads.ts';
+import { currentCursor } from './loads.ts';
 import { isOwn } from './tasks.ts';
 
 /* Chunks are the byte ranges of a load's file, with what became of each. Their tasks say who works on them (`tasks.ts`). */
@@ -119,7 +119,7 @@ export async function finishChunk(
       set
         status = case when ${isCompleted} then 'completed' else status end,
         ended_at = case when ${isCompleted} then now() end,
-        end_cursor = case when ${isCompleted} then ${endCursor} end,
+        end_cursor = case when ${isCompleted} then ${currentCursor} end,
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
         ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},

@@ -136,32 +136,17 @@ export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
-/** The assumed age of a transaction whose start the server hides from us. */
-const hiddenTransactionHours = 1;
+export const currentCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
 
-/**
- * The moment from which a plan sees what is stored. Whatever it does not see is written by a transaction that begins later, or that runs
- * now and holds its virtual id; the changes of the latter bear the time at which it began.
- */
-export const planBegins = {
-  planned_at: sql<Date>`now()`,
-  plan_since: sql<Date>`(
-    select least(now(), min(coalesce(a.xact_start, now() - ${sql.lit(hiddenTransactionHours)} * interval '1 hour')))
-    from pg_locks l
-    join pg_stat_activity a using (pid)
-    where l.locktype = 'virtualxid' and l.granted and l.mode = 'ExclusiveLock'
-      and a.datname = current_database() and a.usesysid is not null
-  )`,
-  plan_horizon: sql<string>`pg_snapshot_xmin(pg_current_snapshot())`,
-};
+/** The moment from which a plan sees what is stored. */
+export const planBegins = { planned_at: sql<Date>`now()`, plan_cursor: currentCursor };
 
 const ifPlan = <T>(begins: RawBuilder<T>, column: string): RawBuilder<T | null> =>
   sql<T | null>`case when pass in ('plan', 'guard') then ${begins} else ${sql.ref(column)} end`;
 
 const beginsPlan = {
   planned_at: ifPlan(planBegins.planned_at, 'planned_at'),
-  plan_since: ifPlan(planBegins.plan_since, 'plan_since'),
-  plan_horizon: ifPlan(planBegins.plan_horizon, 'plan_horizon'),
+  plan_cursor: ifPlan(planBegins.plan_cursor, 'plan_cursor'),
 };
 
 /**
@@ -212,8 +197,7 @@ export async function insertChunkTasks(
   return finish === null ? [] : [finish];
 }
 
-export const endCursor = sql<string>`sluice.current_cursor()::pg_snapshot`;
-const ends = { ended_at: sql<Date>`now()`, end_cursor: endCursor };
+const ends = { ended_at: sql<Date>`now()`, end_cursor: currentCursor };
 
 /**
  * Completes a load and forgets what only a running load needs. A plan keeps the hashes of its keys until it is applied. Call it in the

@@ -359,58 +359,70 @@ function nextPlace(rows: readonly Paged[]): PlannedPlace | null {
   return { entity, isNew, chunkNo, key };
 }
 
+interface Plan {
+  readonly loadId: number;
+  readonly environmentId: number;
+  /** The cursor of its beginning. */
+  readonly since: string | null;
+}
+
 /**
- * Counts the profiles that differ from what the plan of the load found: among those that it would write, and among those that it found
- * unchanged. Of the latter the plan keeps hashes of the keys; they are searched among what was updated since by transactions that had
- * not ended when the plan began.
+ * Counts the profiles that differ from what the plan of the load found: among those that it would write, those that it found as its file
+ * leaves them, and those that were removed since. Of the latter two it has hashes of the keys.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
+  const plan = await db
+    .selectFrom('loads')
+    .select(['load_id as loadId', 'environment_id as environmentId', 'plan_cursor as since'])
+    .where('load_id', '=', loadId)
+    .executeTakeFirstOrThrow();
   const { rows } = await sql<{ drifted: number }>`
-    with plan as materialized (
-      select environment_id, plan_since, plan_horizon
-      from loads
-      where load_id = ${loadId}
-    ),
-    of_users as (${drifted(loadId, 'users', sql`or p.company_id is distinct from r.company_before`)}),
-    of_companies as (${drifted(loadId, 'companies')})
-    select (select count(*) from of_users) + (select count(*) from of_companies) as drifted`.execute(db);
+    select count(*) as drifted
+    from (
+      ${drifted(plan, 'users', sql`or p.company_id is distinct from r.company_before`)}
+      union
+      ${drifted(plan, 'companies')}
+    ) drifted`.execute(db);
   return rows[0]?.drifted ?? 0;
 }
 
-function drifted(loadId: number, entity: Entity, orElse = sql``): RawBuilder<unknown> {
+/** The cursor is a parameter and no column, so that block ranges tell what came after it. */
+function drifted(
+  { loadId, environmentId, since }: Plan,
+  entity: Entity,
+  orElse = sql``,
+): RawBuilder<unknown> {
   const [table, id] = [sql.table(entity), sql.ref(`p.${idColumn[entity]}`)];
+  const hashIn = (key: RawBuilder<unknown>, hashes: RawBuilder<unknown>) => sql`
+    hashtextextended(${key}, 0) & -4 in (
+      select hash & -4
+      from load_chunk_keys k, unnest(${hashes}) hash
+      where k.load_id = ${loadId} and k.entity = ${entity}
+    )`;
   return sql`
-    select r.key
+    select r.entity, r.key
     from planned_rows r
     where r.load_id = ${loadId} and r.entity = ${entity}
       and coalesce(
         (
           select r.is_new or ${differs} ${orElse}
           from ${table} p
-          where p.environment_id = (select environment_id from plan) and ${id} = r.key
+          where p.environment_id = ${environmentId} and ${id} = r.key
         ),
         not r.is_new
       )
     union
-    select ${id}
+    select ${entity}, ${id}
     from ${table} p
-    where ${writtenSince}
-      and hashtextextended(${id}, 0) & -4 in (
-        select hash & -4
-        from load_chunk_keys k, unnest(k.unchanged) hash
-        where k.load_id = ${loadId} and k.entity = ${entity}
-      )`;
+    where p.environment_id = ${environmentId} and is_since(p.position, ${since}::pg_snapshot)
+      and ${hashIn(id, sql`k.unchanged || k.removed`)}
+    union
+    select entity, key
+    from changes
+    where environment_id = ${environmentId} and entity = ${entity} and removed and is_since(position, ${since}::pg_snapshot)
+      and ${hashIn(sql`key`, sql`k.written || k.unchanged || k.removed`)}`;
 }
 
 const differs = sql`
   p.metadata is distinct from r.before
   or (r.seen_before is not null and (p.times is distinct from r.times_before or p.last_seen_at <> r.seen_before))`;
-
-/** xmin has 32 bits: it stands for the last transaction of that number. */
-const writtenSince = sql`
-  p.environment_id = (select environment_id from plan)
-  and p.updated_at >= (select plan_since from plan)
-  and (
-    pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-    - ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint - p.xmin::text::bigint) & 4294967295)
-  ) >= (select plan_horizon::text::bigint from plan)`;
