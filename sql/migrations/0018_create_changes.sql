@@ -336,17 +336,6 @@ create function sluice.is_since(written bigint, seen pg_snapshot) returns boolea
   language sql immutable parallel safe
   return written >= pg_snapshot_xmin(seen)::text::bigint and not pg_visible_in_snapshot(written::text::xid8, seen);
 
--- For undo. `stored` with what `seen` and `wanted` differ in, as `wanted` has it: only where `stored` is still as `seen`.
-create function sluice.put_back(stored jsonb, seen jsonb, wanted jsonb) returns jsonb
-  language sql immutable parallel safe
-  return (
-    select coalesce(jsonb_object_agg(name, value) filter (where value is not null), '{}')
-    from (
-      select name, case when stored -> name is not distinct from seen -> name then wanted -> name else stored -> name end as value
-      from jsonb_object_keys(stored || seen || wanted) name
-    ) kept
-  );
-
 -- Returns what turns `stored` into `wanted` when laid over it; nulls remove.
 create function sluice.difference(stored jsonb, wanted jsonb) returns jsonb
   language sql immutable parallel safe

@@ -367,6 +367,44 @@ describe('an undo', () => {
     ]);
   });
 
+  // proves: undo
+  test('retried after another one leaves alone what later loads brought, though it is the same again', async () => {
+    const event = (plan: string) =>
+      `${JSON.stringify({
+        ...{ event_type: 'track', event_id: 'e1', user_id: 'u1', event_name: 'paid' },
+        ...{ inserted_at: '2026-11-02T10:00:00Z', metadata: { plan } },
+      })}\n`;
+    const users =
+      '{"user_id":"u1","company_id":"c1","metadata":{"a":"1"}}\n{"user_id":"u2","metadata":{"a":"1"}}\n';
+    await load('{"user_id":"u2","metadata":{"a":"0"}}\n');
+    const wrong = await load(event('x') + users);
+    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    await beginUndo(jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, jobId);
+    await undone(wrong);
+    await load(event('pro') + users);
+    const before = [await profiles(), await events()];
+    await retryLoad(withoutQueue(t.system), environmentId, jobId);
+    expect(await runJob(t.system, environmentId, jobId)).toMatchObject({ status: 'completed' });
+    expect([await profiles(), await events()]).toEqual(before);
+  });
+
+  // proves: undo
+  test('counts until it is undone, however often, for its events and for whether the file was loaded', async () => {
+    const content = `${JSON.stringify({ event_type: 'track', user_id: 'u1', event_name: 'paid' })}\n{"user_id":"u7"}\n`;
+    const wrong = await load(content);
+    const chain = [wrong];
+    for (let length = 0; length < 4; length += 1) chain.push(await undone(chain.at(-1) as Load));
+    expect((await events()).events).toHaveLength(1);
+    await undone(wrong);
+    expect(await events()).toMatchObject({ events: [] });
+    await undone(await undone(wrong));
+    expect(await load(content, { ifDuplicate: 'skip' })).toMatchObject({
+      duplicateOf: null,
+      tally: { inserted: 2 },
+    });
+  });
+
   test('that is cancelled goes on when it is retried', async () => {
     const wrong = await load('user_id,plan\nu1,pro\n');
     const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);

@@ -238,6 +238,29 @@ async function readKept(db: Database, entity: Entity): Promise<readonly RefusedL
   return rows;
 }
 
+/**
+ * Of the profile `p` of a line: the state that the patch saw, the names of the properties that somebody has set or removed since, though
+ * they may be as they were again, and whether the company was.
+ */
+const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
+  select
+    (array_agg(c.before order by c.seq))[1] as seen,
+    coalesce(array_agg(distinct d.name) filter (where d.name is not null), '{}') as touched,
+    bool_or(c.removed or c.company_before is distinct from c.company_after) as moved
+  from (
+    select
+      seq, removed, before, company_before,
+      min(seq) filter (where position_before = ${position}) over () as since,
+      lead(before, 1, coalesce(p.metadata, '{}')) over (order by seq) as after,
+      lead(company_before, 1, p.company_id) over (order by seq) as company_after
+    from changes
+    where environment_id = ${environmentId} and entity = ${entity} and key = (${text('id')}) collate "C" and before is not null
+  ) c
+  left join lateral jsonb_object_keys(
+    case when c.removed then c.before || c.after else sluice.difference(c.before, c.after) end
+  ) d (name) on true
+  where c.seq >= c.since`;
+
 interface Yielded {
   readonly updated: number;
   readonly refused: readonly RefusedLine[];
@@ -261,26 +284,23 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
       select
         l.number, p.place, p.metadata as stored, p.company_id as stored_company,
         l.line ? 'removed' as removes,
-        case when l.line ? 'position' then s.before else '{}' end as seen,
-        s.company_before as seen_company,
+        case when l.line ? 'position' then s.seen else '{}' end as seen,
+        case when l.line ? 'position' then s.touched else array(select jsonb_object_keys(p.metadata)) end as touched,
+        case when l.line ? 'position' then coalesce(s.moved, true) else p.company_id is not null end as moved,
         coalesce(l.line -> 'metadata', '{}') as wanted, ${text('company')} as wanted_company
       from ${linesOf(entity, sql`not line ? 'kept'`)}
       left join ${profileOf(entity, scope)} p on true
-      left join lateral (
-        select c.before, c.company_before
-        from changes c
-        where c.environment_id = ${scope.environmentId} and c.entity = ${entity} and c.key = (${text('id')}) collate "C"
-          and c.position_before = ${position} and c.before is not null
-        order by c.seq
-        limit 1
-      ) s on true
+      cross join lateral (${touchedSince(entity, scope)}) s
       where p.position is distinct from sluice.current_position()
     ),
     aimed as materialized (
       select
         *,
-        case when seen is null then stored else sluice.put_back(stored, seen, wanted) end as metadata,
-        case when seen is not null and stored_company is not distinct from seen_company then wanted_company else stored_company end as company
+        case
+          when seen is null then stored
+          else sluice.without_nulls(stored || (sluice.difference(seen, wanted) - touched))
+        end as metadata,
+        case when moved then stored_company else wanted_company end as company
       from rest
     ),
     updated as (
@@ -308,7 +328,10 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
   return { updated: rows.length - refused.length, refused };
 }
 
-/** Removes or brings back events, with the ids that callers gave them. */
+/**
+ * Removes or brings back events, with the ids that callers gave them. One that is neither where it was added nor brought back by an undo
+ * came with a later load: an undo may be retried after it.
+ */
 export async function putBackEvents(
   db: Database,
   { environmentId }: PatchScope,
@@ -339,6 +362,12 @@ export async function putBackEvents(
       join ${linesOf('events', sql`(line -> 'once')::boolean`)} on ${text('id')} = b.event_id and ${text('user')} = b.user_id
       on conflict do nothing
     ),
+    by_undos as (
+      select unnest(c.positions) as position
+      from loads o
+      join load_chunks c using (load_id)
+      where o.environment_id = ${environmentId} and o.undoes is not null
+    ),
     gone as (
       delete from events e
       using (
@@ -349,6 +378,7 @@ export async function putBackEvents(
           from events s
           where s.environment_id = ${environmentId} and s.inserted_at = (${text('at')})::timestamptz
             and s.event_id = (${text('id')}) collate "C" and s.user_id = (${text('user')}) collate "C"
+            and (s.position = (${text('from')})::bigint or s.position in (select position from by_undos))
           limit 1
         ) f
       ) l

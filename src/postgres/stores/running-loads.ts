@@ -8,6 +8,8 @@ import {
   outcomes,
   type Removals,
   type Tally,
+  type UndoOfLoads,
+  undoneLoads,
 } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
@@ -176,7 +178,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       }),
     })
     .where((eb) => eb.and({ load_id: loadId, status: 'processing' }))
-    .returning(camel('job_id', 'request_id', 'environment_id'))
+    .returning(camel('job_id', 'request_id', 'environment_id', 'type'))
     .executeTakeFirst();
   if (load === undefined) throw new Fault(`load ${loadId} does not run`);
   await db
@@ -192,7 +194,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await db.deleteFrom('load_rejects').where('load_id', '=', loadId).execute();
   await db.deleteFrom('load_kinds').where('load_id', '=', loadId).execute();
   await forgetRepeats(db, [loadId]);
-  if (pass === 'load') await markUndone(db, loadId);
+  if (pass === 'load' && load.type === 'undo') await markUndone(db, load.environmentId);
   if (keepsPlan(pass)) {
     await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
     await forgetPlannedRows(db, [loadId]);
@@ -200,13 +202,21 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   return insertChunkTasks(db, loadId, load);
 }
 
-/** Notes with the loads that an undo undoes that it does; the loads of an undo that is undone count again. */
-async function markUndone(db: Database, loadId: number): Promise<void> {
+/** Notes with each load which undo that has begun undoes it; the loads of an undo that is undone count again. */
+async function markUndone(db: Database, environmentId: number): Promise<void> {
+  const { rows: undos } = await sql<UndoOfLoads>`
+    select load_id as "loadId", to_json(undoes) as undoes, undo_properties is null as "isWhole"
+    from loads
+    where environment_id = ${environmentId} and undoes is not null and not dry_run and not begins_anew`.execute(
+    db,
+  );
+  const undone = undoneLoads(undos);
+  const by = sql`(${JSON.stringify(Object.fromEntries(undone))}::jsonb ->> load_id::text)::bigint`;
   await sql`
-    update loads l
-    set undone_by = case when l.load_id = any(u.undoes) then u.load_id end
-    from loads u
-    where u.load_id = ${loadId} and (l.load_id = any(u.undoes) or l.undone_by = any(u.undoes))`.execute(db);
+    update loads
+    set undone_by = ${by}
+    where environment_id = ${environmentId} and (undone_by is not null or load_id = any(${[...undone.keys()]}))
+      and undone_by is distinct from ${by}`.execute(db);
 }
 
 function rowCounts<T extends 0 | null>(n: T) {

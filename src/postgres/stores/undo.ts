@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
-import type { ChunkRange } from '../../domain/load.ts';
+import { type ChunkRange, type UndoOfLoads, undoneLoads } from '../../domain/load.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -49,13 +49,8 @@ export interface UndoSource {
   readonly inactive: readonly number[];
   /** The first transaction of all of these. */
   readonly firstPosition: string;
-  /** All undos of the environment, each with what it undid. */
-  readonly undos: readonly {
-    readonly loadId: number;
-    readonly undoes: readonly number[];
-    /** It is completed, and not of some properties only. */
-    readonly isWhole: boolean;
-  }[];
+  /** All undos of the environment; one that is not completed is not whole. */
+  readonly undos: readonly UndoOfLoads[];
   /**
    * Files of undos that removed events. `back`: it is to be undone, and they come back. `again`: it was undone, and those that the loads
    * had added are at other positions now.
@@ -114,24 +109,18 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
     where u.load_id = ${loadId} and u.undoes is not null`.execute(db);
   const [source] = rows;
   if (source === undefined) return null;
-  const inactive = inactiveLoads(source);
+  const { undos, loads } = source;
+  const undone = undoneLoads(
+    undos.filter(({ isWhole }) => isWhole),
+    loads,
+  );
+  const inactive = [...undone.keys()].filter((load) => !loads.includes(load));
   const { rows: positions } = await sql<{ first: string }>`
     select coalesce(min(p), 0)::text as first
     from load_chunks c
     cross join unnest(c.positions) p
-    where c.load_id = any(${[...source.loads, ...inactive]}::bigint[])`.execute(db);
+    where c.load_id = any(${[...loads, ...inactive]}::bigint[])`.execute(db);
   return { ...source, inactive, firstPosition: positions[0]?.first ?? '0' };
-}
-
-/** An undo comes after what it undoes. */
-function inactiveLoads({ undos, loads }: Pick<UndoSource, 'undos' | 'loads'>): readonly number[] {
-  const undone = new Set(loads);
-  const inactive = new Set<number>();
-  for (const { loadId, undoes, isWhole } of [...undos].sort((a, b) => b.loadId - a.loadId)) {
-    if (!isWhole || undone.has(loadId) || inactive.has(loadId)) continue;
-    for (const load of undoes) if (!undone.has(load)) inactive.add(load);
-  }
-  return [...inactive];
 }
 
 /** Lines for the profiles that the loads changed or removed. */
