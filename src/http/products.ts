@@ -10,6 +10,7 @@ import type { Preset } from '../domain/load.ts';
 import { type BatchFormat, readBatchItem } from '../ingest/read-batch.ts';
 import { foreignReader } from '../ingest/read-foreign.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
+import { readIdempotency } from './parameters.ts';
 import { environmentId } from './plugins/auth.ts';
 import { renderErrors } from './plugins/errors.ts';
 import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from './plugins/json-body.ts';
@@ -76,6 +77,7 @@ export async function takeProduct(
     ...sent,
     readItem: isMixed ? (line) => readBatchItem(line, context) : foreignReader(preset, adds, context),
     isWhole,
+    idempotency: readIdempotency(request, sent.body),
   });
   const body = answer(request, sent, found);
   const problems = problemsOf(found);

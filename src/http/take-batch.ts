@@ -67,7 +67,7 @@ export async function takeItems(
       );
     return answer;
   } catch (error) {
-    if (records.isWatched) showRecord(records, 'batch', request, error, withoutKey(bodyBytes(request), key));
+    if (records.isWatched) showRecord(records, 'batch', request, error, withoutKey(body, key));
     metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
     rates.add(environment, 'refused', 1);
     throw error;

@@ -35,7 +35,7 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
       'This record is stored as nothing: aliases, merges, increments and removals are not taken';
     throw inputError('unknown_event_type', message, `preset ${preset}`);
   }
-  const skewMs = clockSkew(fields.object['sentAt'] ?? context.sentAt, context.receivedAt);
+  const skewMs = clockSkew(context.sentAt ?? fields.object['sentAt'], context.receivedAt);
   const read = ({ record, fillsIn }: PresetProfile): ItemRecord => {
     const { event_type: kind, ...value } = record;
     value['inserted_at'] = onOurClock(value['inserted_at'], skewMs);

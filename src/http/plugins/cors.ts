@@ -49,6 +49,7 @@ export function addCors(app: FastifyInstance, { db }: Pick<System, 'db'>): void 
     read().then((found) => {
       if ('error' in found) return done(new TransientError('the allowed origins cannot be read'));
       request.allowedBy = found.value.get(origin) ?? new Set();
+      reply.header('vary', 'Origin');
       if (request.allowedBy.size > 0) allow(reply, origin);
       if (isPreflight && request.allowedBy.size > 0) answerPreflight(request, reply);
       else done();
@@ -66,8 +67,7 @@ function allow(reply: FastifyReply, origin: string): void {
     .header('access-control-allow-origin', origin)
     // Some SDKs ask so. No cookie counts here: that of the console is believed of its own pages only.
     .header('access-control-allow-credentials', 'true')
-    .header('access-control-expose-headers', 'retry-after, x-request-id')
-    .header('vary', 'Origin');
+    .header('access-control-expose-headers', 'retry-after, x-request-id');
 }
 
 function answerPreflight({ headers }: FastifyRequest, reply: FastifyReply): void {

@@ -252,16 +252,24 @@ export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> 
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-/** Reads a body that is a JSON object without what its arrays hold: mostly one, of records, which is left unparsed. */
+const [QUOTE, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY] = [34, 91, 92, 93];
+
+/** Reads a body as `readJsonObject`, but nothing of its first array, mostly that of the records. An array is an empty object. */
 export function readEnvelope(body: Buffer): Readonly<Record<string, unknown>> {
-  const [from, to] = [body.indexOf('['), body.lastIndexOf(']')];
-  if (from === -1 || to < from) return readJsonObject(body);
-  try {
-    const value: unknown = JSON.parse(`${body.toString('utf8', 0, from)}[]${body.toString('utf8', to + 1)}`);
-    return typeof value === 'object' && value !== null ? { ...value } : {};
-  } catch {
-    return readJsonObject(body);
+  let from = -1;
+  let depth = 0;
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at];
+    if (byte === QUOTE) {
+      while (++at < body.length && body[at] !== QUOTE) if (body[at] === BACKSLASH) at++;
+    } else if (byte === OPEN_ARRAY) {
+      if (depth++ === 0) from = at;
+    } else if (byte === CLOSE_ARRAY && --depth <= 0) {
+      const rest = Buffer.concat([body.subarray(0, from + 1), body.subarray(at)]);
+      return rest.toString('utf8').trim() === '[]' ? {} : readJsonObject(rest);
+    }
   }
+  return readJsonObject(body);
 }
 
 function parse(text: string): unknown {

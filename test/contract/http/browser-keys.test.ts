@@ -70,6 +70,7 @@ describe('pages of an allowed origin', () => {
       expect([origin, (await ask('/v1/t', origin)).status]).toEqual([origin, 405]);
       const refused = await send(pageKey, origin);
       expect([origin, refused.status, allowed(refused)]).toEqual([origin, 403, null]);
+      expect(refused.headers.get('vary')).toBe('Origin');
     }
     expect(await events()).toHaveLength(1);
   });

@@ -118,6 +118,31 @@ describe("Segment's tracking API", () => {
     expect((await profiles()).users['ada']?.metadata).toEqual({ plan: 'free' });
   });
 
+  test('goes by when a batch is sent, not by when its items were queued, wherever the batch says it', async () => {
+    const { key, events } = await tenant();
+    const queued = { ...call, type: 'track', event: 'Paid', sentAt: '2026-03-04T05:06:08Z' };
+    const sentAt = new Date().toISOString();
+    const bodies = [
+      { tags: ['a'], sentAt, batch: [queued], more: [] },
+      [{ ...queued, messageId: 'm2', sentAt }],
+    ];
+    for (const [at, path] of ['/v1/batch', '/v1/b'].entries()) {
+      const json = bodies[at];
+      expect((await server.fetch(path, { key, json })).status).toBe(200);
+    }
+    expect(await events()).toMatchObject([{ at: call.timestamp }, { at: call.timestamp }]);
+  });
+
+  test('counts a call with an Idempotency-Key once, though it has no id', async () => {
+    const { key, events } = await tenant();
+    const headers = { 'idempotency-key': 'once' };
+    for (const _ of [1, 2]) {
+      const json = { userId: 'ada', event: 'Paid' };
+      expect((await server.fetch('/v1/track', { key, json, headers })).status).toBe(200);
+    }
+    expect(await events()).toHaveLength(1);
+  });
+
   test('leaves the times of a clock that is right as they are', async () => {
     const { key, events } = await tenant();
     const sentAt = new Date(Date.now() - 2_000).toISOString();
@@ -229,9 +254,11 @@ describe('a key in the body', () => {
     for (const body of [event, { ...event, event: null }]) {
       await server.fetch('/v1/t', { key: null, json: { ...body, writeKey: key } });
     }
+    const broken = Buffer.from(`[{"token":"${key}"},`).toString('base64');
+    await server.fetch('/track', { key: null, method: 'POST', body: `data=${broken}` });
     const shown = JSON.stringify(view.takeNew());
     expect(shown).toMatch(/Paid.*ada|ada.*Paid/);
-    expect(shown).not.toContain(key);
+    for (const secret of [key, broken]) expect(shown).not.toContain(secret);
     t.system.records.close(environmentId);
   });
 });
@@ -284,6 +311,14 @@ describe('a body as SDKs pack it', () => {
     'a key around the records': (key) => [
       '/batch',
       text(JSON.stringify({ batch: [event('')], api_key: key })),
+    ],
+    'a key between arrays': (key) => [
+      '/capture',
+      text(JSON.stringify({ tags: ['[a"'], api_key: key, batch: [event('')], more: [1, [2]] })),
+    ],
+    'a key between texts with brackets': (key) => [
+      '/capture',
+      text(JSON.stringify({ a: '"[', api_key: key, b: ']', batch: [event('')] })),
     ],
     'a key in the query': (key) => [`/import?api_key=${key}`, text(JSON.stringify([event('')]))],
     'lines of NDJSON': (key) => [
