@@ -251,6 +251,14 @@ describe('the history of a profile', () => {
       line: null,
     });
     expect(unknown.provenance?.complete_since).toBe(completeSince);
+    // So does each page of several.
+    for (const n of [3, 4]) await identify(environmentId, 'a', { n });
+    const newest = await page(environmentId, 'a', 'users', 1, null);
+    expect(newest).toMatchObject({ completeSince, next: expect.any(Number) });
+    expect(await page(environmentId, 'a', 'users', 1, newest.next)).toMatchObject({
+      completeSince,
+      next: null,
+    });
     await sql`update change_log set complete_since = 0`.execute(db);
   });
 

@@ -82,8 +82,9 @@ export async function copyBatch(transaction: Transaction, batch: Batch): Promise
 /** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   if (scope.removesProfiles) await removeProfiles(db, entity, scope);
-  await yieldToChanges(db, entity, scope);
+  const yielded = await yieldToChanges(db, entity, scope);
   await upsert(db, entity, scope);
+  await requireSeen(db, entity, scope, yielded);
   if (scope.removes) await applyRemovals(db, entity, scope);
 }
 

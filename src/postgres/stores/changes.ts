@@ -3,6 +3,7 @@ import type { ChangeMaker, ProfileChange, ValueOrigin } from '../../api/profile.
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES, MAX_PROVENANCE_CHANGES } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
+import type { Database } from '../database.ts';
 import type { Reader } from '../pool.ts';
 import { renderedProfile } from './profiles.ts';
 
@@ -76,6 +77,11 @@ const completeSince = (position: RawBuilder<unknown>) => sql<string | null>`(
   from change_log
 )`;
 
+const firstPosition = (images: RawBuilder<unknown>, now: RawBuilder<unknown>) => sql`coalesce(
+  (select position_before from ${images} order by seq limit 1),
+  (select position from ${now})
+)`;
+
 export interface HistoryPage {
   /** As JSON, newest first. */
   readonly changes: readonly { readonly json: string }[];
@@ -106,8 +112,8 @@ const states = (profile: ProfileKey, limit: number, before: number) => sql`
     window w as (order by seq desc)
   )`;
 
-/** Selects what the images tell: changes, removals, and that profiles were made. */
-const entries = (profile: ProfileKey) => sql`
+/** Selects what the images tell: changes, removals, and that profiles were made. `all` has the images of this page and all newer ones. */
+const entries = (all: RawBuilder<unknown>) => sql`
   select
     2 * seq as place, at, case when removed and not is_repeated then 'removed' else 'changed' end as action,
     s.load_id, is_operator, content as before, company_before,
@@ -121,7 +127,7 @@ const entries = (profile: ProfileKey) => sql`
     coalesce(
       (
         select r.first_seen_before
-        from (select * from ${imagesOf(profile)}) r
+        from (select * from ${all}) r
         where r.seq >= s.seq and r.removed
         order by r.seq
         limit 1
@@ -178,10 +184,12 @@ export async function readHistory(
   { limit, after }: { readonly limit: number; readonly after: number | null },
 ): Promise<HistoryPage> {
   const before = after ?? Number.MAX_SAFE_INTEGER;
+  // The first page looks into the log, of a partition a day, only once: opening the partitions is most of its time.
+  const all = after === null ? sql`images` : imagesOf(profile);
   // The newest image is what a change of this page left; the oldest may be where a profile that was made anew had ended.
   const { sql: text, parameters } = sql`
     ${states(profile, limit, before)},
-    entries as (${entries(profile)}),
+    entries as (${entries(all)}),
     shown as (${shownEntries} where place < ${before}::bigint)
     select
       coalesce(
@@ -192,10 +200,7 @@ export async function readHistory(
       ) as page,
       count(*)::int as found,
       (select max(nth) < max(found) from images) is true as "isCut",
-      ${completeSince(sql`coalesce(
-        (select position_before from ${imagesOf(profile)} order by seq limit 1),
-        (select position from now)
-      )`)} as "completeSince"
+      ${completeSince(firstPosition(sql`images`, sql`now`))} as "completeSince"
     from (
       select
         place, json, row_number() over w as nth,
@@ -203,12 +208,20 @@ export async function readHistory(
       from shown
       window w as (order by place desc rows unbounded preceding)
     ) counted`.compile(db);
-  const query = { name: `history-${profile.entity}`, text, values: [...parameters] };
-  const { rows } = await pool.query<Found>(query);
+  const name = `history-${profile.entity}-${after === null ? 'first' : 'next'}`;
+  const { rows } = await pool.query<Found>({ name, text, values: [...parameters] });
   const [{ page, found, isCut, completeSince: since }] = rows as [Found];
   const changes = page.flatMap(({ json }) => (json === null ? [] : [{ json }]));
   const next = isCut || found > page.length ? (page.at(-1)?.place ?? null) : null;
-  return { changes, next, completeSince: since };
+  const isWhole = after === null && next === null;
+  return { changes, next, completeSince: isWhole ? since : await readCompleteSince(db, profile) };
+}
+
+async function readCompleteSince(db: Database, profile: ProfileKey): Promise<string | null> {
+  const first = firstPosition(imagesOf(profile), sql`(${current(profile)}) now`);
+  const { rows } = await sql<Pick<Found, 'completeSince'>>`
+    select ${completeSince(first)} as "completeSince"`.execute(db);
+  return rows[0]?.completeSince ?? null;
 }
 
 interface Found {
