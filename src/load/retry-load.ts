@@ -9,7 +9,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { isBeforeDeletion } from '../postgres/stores/deletions.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
-import { requeueLoad } from '../postgres/stores/loads.ts';
+import { isLoadUndone, requeueLoad } from '../postgres/stores/loads.ts';
 import { countDrift } from '../postgres/stores/plans.ts';
 import { readReading, requireLoad, type StoredReading } from '../postgres/stores/read-loads.ts';
 import { beginPass, queueApply, readBeginning } from '../postgres/stores/running-loads.ts';
@@ -84,6 +84,10 @@ async function notRetryable(db: Database, environmentId: number, jobId: string):
   }
   if (failure?.code === ALL_RECORDS_REFUSED) {
     const message = 'every record of the file was refused, and would be again: mend it and send it anew';
+    return inputError('job_not_retryable', message, `job_id: ${jobId}`);
+  }
+  if (await isLoadUndone(db, environmentId, jobId)) {
+    const message = 'the job is undone: load its file again as a new job';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);
   }
   return status === 'failed' || status === 'cancelled'

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
@@ -403,6 +404,21 @@ describe('an undo', () => {
       duplicateOf: null,
       tally: { inserted: 2 },
     });
+  });
+
+  // proves: undo
+  test('of a cancelled load leaves nothing to retry, from when it is asked for', async () => {
+    const wrong = await load('user_id,plan\nu1,pro\n');
+    await sql`update loads set status = 'cancelled' where job_id = ${wrong.jobId}`.execute(t.system.db);
+    const refused = { problems: [{ code: 'job_not_retryable', message: expect.stringContaining('undone') }] };
+    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    await expect(retryLoad(withoutQueue(t.system), environmentId, wrong.jobId)).rejects.toMatchObject(
+      refused,
+    );
+    await runJob(t.system, environmentId, jobId);
+    await expect(retryLoad(withoutQueue(t.system), environmentId, wrong.jobId)).rejects.toMatchObject(
+      refused,
+    );
   });
 
   test('that is cancelled goes on when it is retried', async () => {

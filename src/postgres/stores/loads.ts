@@ -312,10 +312,30 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('amends', 'is', null)
+    .where((eb) => eb.not(isUndone))
     .where((eb) => eb.or([eb('file_ref', 'is not', null), eb.and({ type: 'undo', chunk_count: 0 })]))
     .returning('load_id')
     .executeTakeFirst();
   return load !== undefined;
+}
+
+/** Tells whether a load is undone, or will be when its turn comes. */
+export const isUndone = sql<boolean>`(loads.undone_by is not null or exists (
+  select 1
+  from loads u
+  where u.environment_id = loads.environment_id
+    and u.undoes @> array[loads.load_id]
+    and u.status in ('queued', 'processing')
+    and not u.dry_run
+))`;
+
+export async function isLoadUndone(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('loads')
+    .select('load_id')
+    .where((eb) => eb.and([eb('environment_id', '=', environmentId), eb('job_id', '=', jobId), isUndone]))
+    .executeTakeFirst();
+  return found !== undefined;
 }
 
 export function findExpiredFiles(

@@ -17,7 +17,7 @@ import type { ReadAs } from '../../domain/source.ts';
 import { camel, hex, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
-import { loadOf } from './loads.ts';
+import { isUndone, loadOf } from './loads.ts';
 import { countsOf, tally } from './running-loads.ts';
 
 /** Loads as they are listed and shown. `loads.ts` has the steps of a load, `running-loads.ts` what its tasks read. */
@@ -215,15 +215,6 @@ export function readReading(db: Database, jobId: string): Promise<StoredReading>
     .executeTakeFirstOrThrow();
 }
 
-const willBeUndone = sql<boolean>`exists (
-  select 1
-  from loads u
-  where u.environment_id = loads.environment_id
-    and u.undoes @> array[loads.load_id]
-    and u.status in ('queued', 'processing')
-    and not u.dry_run
-)`;
-
 /** Returns the newest completed load of the same bytes, read in the same way. */
 export async function findDuplicate(
   db: Database,
@@ -247,7 +238,7 @@ export async function findDuplicate(
     .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
     .where('dry_run', '=', false)
     .where('amends', 'is', null)
-    .where((eb) => eb.and([eb('type', '<>', 'undo'), eb('undone_by', 'is', null), eb.not(willBeUndone)]))
+    .where((eb) => eb.and([eb('type', '<>', 'undo'), eb.not(isUndone)]))
     .orderBy('job_id', 'desc')
     .limit(1)
     .executeTakeFirst();
