@@ -47,7 +47,7 @@ type Send = (
   body: Buffer,
 ) => Promise<Answered>;
 
-/** What every tenant may send: the baseline. */
+/** The baseline: files that every tenant may send. */
 const ordinaryFiles = [8, 80].map((megabytes) => ({
   name: `ordinary: a CSV of ${megabytes} MB`,
   contentType: 'text/csv',
@@ -99,7 +99,7 @@ function startEvents(send: Send): () => Promise<number[]> {
 const at = (times: readonly number[], share: number): number =>
   times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? Number.NaN;
 
-/** What an attack is answered, each answer once. */
+/** Sends an attack and returns its answers, each once. */
 type Attack = () => Promise<string>;
 
 interface NamedAttack {
@@ -197,7 +197,7 @@ async function run(service: Service, events: Send, hostile: readonly NamedAttack
   for (const { name, prepare, run } of hostile) {
     if (!name.includes(flags.only)) continue;
     await prepare();
-    // What the attack before it left behind is not counted as this one's.
+    // Memory that the attack before left behind is not counted as this one's.
     const restedBy = performance.now() + maxRestMs;
     while ((await measureIdle(restMs)) > 1.5 * idle && performance.now() < restedBy);
     takePeakMib(service.pid);

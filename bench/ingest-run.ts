@@ -5,7 +5,7 @@ import { batchItems, countStored, type RecordKind } from './records.ts';
 import { sendRecords } from './send-records.ts';
 import { apiKey, type Service } from './service.ts';
 
-/** What answers: the service, or one of the baselines. */
+/** The server that answers: the service, or one of the baselines. */
 export type Server = 'sluice' | Baseline;
 
 export interface Run {
@@ -55,11 +55,11 @@ export async function measure(
   };
 }
 
-/** What was answered is stored; what was under way when the sender stopped may be. Nothing else is. */
+/** Records that were answered are stored; those under way when the sender stopped may be. Nothing else is. */
 function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  // Of users that were sent twice the rows stored do not tell the records.
+  // The rows stored do not tell how often a user was sent.
   if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
   const [least, most] = server === 'bare' ? [0, 0] : [accepted * items, sent * items];

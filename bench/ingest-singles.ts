@@ -12,7 +12,7 @@ interface Case {
   readonly kind: RecordKind;
   readonly connections: number;
   readonly baseline: Baseline;
-  /** What is compared, what it may be, and whether that is the most or the least. */
+  /** The figure that is compared, its bound, and whether that is the most or the least. */
   readonly of: 'perSecond' | 'p50';
   readonly aim: number;
 }

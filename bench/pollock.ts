@@ -30,7 +30,7 @@ interface Loaded {
   readonly rows: readonly Row[];
 }
 
-/** Null: it refuses the file. */
+/** Returns `null` if it refuses the file. */
 type Read = (file: PollutedFile, path: string) => Promise<Loaded | null>;
 
 const limits = { maxUploadBytes: 1e9, maxInflatedBytes: 1e9, minBytesPerSecond: 0, stallMs: 20_000 };

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import { batchItems, paths, type RecordKind, recordBody, users } from './records.ts';
 
-/** What to send, and for how long. */
+/** An order says what to send, and for how long. */
 export interface Order {
   readonly url: string;
   readonly apiKey: string;
@@ -27,7 +27,7 @@ export interface Posted {
   readonly accepted: number;
   /** Answered otherwise, or not at all. */
   readonly failed: number;
-  /** How, by status or message. */
+  /** Failures by status or message. */
   readonly failures: Readonly<Record<string, number>>;
   /** Some connection had sent all its records and began again. */
   readonly wrapped: boolean;

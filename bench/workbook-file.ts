@@ -140,7 +140,7 @@ class ZipWriter {
 
 type Field = readonly [bytes: 2 | 4, value: number];
 
-/** What a member's head and its entry in the directory have in common. */
+/** Returns the fields that a member's head and its entry in the directory share. */
 function describe(crc: number, packedSize: number, size: number, name: string): Field[] {
   return [
     [2, VERSION],

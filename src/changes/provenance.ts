@@ -1,5 +1,5 @@
 /*
- * Where the values of a profile came from. The log of changes tells which change set each; for a load, the one chunk that wrote it
+ * Provenance: where the values of a profile came from. The log of changes tells which change set each; for a load, the one chunk that wrote it
  * is read once more to find the record. Bytes from outside are parsed in a sandbox.
  */
 import type { Provenance, ValueOrigin } from '../api/profile.ts';

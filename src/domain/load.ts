@@ -169,7 +169,7 @@ export interface ChunkRange {
 }
 
 /**
- * What becomes of a record; each ends in exactly one. The columns `rows_…` of the ledger follow. removed: it removed a profile.
+ * The outcomes of a record, which has exactly one of them. The columns `rows_…` of the ledger follow. removed: it removed a profile.
  * superseded: a later record of the same file has the same key.
  */
 export const chunkOutcomes = [

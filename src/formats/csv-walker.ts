@@ -175,7 +175,7 @@ export class CsvWalker {
       if (at >= limit) break;
       if (buf[at] === quote) {
         if (at + 1 >= limit) {
-          // What follows would say what the quote is, and only the end of the bytes is known.
+          // The next byte would say what the quote is, and only the end of the bytes is known.
           if (this.#atMaximum) return NEVER;
           return this.#final ? limit : MORE;
         }

@@ -45,7 +45,7 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
     const at = fillingTime(item.record.at ?? { ms: context.receivedAt, text: '' });
     return { ...item, record: { ...item.record, at } } as ItemRecord;
   };
-  // As in files, the rows beside come first.
+  // The rows beside come first, as in files.
   return [...ours.profiles.map(read), read({ record: ours.record, fillsIn: false })];
 }
 

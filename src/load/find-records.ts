@@ -49,7 +49,7 @@ export async function findRecords(
 
 interface Written {
   readonly record: number;
-  /** Null: the time at which the load was accepted. */
+  /** `null` stands for the time at which the load was accepted. */
   readonly at: string | null;
   readonly names: readonly (string | null)[];
 }

@@ -33,7 +33,7 @@ export interface LoggedProfile {
     readonly company: string | null;
   } | null;
   readonly log: readonly LoggedChange[] | null;
-  /** Of a company: users whom the undone loads did not touch belong to it. */
+  /** Users whom the undone loads did not touch belong to this company. */
   readonly others: boolean;
 }
 

@@ -239,8 +239,8 @@ async function readKept(db: Database, entity: Entity): Promise<readonly RefusedL
 }
 
 /**
- * Of the profile `p` of a line: the state that the patch saw, the names of the properties that somebody has set or removed since, though
- * they may be as they were again, and whether the company was.
+ * Selects the state of the profile `p` that the patch saw, the names of the properties that somebody has set or removed since, even if
+ * they are as they were again, and whether its company was moved.
  */
 const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder<unknown> => sql`
   select

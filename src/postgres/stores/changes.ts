@@ -12,7 +12,7 @@ import { renderedProfile } from './profiles.ts';
  * it is, is what the change left. The making of a profile writes no image: it is told from the first image after it.
  */
 
-/** One profile. */
+/** Names a profile. */
 export interface ProfileKey {
   readonly environmentId: number;
   readonly entity: Entity;
@@ -83,7 +83,7 @@ const firstPosition = (images: RawBuilder<unknown>, now: RawBuilder<unknown>) =>
 )`;
 
 export interface HistoryPage {
-  /** As JSON, newest first. */
+  /** JSON, newest first. */
   readonly changes: readonly { readonly json: string }[];
   /** The place after which the next page begins; null: this is the last. */
   readonly next: number | null;

@@ -101,7 +101,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .select([tally, openChunks, kindsAddUp])
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
-  // Of both, what is refused stays as it was.
+  // The records that either refuses stay as they were.
   const mayRefuseAll = amends !== null || state.type === 'undo';
   return { ...state, mayRefuseAll, guards: { maxErrors, maxChanged, maxRemovedValues } };
 }

@@ -10,8 +10,8 @@ import { takeReceived } from './uploads.ts';
 
 /*
  * Reads what loads changed from the log of changes: the reverse patch of an undo, whose file is written from the lines of these selects.
- * Where the undone loads changed a profile last and once, the line is finished here (`{…}`): that is nearly all of them, and costs next to
- * nothing. Of all others it has the whole log of the profile (`[…]`), and `walkBack` decides.
+ * The line of a profile that the undone loads changed last and once is finished here (`{…}`): nearly all are, and it costs next to
+ * nothing. Any other line has the whole log of the profile (`[…]`), and `walkBack` decides.
  */
 
 /** A load that is to be undone. */
