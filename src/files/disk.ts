@@ -67,9 +67,8 @@ export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
 
-/** Makes the names in the folder durable. Windows has no such thing: there a name is durable with its file. */
+/** Makes the names in the folder durable. */
 export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
   const handle = await open(folder, 'r');
   try {
     await handle.sync();

@@ -33,808 +33,694 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
-export interface AmendedRejects {
-  byte_offset: number;
-  cause: number;
-  column_name: string | null;
-  error_code: string;
-  kind: string | null;
-  line_number: number;
-  load_id: number;
-  message: string;
-  raw: Buffer;
-  row_number: number;
-  shape: string;
-}
-
-export interface ApiKeys {
-  created_at: Generated<Date>;
-  digest: Buffer;
-  environment_id: number;
-  expires_at: Date | null;
-  key_id: string;
-  label: string;
-  last_used_at: Date | null;
-  revoked_at: Date | null;
-  scopes: string[];
-}
-
-export interface BackgroundJobs {
-  accepted_at: Date | null;
-  attempts: number | null;
-  counts: Json | null;
-  done: number | null;
-  dry_run: boolean | null;
-  ended_at: Date | null;
-  environment_id: number | null;
-  failure_code: string | null;
-  failure_message: string | null;
-  file_size: number | null;
-  filename: string | null;
-  id: number | null;
-  is_cancellable: boolean | null;
-  is_retryable: boolean | null;
-  job_id: string | null;
-  kind: string | null;
-  lane_position: number | null;
-  origin: string | null;
-  origin_name: string | null;
-  request_id: string | null;
-  rows_before: number | null;
-  sha256: Buffer | null;
-  started_at: Date | null;
-  status: string | null;
-  total: number | null;
-  type: string | null;
-}
-
-export interface ChangeLog {
-  complete_since: Generated<number | null>;
-  complete_since_at: Generated<Date | null>;
-  is_only: Generated<boolean>;
-  known_position: Generated<number>;
-  lineage: Generated<string>;
-}
-
-export interface Changes {
-  at: Generated<Date>;
-  before: Json | null;
-  company_before: string | null;
-  entity: string;
-  environment_id: number;
-  first_seen_before: Date | null;
-  is_operator: Generated<boolean>;
-  key: string;
-  load_before: number | null;
-  load_id: number | null;
-  position: number;
-  position_before: number;
-  removed: Generated<boolean>;
-  seq: Generated<number>;
-  times_before: Json | null;
-}
-
-export interface Companies {
-  company_id: string;
-  digest: string | null;
-  environment_id: number;
-  first_seen_at: Generated<Date>;
-  last_seen_at: Generated<Date>;
-  load_chunk: number | null;
-  load_id: number | null;
-  load_touches: number | null;
-  metadata: Generated<Json>;
-  position: Generated<number>;
-  times: Json | null;
-  updated_at: Generated<Date>;
-}
-
-export interface ConsoleLinks {
-  digest: Buffer;
-  environment_id: number;
-  expires_at: Date;
-}
-
-export interface ConsoleSessions {
-  client: string;
-  created_at: Generated<Date>;
-  digest: Buffer;
-  ended_at: Date | null;
-  environment_id: number;
-  expires_at: Date;
-  holder: string;
-  key_id: string | null;
-  mark: Buffer | null;
-  session_id: string;
-}
-
-export interface DeletionIds {
-  deletion_id: number;
-  events: Generated<number>;
-  id: string;
-  outcome: string | null;
-  position: number;
-  users: Generated<number>;
-}
-
-export interface Deletions {
-  accepted_at: Generated<Date>;
-  attempts: Generated<number>;
-  deletion_id: Generated<number>;
-  ended_at: Date | null;
-  entity: string;
-  environment_id: number;
-  events_removed: Generated<number>;
-  exports_removed: Generated<number>;
-  failure_code: string | null;
-  failure_message: string | null;
-  files_removed: Generated<number>;
-  ids_deleted: Generated<number>;
-  ids_not_found: Generated<number>;
-  ids_requested: number;
-  job_id: string;
-  lane_position: Generated<number>;
-  origin: string | null;
-  origin_name: string | null;
-  purge_exports: Generated<boolean>;
-  rejects_removed: Generated<number>;
-  request_id: string | null;
-  started_at: Date | null;
-  status: Generated<string>;
-}
-
-export interface Environments {
-  allowed_origins: Generated<string[]>;
-  app_token: string;
-  created_at: Generated<Date>;
-  environment_id: Generated<number>;
-  name: string;
-  record_key: Generated<string>;
-}
-
-export interface EventArchives {
-  archive_id: Generated<number>;
-  byte_count: number | null;
-  created_at: Generated<Date>;
-  environment_id: number;
-  file_ref: string | null;
-  first_at: Date | null;
-  folder: string;
-  last_at: Date | null;
-  month: Timestamp;
-  retirement_id: number | null;
-  row_count: number | null;
-  sha256: Buffer | null;
-  state: Generated<string>;
-}
-
-export interface EventIds {
-  environment_id: number;
-  event_id: string;
-  inserted_at: Date;
-  user_id: string;
-}
-
-export interface EventPrunings {
-  ended_at: Date;
-  error: string | null;
-  failing_since: Date | null;
-  singleton: Generated<boolean>;
-}
-
-export interface EventRemovals {
-  environment_id: number;
-  removals: Generated<number>;
-}
-
-export interface EventRetention {
-  days: number;
-  environment_id: number;
-  key: string;
-}
-
-export interface EventRetirements {
-  archives: boolean;
-  attempt: Generated<number>;
-  began_at: Generated<Date>;
-  ended_at: Date | null;
-  events_removed: Generated<number>;
-  is_whole: boolean;
-  month: Timestamp;
-  retirement_id: Generated<number>;
-  revision: Generated<number>;
-  state: string;
-  table_name: string | null;
-}
-
-export interface Events {
-  company_id: string | null;
-  environment_id: number;
-  event_id: string;
-  event_name: string;
-  event_type: Generated<string>;
-  inserted_at: Date;
-  metadata: Generated<Json>;
-  position: Generated<number>;
-  source: string;
-  user_id: string;
-}
-
-export interface ExportFiles {
-  byte_count: number;
-  dataset: string;
-  export_id: number;
-  file_ref: string;
-  filename: string;
-  row_count: number;
-  sha256: Buffer;
-}
-
-export interface Exports {
-  attempts: Generated<number>;
-  bytes_written: Generated<number>;
-  compression: string;
-  cursor: string | null;
-  emails: Generated<string[]>;
-  ended_at: Date | null;
-  environment_id: number;
-  export_id: Generated<number>;
-  failure_code: string | null;
-  failure_message: string | null;
-  files_expired_at: Date | null;
-  format: string;
-  job_id: string;
-  origin: string | null;
-  origin_name: string | null;
-  request: Json;
-  request_id: string | null;
-  requested_at: Generated<Date>;
-  retention_days: number | null;
-  rows_expected: number | null;
-  rows_written: Generated<number>;
-  snapshot_at: Date | null;
-  started_at: Date | null;
-  status: Generated<string>;
-  warnings: Generated<Json>;
-}
-
-export interface IdempotencyKeys {
-  answer: Json | null;
-  created_at: Generated<Date>;
-  environment_id: number;
-  idempotency_key: string;
-  job_id: string | null;
-  request_digest: Buffer;
-}
-
-export interface InboxFiles {
-  arrival: Generated<number>;
-  concluded_at: Date | null;
-  environment_id: number;
-  file_id: string;
-  folder: string;
-  inbox_id: string;
-  inode: Numeric;
-  is_duplicate: Generated<boolean>;
-  job_id: string | null;
-  modified_ns: Numeric;
-  name: string;
-  options: Json;
-  outcome: string | null;
-  placed_as: string | null;
-  reasons: Generated<Json>;
-  sha256: Buffer | null;
-  size: number;
-  state: string;
-  taken_at: Generated<Date>;
-}
-
-export interface JobTraces {
-  created_at: Generated<Date>;
-  job_id: string;
-  traceparent: string;
-}
-
-export interface KeyedItems {
-  created_at: Generated<Date>;
-  data_type: string;
-  display_name: string;
-  environment_id: number;
-  key: string;
-  kind: string;
-  updated_at: Generated<Date>;
-}
-
-export interface LoadAmendments {
-  amended_at: Date | null;
-  amended_by: number;
-  amended_row: number;
-  load_id: number;
-  row_number: number;
-}
-
-export interface LoadChunkKeys {
-  chunk_no: number;
-  entity: string;
-  load_id: number;
-  removed: Generated<ArrayType<number>>;
-  repeated: Generated<ArrayType<number>>;
-  unchanged: Generated<ArrayType<number>>;
-  written: Generated<ArrayType<number>>;
-}
-
-export interface LoadChunks {
-  attempts: Generated<number>;
-  byte_end: number;
-  byte_start: number;
-  chunk_no: number;
-  done_at: Date | null;
-  first_line: number;
-  first_row: number;
-  load_id: number;
-  losses: Generated<number>;
-  oversized: boolean;
-  positions: Generated<ArrayType<number>>;
-  row_count: number;
-  rows_inserted: number | null;
-  rows_rejected: number | null;
-  rows_removed: number | null;
-  rows_superseded: number | null;
-  rows_unchanged: number | null;
-  rows_updated: number | null;
-  started_at: Date | null;
-  worker: string | null;
-}
-
-export interface LoadEventReplays {
-  chunk_no: number;
-  is_written: boolean;
-  key_hash: number;
-  load_id: number;
-  rows_before: number;
-}
-
-export interface LoadKinds {
-  kind: string;
-  load_id: number;
-  rows_amended: Generated<number>;
-  rows_inserted: Generated<number>;
-  rows_rejected: Generated<number>;
-  rows_removed: Generated<number>;
-  rows_superseded: Generated<number>;
-  rows_unchanged: Generated<number>;
-  rows_updated: Generated<number>;
-}
-
-export interface LoadRejects {
-  byte_offset: number;
-  cause: number;
-  column_name: string | null;
-  error_code: string;
-  kind: string | null;
-  line_number: number;
-  load_id: number;
-  message: string;
-  raw: Buffer;
-  row_number: number;
-  shape: string;
-}
-
-export interface LoadReplays {
-  entity: string;
-  key_hash: number;
-  load_id: number;
-}
-
-export interface Loads {
-  accepted_at: Generated<Date>;
-  amends: number | null;
-  applied_at: Date | null;
-  attempts: Generated<number>;
-  begins_anew: Generated<boolean>;
-  chunk_count: number;
-  chunks_done: Generated<number>;
-  column_map: Generated<Json>;
-  dry_run: Generated<boolean>;
-  duplicate_of: string | null;
-  end_cursor: string | null;
-  ended_at: Date | null;
-  entity: string;
-  environment_id: number;
-  event_removals: number | null;
-  failure_code: string | null;
-  failure_message: string | null;
-  file_format: string;
-  file_of: string | null;
-  file_ref: string | null;
-  file_size: number;
-  filename: string;
-  has_event_types: Generated<boolean>;
-  header: Json | null;
-  job_id: string;
-  lane_position: Generated<number>;
-  load_id: Generated<number>;
-  max_changed: number | null;
-  max_errors: number | null;
-  max_removed_values: number | null;
-  on_drift: string | null;
-  origin: string | null;
-  origin_name: string | null;
-  pass: Generated<string>;
-  plan: Json | null;
-  plan_cursor: string | null;
-  plan_ended_at: Date | null;
-  planned_at: Date | null;
-  preset: string | null;
-  read_as: Json | null;
-  repeats_resolved_at: Date | null;
-  request_id: string | null;
-  rows_amended: Generated<number>;
-  rows_inserted: Generated<number>;
-  rows_read: Generated<number>;
-  rows_rejected: Generated<number>;
-  rows_removed: Generated<number>;
-  rows_superseded: Generated<number>;
-  rows_unchanged: Generated<number>;
-  rows_updated: Generated<number>;
-  sha256: Buffer;
-  source_options: Generated<Json>;
-  started_at: Date | null;
-  status: Generated<string>;
-  total_rows: number;
-  type: string;
-  undo_properties: string[] | null;
-  undoes: ArrayType<number> | null;
-  undone_by: number | null;
-  wins: Generated<boolean>;
-  work_rows_before: Generated<number>;
-  work_started_at: Date | null;
-}
-
-export interface Mappings {
-  column_map: Json;
-  column_names: Json | null;
-  entity: string;
-  environment_id: number;
-  format: string | null;
-  header_sha256: Buffer | null;
-  last_used_at: Date | null;
-  mapping_name: string;
-  saved_at: Generated<Date>;
-  source_options: Json;
-}
-
-export interface Migrations {
-  applied_at: Generated<Date>;
-  digest: string;
-  name: string;
-}
-
-export interface MinuteRates {
-  environment_id: number;
-  minute: Date;
-  records: Generated<number>;
-  refused: Generated<number>;
-  rows: Generated<number>;
-}
-
-export interface NotificationAttempts {
-  attempt: number;
-  begun_at: Date;
-  delivery_id: number;
-  error: string | null;
-  status: number | null;
-  took_ms: number;
-}
-
-export interface NotificationDeliveries {
-  attempts: Generated<number>;
-  channel: string;
-  created_at: Generated<Date>;
-  delivered_at: Date | null;
-  delivery_id: Generated<number>;
-  event_id: string;
-  last_attempt_at: Date | null;
-  last_error: string | null;
-  last_status: number | null;
-  last_took_ms: number | null;
-  public_id: string;
-  state: Generated<string>;
-  subscription_id: string | null;
-  target: string;
-}
-
-export interface NotificationEvents {
-  body: string;
-  created_at: Generated<Date>;
-  environment_id: number;
-  event_id: string;
-  job_id: string | null;
-  type: string;
-}
-
-export interface NotificationSubscriptions {
-  channel: string;
-  created_at: Generated<Date>;
-  disabled_at: Date | null;
-  disabled_reason: string | null;
-  environment_id: number;
-  job_kinds: string[];
-  outcomes: string[];
-  previous_secret: string | null;
-  previous_secret_until: Date | null;
-  removed_at: Date | null;
-  secret: string | null;
-  subscription_id: string;
-  target: string;
-}
-
-export interface PlannedChunks {
-  chunk_no: number;
-  companies: Generated<string[]>;
-  entity: string;
-  load_id: number;
-  properties: Generated<Json>;
-  rows_changed: Generated<number>;
-  rows_new: Generated<number>;
-  rows_removed: Generated<number>;
-}
-
-export interface PlannedRows {
-  after: Json | null;
-  before: Json | null;
-  chunk_no: number;
-  company_after: string | null;
-  company_before: string | null;
-  entity: string;
-  is_new: boolean;
-  is_repeated: Generated<boolean>;
-  key: string;
-  load_id: number;
-  seen_before: Date | null;
-  times_after: Json | null;
-  times_before: Json | null;
-}
-
-export interface Properties {
-  created_at: Generated<Date>;
-  data_type: string;
-  display_name: string;
-  entity: string;
-  environment_id: number;
-  is_auto_property: Generated<boolean>;
-  key: string;
-  property_id: Generated<number>;
-}
-
-export interface ReceivedFiles {
-  condemned_at: Date | null;
-  file_ref: string;
-  received_at: Generated<Date>;
-}
-
-export interface ScheduleMemory {
-  environment_id: number;
-  item: string;
-  loaded_at: Generated<Date>;
-  schedule_name: string;
-  version: string;
-}
-
-export interface ScheduleRunItems {
-  error_code: string | null;
-  error_message: string | null;
-  is_new: Generated<boolean>;
-  item: string;
-  job_id: string | null;
-  run_id: number;
-  version: string | null;
-}
-
-export interface ScheduleRuns {
-  attempts: Generated<number>;
-  cause: string;
-  created_at: Generated<Date>;
-  definition: Json;
-  delivered_to: string | null;
-  due_at: Date;
-  ended_at: Date | null;
-  environment_id: number;
-  last_error: string | null;
-  missed: Generated<number>;
-  notify: Json | null;
-  range_from: Date | null;
-  range_to: Date | null;
-  reason: string | null;
-  reason_code: string | null;
-  run_id: Generated<number>;
-  schedule_name: string;
-  started_at: Date | null;
-  status: Generated<string>;
-}
-
-export interface Schedules {
-  considered_until: Date;
-  cursor: string | null;
-  environment_id: number;
-  paused_at: Date | null;
-  schedule_name: string;
-}
-
-export interface Segments {
-  category: string;
-  created_at: Generated<Date>;
-  definition: Json;
-  environment_id: number;
-  is_hidden: boolean;
-  is_protected: boolean;
-  key: string;
-  segment_id: Generated<number>;
-  status: string;
-  title: string;
-  updated_at: Generated<Date>;
-  usage: string;
-}
-
-export interface SigningKeys {
-  created_at: Generated<Date>;
-  purpose: string;
-  secret: Buffer;
-}
-
-export interface SurveyModules {
-  key: string;
-  module_id: Generated<number>;
-  position: number;
-  question: string;
-  survey_id: number;
-  type: string;
-}
-
-export interface Surveys {
-  created_at: Generated<Date>;
-  environment_id: number;
-  key: string;
-  platform: string;
-  survey_id: Generated<number>;
-  title: string;
-  updated_at: Generated<Date>;
-}
-
-export interface Tasks {
-  attempt: Generated<number>;
-  claimed_at: Date | null;
-  environment_id: number;
-  failures: Generated<number>;
-  group_id: string | null;
-  job_id: string | null;
-  kind: string;
-  last_error: string | null;
-  lease_until: Date | null;
-  losses: Generated<number>;
-  not_before: Generated<Date>;
-  notified_at: Date | null;
-  part: Generated<number>;
-  request_id: string | null;
-  subject_id: number;
-  task_id: Generated<number>;
-  waiting_since: Generated<Date>;
-  worker: string | null;
-}
-
-export interface TitledItems {
-  created_at: Generated<Date>;
-  environment_id: number;
-  item_id: Generated<number>;
-  key: string;
-  kind: string;
-  title: string;
-  type: string;
-  updated_at: Generated<Date>;
-}
-
-export interface UploadParts {
-  byte_end: number;
-  byte_start: number;
-  file_ref: string;
-  upload_id: string;
-}
-
-export interface Uploads {
-  attempt: Generated<number>;
-  content_type: string | null;
-  created_at: Generated<Date>;
-  environment_id: number;
-  expires_at: Date;
-  file_of: number | null;
-  file_size: number;
-  filename: string | null;
-  is_gzip: boolean;
-  received_bytes: Generated<number>;
-  sha256: string | null;
-  upload_id: string;
-}
-
-export interface Users {
-  company_id: string | null;
-  digest: string | null;
-  environment_id: number;
-  first_seen_at: Generated<Date>;
-  last_seen_at: Generated<Date>;
-  load_chunk: number | null;
-  load_id: number | null;
-  load_touches: number | null;
-  metadata: Generated<Json>;
-  position: Generated<number>;
-  times: Json | null;
-  updated_at: Generated<Date>;
-  user_id: string;
-}
-
-export interface Workers {
-  host: string;
-  pid: number;
-  seen_at: Generated<Date>;
-  started_at: Generated<Date>;
-  worker_id: string;
-}
-
 export interface DB {
-  amended_rejects: AmendedRejects;
-  api_keys: ApiKeys;
-  background_jobs: BackgroundJobs;
-  change_log: ChangeLog;
-  changes: Changes;
-  companies: Companies;
-  console_links: ConsoleLinks;
-  console_sessions: ConsoleSessions;
-  deletion_ids: DeletionIds;
-  deletions: Deletions;
-  environments: Environments;
-  event_archives: EventArchives;
-  event_ids: EventIds;
-  event_prunings: EventPrunings;
-  event_removals: EventRemovals;
-  event_retention: EventRetention;
-  event_retirements: EventRetirements;
-  events: Events;
-  export_files: ExportFiles;
-  exports: Exports;
-  idempotency_keys: IdempotencyKeys;
-  inbox_files: InboxFiles;
-  job_traces: JobTraces;
-  keyed_items: KeyedItems;
-  load_amendments: LoadAmendments;
-  load_chunk_keys: LoadChunkKeys;
-  load_chunks: LoadChunks;
-  load_event_replays: LoadEventReplays;
-  load_kinds: LoadKinds;
-  load_rejects: LoadRejects;
-  load_replays: LoadReplays;
-  loads: Loads;
-  mappings: Mappings;
-  migrations: Migrations;
-  minute_rates: MinuteRates;
-  notification_attempts: NotificationAttempts;
-  notification_deliveries: NotificationDeliveries;
-  notification_events: NotificationEvents;
-  notification_subscriptions: NotificationSubscriptions;
-  planned_chunks: PlannedChunks;
-  planned_rows: PlannedRows;
-  properties: Properties;
-  received_files: ReceivedFiles;
-  schedule_memory: ScheduleMemory;
-  schedule_run_items: ScheduleRunItems;
-  schedule_runs: ScheduleRuns;
-  schedules: Schedules;
-  segments: Segments;
-  signing_keys: SigningKeys;
-  survey_modules: SurveyModules;
-  surveys: Surveys;
-  tasks: Tasks;
-  titled_items: TitledItems;
-  upload_parts: UploadParts;
-  uploads: Uploads;
-  users: Users;
-  workers: Workers;
+  amended_rejects: {
+    byte_offset: number;
+    cause: number;
+    column_name: string | null;
+    error_code: string;
+    kind: string | null;
+    line_number: number;
+    load_id: number;
+    message: string;
+    raw: Buffer;
+    row_number: number;
+    shape: string;
+  };
+  api_keys: {
+    created_at: Generated<Date>;
+    digest: Buffer;
+    environment_id: number;
+    expires_at: Date | null;
+    key_id: string;
+    label: string;
+    last_used_at: Date | null;
+    revoked_at: Date | null;
+    scopes: string[];
+  };
+  background_jobs: {
+    accepted_at: Date | null;
+    attempts: number | null;
+    counts: Json | null;
+    done: number | null;
+    dry_run: boolean | null;
+    ended_at: Date | null;
+    environment_id: number | null;
+    failure_code: string | null;
+    failure_message: string | null;
+    file_size: number | null;
+    filename: string | null;
+    id: number | null;
+    is_cancellable: boolean | null;
+    is_retryable: boolean | null;
+    job_id: string | null;
+    kind: string | null;
+    lane_position: number | null;
+    origin: string | null;
+    origin_name: string | null;
+    request_id: string | null;
+    rows_before: number | null;
+    sha256: Buffer | null;
+    started_at: Date | null;
+    status: string | null;
+    total: number | null;
+    type: string | null;
+  };
+  change_log: {
+    complete_since: Generated<number | null>;
+    complete_since_at: Generated<Date | null>;
+    is_only: Generated<boolean>;
+    known_position: Generated<number>;
+    lineage: Generated<string>;
+  };
+  changes: {
+    at: Generated<Date>;
+    before: Json | null;
+    company_before: string | null;
+    entity: string;
+    environment_id: number;
+    first_seen_before: Date | null;
+    is_operator: Generated<boolean>;
+    key: string;
+    load_before: number | null;
+    load_id: number | null;
+    position: number;
+    position_before: number;
+    removed: Generated<boolean>;
+    seq: Generated<number>;
+    times_before: Json | null;
+  };
+  companies: {
+    company_id: string;
+    digest: string | null;
+    environment_id: number;
+    first_seen_at: Generated<Date>;
+    last_seen_at: Generated<Date>;
+    load_chunk: number | null;
+    load_id: number | null;
+    load_touches: number | null;
+    metadata: Generated<Json>;
+    position: Generated<number>;
+    times: Json | null;
+    updated_at: Generated<Date>;
+  };
+  console_links: {
+    digest: Buffer;
+    environment_id: number;
+    expires_at: Date;
+  };
+  console_sessions: {
+    client: string;
+    created_at: Generated<Date>;
+    digest: Buffer;
+    ended_at: Date | null;
+    environment_id: number;
+    expires_at: Date;
+    holder: string;
+    key_id: string | null;
+    mark: Buffer | null;
+    session_id: string;
+  };
+  deletion_ids: {
+    deletion_id: number;
+    events: Generated<number>;
+    id: string;
+    outcome: string | null;
+    position: number;
+    users: Generated<number>;
+  };
+  deletions: {
+    accepted_at: Generated<Date>;
+    attempts: Generated<number>;
+    deletion_id: Generated<number>;
+    ended_at: Date | null;
+    entity: string;
+    environment_id: number;
+    events_removed: Generated<number>;
+    exports_removed: Generated<number>;
+    failure_code: string | null;
+    failure_message: string | null;
+    files_removed: Generated<number>;
+    ids_deleted: Generated<number>;
+    ids_not_found: Generated<number>;
+    ids_requested: number;
+    job_id: string;
+    lane_position: Generated<number>;
+    origin: string | null;
+    origin_name: string | null;
+    purge_exports: Generated<boolean>;
+    rejects_removed: Generated<number>;
+    request_id: string | null;
+    started_at: Date | null;
+    status: Generated<string>;
+  };
+  environments: {
+    allowed_origins: Generated<string[]>;
+    app_token: string;
+    created_at: Generated<Date>;
+    environment_id: Generated<number>;
+    name: string;
+    record_key: Generated<string>;
+  };
+  event_archives: {
+    archive_id: Generated<number>;
+    byte_count: number | null;
+    created_at: Generated<Date>;
+    environment_id: number;
+    file_ref: string | null;
+    first_at: Date | null;
+    folder: string;
+    last_at: Date | null;
+    month: Timestamp;
+    retirement_id: number | null;
+    row_count: number | null;
+    sha256: Buffer | null;
+    state: Generated<string>;
+  };
+  event_ids: {
+    environment_id: number;
+    event_id: string;
+    inserted_at: Date;
+    user_id: string;
+  };
+  event_prunings: {
+    ended_at: Date;
+    error: string | null;
+    failing_since: Date | null;
+    singleton: Generated<boolean>;
+  };
+  event_removals: {
+    environment_id: number;
+    removals: Generated<number>;
+  };
+  event_retention: {
+    days: number;
+    environment_id: number;
+    key: string;
+  };
+  event_retirements: {
+    archives: boolean;
+    attempt: Generated<number>;
+    began_at: Generated<Date>;
+    ended_at: Date | null;
+    events_removed: Generated<number>;
+    is_whole: boolean;
+    month: Timestamp;
+    retirement_id: Generated<number>;
+    revision: Generated<number>;
+    state: string;
+    table_name: string | null;
+  };
+  events: {
+    company_id: string | null;
+    environment_id: number;
+    event_id: string;
+    event_name: string;
+    event_type: Generated<string>;
+    inserted_at: Date;
+    metadata: Generated<Json>;
+    position: Generated<number>;
+    source: string;
+    user_id: string;
+  };
+  export_files: {
+    byte_count: number;
+    dataset: string;
+    export_id: number;
+    file_ref: string;
+    filename: string;
+    row_count: number;
+    sha256: Buffer;
+  };
+  exports: {
+    attempts: Generated<number>;
+    bytes_written: Generated<number>;
+    compression: string;
+    cursor: string | null;
+    emails: Generated<string[]>;
+    ended_at: Date | null;
+    environment_id: number;
+    export_id: Generated<number>;
+    failure_code: string | null;
+    failure_message: string | null;
+    files_expired_at: Date | null;
+    format: string;
+    job_id: string;
+    origin: string | null;
+    origin_name: string | null;
+    request: Json;
+    request_id: string | null;
+    requested_at: Generated<Date>;
+    retention_days: number | null;
+    rows_expected: number | null;
+    rows_written: Generated<number>;
+    snapshot_at: Date | null;
+    started_at: Date | null;
+    status: Generated<string>;
+    warnings: Generated<Json>;
+  };
+  idempotency_keys: {
+    answer: Json | null;
+    created_at: Generated<Date>;
+    environment_id: number;
+    idempotency_key: string;
+    job_id: string | null;
+    request_digest: Buffer;
+  };
+  inbox_files: {
+    arrival: Generated<number>;
+    concluded_at: Date | null;
+    environment_id: number;
+    file_id: string;
+    folder: string;
+    inbox_id: string;
+    inode: Numeric;
+    is_duplicate: Generated<boolean>;
+    job_id: string | null;
+    modified_ns: Numeric;
+    name: string;
+    options: Json;
+    outcome: string | null;
+    placed_as: string | null;
+    reasons: Generated<Json>;
+    sha256: Buffer | null;
+    size: number;
+    state: string;
+    taken_at: Generated<Date>;
+  };
+  job_traces: {
+    created_at: Generated<Date>;
+    job_id: string;
+    traceparent: string;
+  };
+  keyed_items: {
+    created_at: Generated<Date>;
+    data_type: string;
+    display_name: string;
+    environment_id: number;
+    key: string;
+    kind: string;
+    updated_at: Generated<Date>;
+  };
+  load_amendments: {
+    amended_at: Date | null;
+    amended_by: number;
+    amended_row: number;
+    load_id: number;
+    row_number: number;
+  };
+  load_chunk_keys: {
+    chunk_no: number;
+    entity: string;
+    load_id: number;
+    removed: Generated<ArrayType<number>>;
+    repeated: Generated<ArrayType<number>>;
+    unchanged: Generated<ArrayType<number>>;
+    written: Generated<ArrayType<number>>;
+  };
+  load_chunks: {
+    attempts: Generated<number>;
+    byte_end: number;
+    byte_start: number;
+    chunk_no: number;
+    done_at: Date | null;
+    first_line: number;
+    first_row: number;
+    load_id: number;
+    losses: Generated<number>;
+    oversized: boolean;
+    positions: Generated<ArrayType<number>>;
+    row_count: number;
+    rows_inserted: number | null;
+    rows_rejected: number | null;
+    rows_removed: number | null;
+    rows_superseded: number | null;
+    rows_unchanged: number | null;
+    rows_updated: number | null;
+    started_at: Date | null;
+    worker: string | null;
+  };
+  load_event_replays: {
+    chunk_no: number;
+    is_written: boolean;
+    key_hash: number;
+    load_id: number;
+    rows_before: number;
+  };
+  load_kinds: {
+    kind: string;
+    load_id: number;
+    rows_amended: Generated<number>;
+    rows_inserted: Generated<number>;
+    rows_rejected: Generated<number>;
+    rows_removed: Generated<number>;
+    rows_superseded: Generated<number>;
+    rows_unchanged: Generated<number>;
+    rows_updated: Generated<number>;
+  };
+  load_rejects: {
+    byte_offset: number;
+    cause: number;
+    column_name: string | null;
+    error_code: string;
+    kind: string | null;
+    line_number: number;
+    load_id: number;
+    message: string;
+    raw: Buffer;
+    row_number: number;
+    shape: string;
+  };
+  load_replays: {
+    entity: string;
+    key_hash: number;
+    load_id: number;
+  };
+  loads: {
+    accepted_at: Generated<Date>;
+    amends: number | null;
+    applied_at: Date | null;
+    attempts: Generated<number>;
+    begins_anew: Generated<boolean>;
+    chunk_count: number;
+    chunks_done: Generated<number>;
+    column_map: Generated<Json>;
+    dry_run: Generated<boolean>;
+    duplicate_of: string | null;
+    end_cursor: string | null;
+    ended_at: Date | null;
+    entity: string;
+    environment_id: number;
+    event_removals: number | null;
+    failure_code: string | null;
+    failure_message: string | null;
+    file_format: string;
+    file_of: string | null;
+    file_ref: string | null;
+    file_size: number;
+    filename: string;
+    has_event_types: Generated<boolean>;
+    header: Json | null;
+    job_id: string;
+    lane_position: Generated<number>;
+    load_id: Generated<number>;
+    max_changed: number | null;
+    max_errors: number | null;
+    max_removed_values: number | null;
+    on_drift: string | null;
+    origin: string | null;
+    origin_name: string | null;
+    pass: Generated<string>;
+    plan: Json | null;
+    plan_cursor: string | null;
+    plan_ended_at: Date | null;
+    planned_at: Date | null;
+    preset: string | null;
+    read_as: Json | null;
+    repeats_resolved_at: Date | null;
+    request_id: string | null;
+    rows_amended: Generated<number>;
+    rows_inserted: Generated<number>;
+    rows_read: Generated<number>;
+    rows_rejected: Generated<number>;
+    rows_removed: Generated<number>;
+    rows_superseded: Generated<number>;
+    rows_unchanged: Generated<number>;
+    rows_updated: Generated<number>;
+    sha256: Buffer;
+    source_options: Generated<Json>;
+    started_at: Date | null;
+    status: Generated<string>;
+    total_rows: number;
+    type: string;
+    undo_properties: string[] | null;
+    undoes: ArrayType<number> | null;
+    undone_by: number | null;
+    wins: Generated<boolean>;
+    work_rows_before: Generated<number>;
+    work_started_at: Date | null;
+  };
+  mappings: {
+    column_map: Json;
+    column_names: Json | null;
+    entity: string;
+    environment_id: number;
+    format: string | null;
+    header_sha256: Buffer | null;
+    last_used_at: Date | null;
+    mapping_name: string;
+    saved_at: Generated<Date>;
+    source_options: Json;
+  };
+  migrations: {
+    applied_at: Generated<Date>;
+    digest: string;
+    name: string;
+  };
+  minute_rates: {
+    environment_id: number;
+    minute: Date;
+    records: Generated<number>;
+    refused: Generated<number>;
+    rows: Generated<number>;
+  };
+  notification_attempts: {
+    attempt: number;
+    begun_at: Date;
+    delivery_id: number;
+    error: string | null;
+    status: number | null;
+    took_ms: number;
+  };
+  notification_deliveries: {
+    attempts: Generated<number>;
+    channel: string;
+    created_at: Generated<Date>;
+    delivered_at: Date | null;
+    delivery_id: Generated<number>;
+    event_id: string;
+    last_attempt_at: Date | null;
+    last_error: string | null;
+    last_status: number | null;
+    last_took_ms: number | null;
+    public_id: string;
+    state: Generated<string>;
+    subscription_id: string | null;
+    target: string;
+  };
+  notification_events: {
+    body: string;
+    created_at: Generated<Date>;
+    environment_id: number;
+    event_id: string;
+    job_id: string | null;
+    type: string;
+  };
+  notification_subscriptions: {
+    channel: string;
+    created_at: Generated<Date>;
+    disabled_at: Date | null;
+    disabled_reason: string | null;
+    environment_id: number;
+    job_kinds: string[];
+    outcomes: string[];
+    previous_secret: string | null;
+    previous_secret_until: Date | null;
+    removed_at: Date | null;
+    secret: string | null;
+    subscription_id: string;
+    target: string;
+  };
+  planned_chunks: {
+    chunk_no: number;
+    companies: Generated<string[]>;
+    entity: string;
+    load_id: number;
+    properties: Generated<Json>;
+    rows_changed: Generated<number>;
+    rows_new: Generated<number>;
+    rows_removed: Generated<number>;
+  };
+  planned_rows: {
+    after: Json | null;
+    before: Json | null;
+    chunk_no: number;
+    company_after: string | null;
+    company_before: string | null;
+    entity: string;
+    is_new: boolean;
+    is_repeated: Generated<boolean>;
+    key: string;
+    load_id: number;
+    seen_before: Date | null;
+    times_after: Json | null;
+    times_before: Json | null;
+  };
+  properties: {
+    created_at: Generated<Date>;
+    data_type: string;
+    display_name: string;
+    entity: string;
+    environment_id: number;
+    is_auto_property: Generated<boolean>;
+    key: string;
+    property_id: Generated<number>;
+  };
+  received_files: {
+    condemned_at: Date | null;
+    file_ref: string;
+    received_at: Generated<Date>;
+  };
+  schedule_memory: {
+    environment_id: number;
+    item: string;
+    loaded_at: Generated<Date>;
+    schedule_name: string;
+    version: string;
+  };
+  schedule_run_items: {
+    error_code: string | null;
+    error_message: string | null;
+    is_new: Generated<boolean>;
+    item: string;
+    job_id: string | null;
+    run_id: number;
+    version: string | null;
+  };
+  schedule_runs: {
+    attempts: Generated<number>;
+    cause: string;
+    created_at: Generated<Date>;
+    definition: Json;
+    delivered_to: string | null;
+    due_at: Date;
+    ended_at: Date | null;
+    environment_id: number;
+    last_error: string | null;
+    missed: Generated<number>;
+    notify: Json | null;
+    range_from: Date | null;
+    range_to: Date | null;
+    reason: string | null;
+    reason_code: string | null;
+    run_id: Generated<number>;
+    schedule_name: string;
+    started_at: Date | null;
+    status: Generated<string>;
+  };
+  schedules: {
+    considered_until: Date;
+    cursor: string | null;
+    environment_id: number;
+    paused_at: Date | null;
+    schedule_name: string;
+  };
+  segments: {
+    category: string;
+    created_at: Generated<Date>;
+    definition: Json;
+    environment_id: number;
+    is_hidden: boolean;
+    is_protected: boolean;
+    key: string;
+    segment_id: Generated<number>;
+    status: string;
+    title: string;
+    updated_at: Generated<Date>;
+    usage: string;
+  };
+  signing_keys: {
+    created_at: Generated<Date>;
+    purpose: string;
+    secret: Buffer;
+  };
+  survey_modules: {
+    key: string;
+    module_id: Generated<number>;
+    position: number;
+    question: string;
+    survey_id: number;
+    type: string;
+  };
+  surveys: {
+    created_at: Generated<Date>;
+    environment_id: number;
+    key: string;
+    platform: string;
+    survey_id: Generated<number>;
+    title: string;
+    updated_at: Generated<Date>;
+  };
+  tasks: {
+    attempt: Generated<number>;
+    claimed_at: Date | null;
+    environment_id: number;
+    failures: Generated<number>;
+    group_id: string | null;
+    job_id: string | null;
+    kind: string;
+    last_error: string | null;
+    lease_until: Date | null;
+    losses: Generated<number>;
+    not_before: Generated<Date>;
+    notified_at: Date | null;
+    part: Generated<number>;
+    request_id: string | null;
+    subject_id: number;
+    task_id: Generated<number>;
+    waiting_since: Generated<Date>;
+    worker: string | null;
+  };
+  titled_items: {
+    created_at: Generated<Date>;
+    environment_id: number;
+    item_id: Generated<number>;
+    key: string;
+    kind: string;
+    title: string;
+    type: string;
+    updated_at: Generated<Date>;
+  };
+  upload_parts: {
+    byte_end: number;
+    byte_start: number;
+    file_ref: string;
+    upload_id: string;
+  };
+  uploads: {
+    attempt: Generated<number>;
+    content_type: string | null;
+    created_at: Generated<Date>;
+    environment_id: number;
+    expires_at: Date;
+    file_of: number | null;
+    file_size: number;
+    filename: string | null;
+    is_gzip: boolean;
+    received_bytes: Generated<number>;
+    sha256: string | null;
+    upload_id: string;
+  };
+  users: {
+    company_id: string | null;
+    digest: string | null;
+    environment_id: number;
+    first_seen_at: Generated<Date>;
+    last_seen_at: Generated<Date>;
+    load_chunk: number | null;
+    load_id: number | null;
+    load_touches: number | null;
+    metadata: Generated<Json>;
+    position: Generated<number>;
+    times: Json | null;
+    updated_at: Generated<Date>;
+    user_id: string;
+  };
+  workers: {
+    host: string;
+    pid: number;
+    seen_at: Generated<Date>;
+    started_at: Generated<Date>;
+    worker_id: string;
+  };
 }

@@ -268,8 +268,8 @@ describe('an embedded Postgres', () => {
 
   test('says what to do on a platform without a package', async () => {
     await expect(locatePackage('sunos', 'sparc')).rejects.toThrow(/sunos-sparc.*DATABASE_URL/);
-    await expect(locatePackage('win32', 'x64')).rejects.toThrow(
-      /windows-x64.*optional dependencies.*DATABASE_URL/,
+    await expect(locatePackage('darwin', 'arm64')).rejects.toThrow(
+      /darwin-arm64.*optional dependencies.*DATABASE_URL/,
     );
   });
 });
