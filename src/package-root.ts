@@ -9,7 +9,6 @@ export const packageRoot: string = (() => {
   return folder;
 })();
 
-/** Reads name and version of the program from package.json. */
 export function readPackage(): { readonly name: string; readonly version: string } {
   return JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
     name: string;

@@ -12,6 +12,17 @@ import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts'
 import { packageRoot } from '../src/package-root.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
+/** Tables that are read and written by SQL alone. */
+const unnamed = [
+  'event_ids',
+  'event_prunings',
+  'event_removals',
+  'event_retention',
+  'migrations',
+  'minute_rates',
+  'titled_items',
+];
+
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schema-'));
 const server = await embeddedPostgres.start({ dataDir: folder, log: pino({ level: 'warn' }) });
 try {
@@ -25,7 +36,8 @@ try {
     [
       join(packageRoot, 'node_modules/kysely-codegen/dist/cli/bin.js'),
       ...['--dialect', 'postgres', '--url', server.url, '--default-schema', 'sluice'],
-      ...['--include-pattern', 'sluice.*', '--out-file', generated],
+      ...['--include-pattern', 'sluice.*', '--exclude-pattern', `sluice.(${unnamed.join('|')})`],
+      ...['--out-file', generated],
       ...['--type-mapping', '{"int8":"number","timestamptz":"Date","bytea":"Buffer"}'],
     ],
     { stdio: 'inherit' },

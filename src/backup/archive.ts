@@ -95,7 +95,6 @@ class Meter {
   }
 }
 
-/** Returns the name of the entry for a part of an item, counted from 1. */
 function partName({ kind, name }: Item, part: number): string {
   return `${kind}/${name}/${String(part).padStart(6, '0')}`;
 }

@@ -51,7 +51,6 @@ export interface Restored {
   readonly forgotten: number;
 }
 
-/** Restores a backup into an empty database, and its stored files into `files`. */
 export async function restoreBackup(
   path: string,
   { databaseUrl, files }: { readonly databaseUrl: string; readonly files: FileStore },

@@ -109,7 +109,6 @@ export function writeCauseId(cause: number): string {
   return cause.toString(16).padStart(causeDigits, '0');
 }
 
-/** Returns `null` if the text is no id of a cause. */
 export function readCauseId(text: string): number | null {
   return text.length === causeDigits && /^[0-9a-f]+$/.test(text) ? Number.parseInt(text, 16) : null;
 }

@@ -104,7 +104,6 @@ function askToStop(pid: number): void {
 /** Postgres' own lock on its data directory, `postmaster.pid`. */
 interface PostmasterFile {
   readonly pid: number;
-  readonly port: number | undefined;
   readonly status: string;
 }
 
@@ -116,7 +115,7 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
   const pid = Number(lines?.[0]);
   if (lines === undefined || !Number.isInteger(pid) || pid <= 0) return undefined;
   // Lines: pid, data directory, start time, port, socket directory, address, shared memory, status.
-  return { pid, port: Number(lines[3]) || undefined, status: lines[7]?.trim() ?? '' };
+  return { pid, status: lines[7]?.trim() ?? '' };
 }
 
 /**

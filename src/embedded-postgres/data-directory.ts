@@ -178,8 +178,6 @@ export interface ServerFile {
   /** The Node process that started the server and takes it along when it dies. */
   readonly ownerPid: number;
   readonly port: number;
-  readonly majorVersion: string;
-  readonly passwordFile: string;
 }
 
 export async function writeServerFile(layout: Layout, server: ServerFile): Promise<void> {

@@ -95,14 +95,10 @@ function address(port: number): Record<string, string> {
 }
 
 /** Writes server.json as soon as the server holds the lock on its directory: not before, it may be another's. */
-async function announce(server: ServerProcess, context: LaunchContext, port: number): Promise<void> {
-  const { layout, binaries } = context;
+async function announce(server: ServerProcess, { layout }: LaunchContext, port: number): Promise<void> {
   while (!server.hasExited()) {
     if ((await readPostmasterFile(layout.data))?.pid === server.pid) {
-      const [pid, ownerPid] = [server.pid, process.pid];
-      const { major: majorVersion } = binaries;
-      const passwordFile = layout.password;
-      return writeServerFile(layout, { pid, ownerPid, port, majorVersion, passwordFile });
+      return writeServerFile(layout, { pid: server.pid, ownerPid: process.pid, port });
     }
     await Promise.race([delay(pollMs), server.exited]);
   }

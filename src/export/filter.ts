@@ -71,7 +71,6 @@ export function exportsCompany(filter: Filter, alias: string): Expression<SqlBoo
   ]);
 }
 
-/** The companies of the users who fulfil the conditions. */
 function companiesOf({ environmentId }: Filter, conditions: readonly Expression<SqlBool>[]) {
   return eb
     .selectFrom(`users as ${member}`)
@@ -113,7 +112,6 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
   ]);
 }
 
-/** Returns the condition for events of one of the kinds or names. */
 function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Condition[] {
   const either = [...anyOf(`${alias}.event_type`, eventKinds), ...anyOf(`${alias}.event_name`, eventNames)];
   return either.length === 0 ? [] : [eb.or(either)];
@@ -206,7 +204,6 @@ export function leftOut(exclusions: readonly Exclusion[], kind: Exclusion['kind'
   };
 }
 
-/** A pattern as LIKE reads it. */
 function likePattern(pattern: string): string {
   return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
 }
@@ -239,7 +236,6 @@ export function integer(value: number): RawBuilder<number> {
 
 const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
 
-/** An instant of an `ExportRequest`. */
 export function instant(iso: string): RawBuilder<Date> {
   const { seconds, micros } = partsOf(iso);
   // Immutable, so that it is a constant to the planner; exact to the microsecond for centuries to come.

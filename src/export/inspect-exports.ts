@@ -34,7 +34,6 @@ export function renderCreated(found: Export, { name, appToken }: Environment, ba
   };
 }
 
-/** Renders an export for the list of exports. */
 export function renderExportItem(found: Export, { appToken }: Environment, baseUrl: string) {
   return {
     app_token: appToken,

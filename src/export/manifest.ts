@@ -23,7 +23,6 @@ export const manifestName = 'manifest.json';
 /** The files for an environment's settings in an export of everything. */
 export const setupNames = ['definitions.yaml', 'mappings.json', 'subscriptions.json'] as const;
 
-/** Whose export it is. */
 export interface JobFacts {
   readonly jobId: string;
   readonly environmentName: string;
@@ -185,7 +184,6 @@ function refused(details: string): Error {
   return inputError('invalid_field', 'This is no manifest of an export', details);
 }
 
-/** Returns the format that the name of a file says. */
 export function formatOf({ filename }: Pick<Manifest['files'][number], 'filename'>): ExportFormat {
   const name = exportedFileName.exec(filename)?.[1] ?? '';
   if (!isExportFormat(name)) throw new Fault(`${filename} is no name of an exported file`);

@@ -8,7 +8,6 @@ import type { Archive } from '../postgres/stores/retention.ts';
  * row group at a time (2 500 events or 512 KiB before they were packed) and the footer (some 2 KiB for each of them).
  */
 
-/** An archived event. */
 export interface ArchivedEvent {
   readonly event_id: string;
   readonly event_type: string;

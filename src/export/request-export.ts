@@ -169,7 +169,6 @@ async function findUnknownEvents(
     }));
 }
 
-/** A file that an export would write. */
 export interface PreviewedFile {
   readonly dataset: FileDataset;
   readonly rows: number;

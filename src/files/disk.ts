@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 import { TransientError } from '../domain/errors.ts';
 import { MissingFileError } from './file-store.ts';
 
-/** The disk that a folder is on, or will be. */
 export interface Disk {
   readonly folder: string;
   /** Tells one disk from another. */

@@ -138,7 +138,6 @@ async function* readObject(
   }
 }
 
-/** Exactly the bytes [start, end). */
 async function readExactly(bucket: S3Bucket, key: string, start: number, end: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafeSlow(end - start);
   let filled = 0;

@@ -45,7 +45,6 @@ export interface CsvReading {
   readonly lastColumn?: 'empty';
 }
 
-/** The header records of a CSV. */
 interface HeaderRecord {
   readonly header: CsvHeader;
   readonly notes: readonly string[];
@@ -54,7 +53,6 @@ interface HeaderRecord {
   readonly lines: number;
 }
 
-/** The lines before the header that are passed over. */
 interface PassedLines {
   /** The start of the first line that is not passed over, as far as `bytes` goes. */
   readonly end: number;
@@ -278,7 +276,6 @@ function invalid(message: string, positions: readonly number[]): Problem {
 
 const keys: ReadonlySet<string> = new Set(Object.values(idColumn));
 
-/** Tells whether one of these cells is the name of an id column. */
 export function namesId(cells: readonly string[]): boolean {
   return cells.some((cell) => keys.has(cell.trim()));
 }

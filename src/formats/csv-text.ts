@@ -2,6 +2,7 @@ import { automaticProperties } from '../domain/entity.ts';
 import { defuse, isDefused } from '../domain/formula.ts';
 import { MAX_HEADER_BYTES, READ_BYTES } from '../domain/limits.ts';
 import { isRejectColumn } from '../domain/reject.ts';
+import { encodeUtf8 } from './utf8.ts';
 
 /* CSV as we write it for ourselves: RFC 4180, commas, LF, quotes only where they are needed. */
 
@@ -11,17 +12,11 @@ const LF = 10;
 const MAX_PADDING_BYTES = 64 * 1024 * 1024;
 /** A value that a reader would misunderstand without quotes, such as one with blanks at an end. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
+const halfPair = /[\ud800-\udfff]/u;
 
-/** A cell, quoted if need be. */
 export function csvCell(text: string): Buffer {
-  return encode(needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-}
-
-/** UTF-8. Half a surrogate pair becomes a byte that is no UTF-8, so that its record is refused and not changed. */
-function encode(text: string): Buffer {
-  if (text.isWellFormed()) return Buffer.from(text);
-  const parts = text.split(/[\ud800-\udfff]/u).flatMap((part) => [Buffer.of(0xff), Buffer.from(part)]);
-  return Buffer.concat(parts.slice(1));
+  const cell = needsQuotes.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return cell.isWellFormed() ? Buffer.from(cell) : encodeUtf8(cell, halfPair);
 }
 
 /** A row that is written and may yet have to be made wider. */

@@ -224,7 +224,6 @@ class Sequence implements JsonListener {
   }
 }
 
-/** Returns the end of the line at `at`, or of the buffer. */
 function lineEnd(bytes: Buffer, at: number): number {
   const found = bytes.indexOf(LF, at);
   return found === -1 ? bytes.length : found;

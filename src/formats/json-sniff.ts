@@ -196,7 +196,6 @@ function withoutComma(line: Buffer): Buffer {
   return line[end - 1] === COMMA ? line.subarray(0, end - 1) : line;
 }
 
-/** The text is one JSON object. */
 function isObject(text: Buffer): boolean {
   const first = readFirst(text);
   return first.state === 'whole' && text.subarray(first.length).every((byte) => isBlank(byte));

@@ -81,7 +81,6 @@ export function explainNotUtf8(bytes: Buffer): string {
   return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}`;
 }
 
-/** Describes the byte at `at` that is not UTF-8. */
 export function describeFault(bytes: Buffer, at: number): string {
   const byte = bytes[at] ?? 0;
   const hex = `0x${byte.toString(16).toUpperCase().padStart(2, '0')}`;

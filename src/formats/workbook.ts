@@ -127,7 +127,6 @@ function resolve(folder: string, target: string): string {
   return `/${steps.join('/')}`;
 }
 
-/** A sheet as the workbook lists it. */
 interface ListedSheet {
   readonly name: string;
   readonly relation: string;
@@ -172,7 +171,6 @@ function relationOf(attributes: XmlAttributes, namespaceOf: NamespaceOf): string
   return found?.[1] ?? '';
 }
 
-/** Reads the meaning of numbers in each style. */
 async function readStyles(file: WorkbookFile, part: ZipMember | null): Promise<readonly NumberKind[]> {
   const codes = new Map<number, string>();
   const kinds: NumberKind[] = [];

@@ -15,7 +15,6 @@ const maxNamespaces = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
-/** Returns the namespace that a prefix is bound to. */
 export type NamespaceOf = (prefix: string) => string;
 
 /**
@@ -53,7 +52,6 @@ class XmlReader {
   readonly #parser = new SaxesParser({ position: false, xmlns: false });
   /** The bindings in force, innermost last. */
   readonly #bindings: Binding[] = [];
-  /** The namespace of the root. */
   #rootNamespace: string | null = null;
   #decoder: TextDecoder | null = null;
   #depth = 0;

@@ -222,7 +222,6 @@ export class RefusedCsv {
     });
   }
 
-  /** Returns the texts of the cells that `split` returns. */
   texts(raw: Buffer): string[] | null {
     return this.split(raw)?.map(({ text }) => text) ?? null;
   }

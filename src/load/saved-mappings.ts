@@ -19,7 +19,6 @@ import {
 } from '../postgres/stores/mappings.ts';
 import type { Looked } from './inspect/inspect-file.ts';
 
-/** The most saved mappings of an environment. */
 const MAX_SAVED_MAPPINGS = 1_000;
 /** That an inspection names. */
 const MAX_OFFERED_MAPPINGS = 20;

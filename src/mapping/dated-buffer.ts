@@ -62,9 +62,7 @@ export class DatedBuffer {
 
 export class DatedRows {
   rows = 0;
-  /** True if any row removes a property or its company. */
   removes = false;
-  /** True if any row removes its profile. */
   removesProfiles = false;
   /** Rows that stand for a record. */
   counted = 0;

@@ -223,7 +223,6 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & PAGE_VIEW) === 0 ? 'track' : 'page_view';
   }
 
-  /** The records of a kind. */
   records(kind: EventKind): number[] {
     const records: number[] = [];
     for (let row = 0; row < this.rows; row++) if (this.kindOf(row) === kind) records.push(this.recordOf(row));

@@ -12,7 +12,6 @@ import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
 
-/** A load's rules for its records. */
 export interface RecordRules {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;

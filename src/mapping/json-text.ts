@@ -29,7 +29,6 @@ const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE]|0\.0{6}|\d+\.\d*0(?!\d)
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 
-/** Returns the reason if the text is not JSON. */
 export function parseJsonText(text: string): ParsedJson | Reason {
   if (isNestedDeeper(text, MAX_PARSED_DEPTH)) return tooDeep(null);
   try {

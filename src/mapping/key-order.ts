@@ -43,7 +43,6 @@ export class KeyOrder {
   }
 }
 
-/** Bytes that all keys begin with. */
 function sharedLength(bytes: Buffer, keys: KeyTable): number {
   const first = keys.start(0);
   let shared = keys.end(0) - first;

@@ -43,9 +43,7 @@ export class RowBuffer {
   at = 0;
   /** Rows that stand for a record. */
   counted = 0;
-  /** True if any row removes a property or its company. */
   removes = false;
-  /** True if any row removes its profile. */
   removesProfiles = false;
   /** True if any property is an object or an array. */
   nested = false;

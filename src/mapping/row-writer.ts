@@ -322,7 +322,6 @@ export class RowWriter {
     return this.#rows.times.read(is <= cellKind.number ? this.#textOf(cells, role.time) : '', 'inserted_at');
   }
 
-  /** A field that the record must have. */
   #writeRequired(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);

@@ -29,7 +29,6 @@ export interface MailTransport {
   close(): void;
 }
 
-/** The Message-ID of an event for an address. */
 export function messageId(eventId: string, address: string): string {
   return `<event-${eventId}-${createHash('sha256').update(address).digest('hex').slice(0, 16)}@sluice>`;
 }
@@ -163,7 +162,6 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
  * kept to one line and cut; nothing that they say reaches a header but the subject, on one line.
  */
 
-/** A file of an export, with a signed link. */
 export interface LinkedFile {
   readonly filename: string;
   readonly url: string;
@@ -174,7 +172,6 @@ export interface LinkedFile {
 /** The files that an export's own recipients may download. */
 export interface LinkedFiles {
   readonly files: readonly LinkedFile[];
-  /** The manifest of the files. */
   readonly manifest: Omit<LinkedFile, 'rows'> | null;
   readonly expireAt: Date;
 }

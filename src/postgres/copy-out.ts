@@ -10,7 +10,6 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Fault } from '../domain/errors.ts';
 
-/** The format of rows that COPY writes. */
 export type CopyFormat = 'csv' | 'lines';
 
 /**

@@ -197,27 +197,6 @@ export interface DB {
     sha256: Buffer | null;
     state: Generated<string>;
   };
-  event_ids: {
-    environment_id: number;
-    event_id: string;
-    inserted_at: Date;
-    user_id: string;
-  };
-  event_prunings: {
-    ended_at: Date;
-    error: string | null;
-    failing_since: Date | null;
-    singleton: Generated<boolean>;
-  };
-  event_removals: {
-    environment_id: number;
-    removals: Generated<number>;
-  };
-  event_retention: {
-    days: number;
-    environment_id: number;
-    key: string;
-  };
   event_retirements: {
     archives: boolean;
     attempt: Generated<number>;
@@ -472,18 +451,6 @@ export interface DB {
     saved_at: Generated<Date>;
     source_options: Json;
   };
-  migrations: {
-    applied_at: Generated<Date>;
-    digest: string;
-    name: string;
-  };
-  minute_rates: {
-    environment_id: number;
-    minute: Date;
-    records: Generated<number>;
-    refused: Generated<number>;
-    rows: Generated<number>;
-  };
   notification_attempts: {
     attempt: number;
     begun_at: Date;
@@ -670,16 +637,6 @@ export interface DB {
     task_id: Generated<number>;
     waiting_since: Generated<Date>;
     worker: string | null;
-  };
-  titled_items: {
-    created_at: Generated<Date>;
-    environment_id: number;
-    item_id: Generated<number>;
-    key: string;
-    kind: string;
-    title: string;
-    type: string;
-    updated_at: Generated<Date>;
   };
   upload_parts: {
     byte_end: number;

@@ -333,25 +333,28 @@ const isList = (samples: object): samples is readonly Sample[] => Array.isArray(
 function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): Promise<void> } {
   const showUp = register(registry, ofDatabase);
   const showBacklog = register(registry, ofBacklog);
-  const showRows = register(registry, ofRows);
-  const showSchedules = register(registry, ofSchedules);
-  const showRetention = register(registry, ofRetention);
-  const showChanges = register(registry, ofChanges);
+  const total = <T>(metrics: Gauges<T>, read: (watch: pg.Pool) => Promise<T>) => {
+    const show = register(registry, metrics);
+    let found: T | null = null;
+    return {
+      read: async () => (found = await read(watch).catch(() => null)),
+      show: (isUp: boolean) => show(isUp ? found : null),
+    };
+  };
+  const totals = [
+    total(ofRows, readLoadRows),
+    total(ofSchedules, readSchedules),
+    total(ofRetention, readEventRetention),
+    total(ofChanges, readChangeLog),
+  ];
   const askBacklog = createProbe(() => readBacklog(watch), {
     deadlineMs,
     keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
   });
-  let rows: readonly LoadRows[] | null = null;
-  let schedules: SchedulesOverview | null = null;
-  let retention: EventRetention | null = null;
-  let changes: ChangeLog | null = null;
   // In sequence, since /health/ready needs the second connection that watches.
   const askTotals = createProbe(
     async () => {
-      rows = await readLoadRows(watch).catch(() => null);
-      schedules = await readSchedules(watch).catch(() => null);
-      retention = await readEventRetention(watch).catch(() => null);
-      changes = await readChangeLog(watch).catch(() => null);
+      for (const { read } of totals) await read();
     },
     { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
   );
@@ -363,10 +366,7 @@ function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): P
       showBacklog(isUp ? backlog.value : null);
       // If reading takes longer than a scrape waits, the totals of the time before are shown.
       if (isUp) await askTotals();
-      showRows(isUp ? rows : null);
-      showSchedules(isUp ? schedules : null);
-      showRetention(isUp ? retention : null);
-      showChanges(isUp ? changes : null);
+      for (const { show } of totals) show(isUp);
     },
   };
 }

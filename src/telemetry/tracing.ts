@@ -93,7 +93,6 @@ const list = (value: string): readonly string[] =>
     .map((item) => item.trim())
     .filter(Boolean);
 
-/** Returns `null` if the environment asks for no traces. */
 export function openActiveSpans(environment: Environment): ActiveSpans | null {
   return wantsTraces(environment) ? new AsyncLocalStorage() : null;
 }

@@ -28,7 +28,6 @@ interface LeftEvents {
   readonly tables: readonly string[];
 }
 
-/** The sources of events, to be read in order. */
 type EventSource = RawBuilder<unknown>;
 
 /** A place in the order of exports. */

@@ -52,7 +52,6 @@ export class AttemptFiles {
   }
 }
 
-/** A file as it is stored. */
 interface StoredFile {
   readonly ref: FileRef;
   readonly bytes: number;

@@ -12,7 +12,6 @@ const deflate = promisify(deflateRaw);
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
 const MARKER_BYTES = 16;
 
-/** The names of records in the schema. */
 const recordNames: Readonly<Record<FileDataset, string>> = {
   users: 'User',
   companies: 'Company',

@@ -30,7 +30,6 @@ export interface SinkOptions {
   readonly splitBytes: number;
 }
 
-/** A format of exported files. */
 export interface FormatWriter {
   /** COPY writes rows that end where those of `text` end. */
   readonly copied: CopyFormat;

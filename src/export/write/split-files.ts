@@ -53,7 +53,6 @@ abstract class FileSeries {
     return stored;
   }
 
-  /** Begins the content of a file. */
   protected abstract begin(stored: StoredFileWriter): Promise<void>;
 
   protected async finish(stored: StoredFileWriter): Promise<void> {
@@ -106,7 +105,6 @@ export class SplitFiles extends FileSeries implements DatasetSink {
 export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
-/** The rows of a file. */
 export interface FileRows {
   readonly dataset: FileDataset;
   readonly request: Pick<ExportRequest, 'includeRemoved'>;

@@ -80,7 +80,6 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
 }
 
 const SEPARATOR = separator.charCodeAt(0);
-/** The separators before the time of a row. */
 const separatorsBefore = 3;
 
 /** Rows of one source, each of which has its time; the next one is `time`, or Infinity after the last. */
@@ -185,7 +184,6 @@ function timeOf(bytes: Buffer, start: number): number {
   return Number(bytes.toString('latin1', at, bytes.indexOf(SEPARATOR, at)));
 }
 
-/** Returns the header of a stream as CSV. */
 export function streamCsvHeader({ escapeFormulas }: ExportRequest): Buffer {
   const names = columns.map(({ name }) => name);
   return Buffer.from(`${exportHeader(names, escapeFormulas)}\n`);

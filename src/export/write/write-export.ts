@@ -182,7 +182,6 @@ export async function writeFiles(
   return { dataset, rows, contentSha256: content?.digest() ?? null };
 }
 
-/** A COPY to read. */
 export interface Reading {
   readonly select: CopySelect;
   /** The events outside of the database that must be read too, and their number. */

@@ -11,7 +11,6 @@ import { RefusedCsv, RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
 import type { Mend } from './mends.ts';
 import { columnOf, pathOf } from './reject-causes.ts';
 
-/** A refused record as a mend leaves it. */
 export interface MendedRecord {
   readonly reject: Reject;
   /** Its line in a file of refused records. */

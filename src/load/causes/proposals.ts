@@ -157,7 +157,6 @@ export function writeReplacementId({ cause, column, find, by }: ScopedReplacemen
   return `${cause === null ? allCauses : writeCauseId(cause)}${mark}${texts}`;
 }
 
-/** Returns null if the id is not that of a replacement. */
 export function readReplacementId(id: string): { readonly cause: number | null; readonly mend: Mend } | null {
   const at = id.indexOf(mark);
   const scope = id.slice(0, Math.max(0, at));

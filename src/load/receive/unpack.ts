@@ -24,7 +24,6 @@ import { type Intake, type Peeked, peek } from './intake.ts';
  */
 
 export interface UnpackHints extends FormatHints {
-  /** The request says `Content-Encoding: gzip`. */
   readonly contentEncodingGzip?: boolean | undefined;
   /** The bytes as sent, against which growth is measured; set if the file was unpacked on its way here. */
   readonly sent?: Sent | undefined;
@@ -236,7 +235,6 @@ export function inflateGuard(
   };
 }
 
-/** The store that a file and its temporary files are received into. */
 export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
   /** Says that the file is in use; false if it is gone. Missing where nothing is swept. */
   readonly touch?: (ref: FileRef) => Promise<boolean>;

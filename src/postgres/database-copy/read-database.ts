@@ -249,7 +249,6 @@ async function* copyOut(client: pg.Client, table: CopiedTable): AsyncGenerator<B
   yield* stream as AsyncIterable<Buffer>;
 }
 
-/** Returns the table and its columns as COPY names them. */
 export function copyTarget({ name, columns }: CopiedTable): string {
   const list = columns.map((column) => pg.escapeIdentifier(column.name)).join(', ');
   return `sluice.${pg.escapeIdentifier(name)} (${list})`;

@@ -60,7 +60,6 @@ export interface MergeScope {
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */
   readonly removes: boolean;
-  /** A row of the batch removes its profile. */
   readonly removesProfiles: boolean;
   /** No row of the batch removes anything or has a property that is an object or an array. */
   readonly flat: boolean;

@@ -136,7 +136,6 @@ export async function completeExport(
     .execute();
 }
 
-/** An export that has just ended. */
 export interface EndedExport extends JobIdentity {
   readonly environmentId: number;
   readonly at: Date;
@@ -239,7 +238,6 @@ export async function deleteExports(db: Database, days: number): Promise<number>
   return Number(numDeletedRows);
 }
 
-/** The last error of an export that has not ended. */
 const lastError = sql<string | null>`(
   select t.last_error from tasks t where t.kind = 'export' and t.subject_id = exports.export_id
 )`.as('lastError');

@@ -14,7 +14,6 @@ export async function lockLane(db: Database, environmentId: number): Promise<voi
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
 }
 
-/** The load or deletion that is next in a lane. */
 export interface LaneHead {
   readonly kind: 'load' | 'deletion';
   readonly id: number;

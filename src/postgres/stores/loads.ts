@@ -77,7 +77,6 @@ export interface NewLoad extends JobIdentity {
   readonly chunks: readonly ChunkRange[];
 }
 
-/** The environment's load of a job. */
 export function loadOf(db: Database, environmentId: number, jobId: string) {
   return db.selectFrom('loads').where((eb) => eb.and({ environment_id: environmentId, job_id: jobId }));
 }
@@ -213,7 +212,6 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
   await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
 }
 
-/** A load that has just ended. */
 export interface EndedLoad extends JobIdentity {
   readonly environmentId: number;
   readonly failureMessage: string | null;

@@ -54,7 +54,6 @@ export async function countRejects(
   return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
 }
 
-/** The last error of an unfinished task of the load. */
 const lastError = sql<string | null>`(
   select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
   from tasks t
@@ -196,7 +195,6 @@ export async function readLoadId(db: Database, jobId: string): Promise<number> {
   return load_id;
 }
 
-/** The options with which a load reads its file. */
 export interface StoredReading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
   readonly fileFormat: StoredFormat;
 }

@@ -125,7 +125,6 @@ const rejectColumns = sql`
   row_number as row, line_number as line, byte_offset as "byteOffset",
   column_name as column, error_code as code, message`;
 
-/** Returns the first reject with this code; `null` if there is none. */
 export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
   const row = await db
     .selectFrom('load_rejects')

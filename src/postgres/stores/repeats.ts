@@ -28,7 +28,6 @@ const unresolved = sql`
       )
     )`;
 
-/** A load whose chunks are all done. */
 export interface ChunksDone {
   readonly pass: LoadPass;
   /** Keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. */

@@ -14,7 +14,6 @@ export interface Form {
 
 const authorization = '-H "Authorization: Token $SLUICE_KEY"';
 
-/** Returns the text as one word of a shell. */
 function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -123,7 +122,6 @@ const exportFlags: Readonly<Record<string, string>> = {
   },
 };
 
-/** Returns the forms of an export with this body. */
 export function exportForms(body: Body, zone: string): readonly Form[] {
   const { from: _from, to: _to, since = null, exclusions = '', ...rest } = body;
   const flags = Object.entries(exportFlags).flatMap(([field, flag]) =>

@@ -22,7 +22,6 @@ interface SegmentChoice {
 /** Segments beyond these pages are not offered for choice, and `isCut` says so. */
 const mostPages = 50;
 
-/** Loads all segments, for a choice among them. */
 export async function loadSegments(signal: AbortSignal): Promise<SegmentChoice> {
   const data: Segment[] = [];
   let cursor = '';

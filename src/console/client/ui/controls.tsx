@@ -42,7 +42,6 @@ interface InputProps {
   readonly required?: boolean;
 }
 
-/** A field for one line of text. */
 export function InputField({ label, hint, onInput, type = 'text', ...rest }: InputProps): VNode {
   const given: object = { type, class: 'wide', autocomplete: 'off', spellcheck: false, ...rest };
   return (

@@ -45,7 +45,6 @@ interface OpenerProps extends Omit<ButtonProps, 'onClick' | 'children'> {
   readonly children: (close: () => void) => ComponentChildren;
 }
 
-/** A button that opens a dialog. */
 export function DialogButton({ label, children, ...button }: OpenerProps): VNode {
   const [isOpen, setOpen] = useState(false);
   return (

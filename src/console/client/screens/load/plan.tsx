@@ -69,7 +69,6 @@ interface FollowedProps {
   readonly children: (ended: LoadDetail, reload: () => void) => VNode;
 }
 
-/** Follows a load to its end. */
 function Followed({ jobId, words, children }: FollowedProps): VNode {
   const job = useLoad(jobId);
   return (

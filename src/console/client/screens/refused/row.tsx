@@ -16,7 +16,6 @@ function hasCells({ cells }: Reject, columns: readonly string[] | null): boolean
   return columns !== null && cells !== null && cells.length <= columns.length;
 }
 
-/** Returns the edited cells of the record, one for each column. */
 function cellsOf({ cells }: Reject, columns: readonly string[], edit?: RecordEdit): readonly string[] {
   return columns.map((_, at) => (typeof edit === 'object' ? edit.get(at) : null) ?? cells?.[at] ?? '');
 }
