@@ -100,6 +100,8 @@ const list = defineCommand({
           'schedule',
           'environment',
           'kind',
+          'days_loaded',
+          'days_over',
           'cron',
           'time_zone',
           'enabled',

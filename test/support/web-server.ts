@@ -11,7 +11,7 @@ export interface WebServer {
   readonly url: string;
   /** The authority of its certificate in PEM; null for http. */
   readonly cert: string | null;
-  /** What came in, in order. */
+  /** What came in, in order. A path without its query answers for all of its queries. */
   readonly requests: IncomingMessage[];
   answer(path: string, how: Answer): void;
   stop(): Promise<void>;
@@ -22,7 +22,8 @@ export async function startWebServer(protocol: 'http' | 'https'): Promise<WebSer
   const requests: IncomingMessage[] = [];
   const listen: Answer = (request, response) => {
     requests.push(request);
-    const how = answers.get(request.url ?? '');
+    const { url = '' } = request;
+    const how = answers.get(url) ?? answers.get(url.replace(/\?.*$/, ''));
     if (how !== undefined) return how(request, response);
     response.writeHead(404).end();
   };

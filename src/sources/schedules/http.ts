@@ -1,10 +1,11 @@
 import { basename } from 'node:path';
-import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { MAX_REDIRECTS, MAX_RETRY_AFTER_MS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { forbiddenAddress, type HttpAnswer, sendRequest } from '../../net/http-client.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure, type Variables } from './source.ts';
 
-interface HttpAccess {
+/** How the sources of schedules reach servers. */
+export interface HttpAccess {
   readonly variables: Variables;
   readonly allowPrivate: boolean;
   /** PEM of authorities to trust instead of those that Node trusts; null: those. */
@@ -12,13 +13,31 @@ interface HttpAccess {
 }
 
 type Headers = Readonly<Record<string, string>>;
-type Rules = Pick<HttpAccess, 'allowPrivate' | 'authorities'> & { readonly allowHttp: boolean };
+
+export interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
+  readonly allowHttp: boolean;
+  /** Milliseconds in which the server must begin to answer. */
+  readonly answerMs: number;
+}
+
+/** A request to a server; one with a body is a POST. */
+export interface Asked {
+  readonly url: URL;
+  readonly headers: Headers;
+  readonly body?: string;
+}
+
+export function rulesOf(
+  { allow_http, allow_private }: Pick<SourceDefinition<'http'>, 'allow_http' | 'allow_private'>,
+  { allowPrivate, authorities }: HttpAccess,
+  answerMs = SOURCE_CONNECT_MS,
+): Rules {
+  return { allowHttp: allow_http, allowPrivate: allow_private && allowPrivate, authorities, answerMs };
+}
 
 /** Opens one file of a web server. Messages name hosts only, since paths and queries may hold secrets. */
 export function openHttp(definition: SourceDefinition<'http'>, access: HttpAccess): Source {
-  const { authorities } = access;
-  const allowPrivate = definition.allow_private && access.allowPrivate;
-  const rules = { allowHttp: definition.allow_http, allowPrivate, authorities };
+  const rules = rulesOf(definition, access);
   return {
     async list() {
       const url = readUrl(fillIn(definition.url, access.variables));
@@ -33,7 +52,7 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
           key: definition.url,
           filename: nameOf(definition.url),
           version: null,
-          open: (known, signal) => openPage(url, headers, rules, known, signal),
+          open: (known, signal) => openPage({ url, headers }, rules, known, signal),
         },
       ];
     },
@@ -41,7 +60,7 @@ export function openHttp(definition: SourceDefinition<'http'>, access: HttpAcces
 }
 
 /** A line feed at the end of a secret is soon overlooked. */
-function checkHeader(name: string, value: string): string {
+export function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
   throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
@@ -60,30 +79,43 @@ function readUrl(text: string, base?: URL): URL {
 }
 
 async function openPage(
-  first: URL,
-  headers: Headers,
+  { url, headers }: Asked,
   rules: Rules,
   known: string | null,
   signal: AbortSignal,
 ): Promise<OpenItem | 'unchanged'> {
-  let [url, own] = [first, headers];
+  const asked = { url, headers: { ...headers, ...conditions(known) } };
+  const { answer, host } = await ask(asked, rules, signal);
+  const version = versionOf(answer);
+  if (answer.status === 304 || (answer.status === 200 && version !== null && version === known)) {
+    await answer.close();
+    return 'unchanged';
+  }
+  return { ...(await openAnswer(answer, host)), version };
+}
+
+export interface Answered {
+  readonly answer: HttpAnswer;
+  readonly host: string;
+}
+
+/** Sends a request and follows redirects. Headers for one server are never sent to another. @throws SourceFailure */
+export async function ask(asked: Asked, rules: Rules, signal: AbortSignal): Promise<Answered> {
+  let { url, headers } = asked;
   for (let redirects = 0; ; redirects++) {
     checkUrl(url, rules);
-    const answer = await request(url, { ...own, ...conditions(known) }, rules, signal);
+    const answer = await request({ ...asked, url, headers }, rules, signal);
     const next = await nextUrl(answer, url);
-    if (next === null) return takeAnswer(answer, url, known);
+    if (next === null) return { answer, host: url.host };
     await answer.close();
-    if (redirects === MAX_REDIRECTS) {
-      throw new SourceFailure(
-        'too_many_redirects',
-        `${first.host} redirects more than ${MAX_REDIRECTS} times`,
-      );
+    if (redirects === MAX_REDIRECTS || asked.body !== undefined) {
+      const most = asked.body === undefined ? `more than ${MAX_REDIRECTS} times` : 'a POST';
+      throw new SourceFailure('too_many_redirects', `${asked.url.host} redirects ${most}`);
     }
     if (url.protocol === 'https:' && next.protocol !== 'https:') {
       throw new SourceFailure('insecure_redirect', `${url.host} redirects to an unencrypted address`);
     }
-    // Headers for one server are never sent to another.
-    if (next.origin !== url.origin) own = {};
+    if (next.origin !== url.origin) headers = {};
     url = next;
   }
 }
@@ -107,23 +139,28 @@ function conditions(known: string | null): Headers {
   };
 }
 
-async function request(url: URL, headers: Headers, rules: Rules, signal: AbortSignal): Promise<HttpAnswer> {
+async function request(
+  { url, headers, body }: Asked,
+  { answerMs, allowPrivate, authorities }: Rules,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
   try {
     return await sendRequest(url, {
-      method: 'GET',
+      method: body === undefined ? 'GET' : 'POST',
       headers: { accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
-      allowPrivate: rules.allowPrivate,
-      authorities: rules.authorities,
+      ...(body !== undefined && { body }),
+      allowPrivate,
+      authorities,
       connectTimeoutMs: SOURCE_CONNECT_MS,
-      answerTimeoutMs: SOURCE_CONNECT_MS,
+      answerTimeoutMs: answerMs,
       signal,
     });
   } catch (error) {
-    throw signal.aborted ? error : asFailure(error, url);
+    throw signal.aborted ? error : asFailure(error, url.host);
   }
 }
 
-function asFailure(error: unknown, url: URL): SourceFailure {
+function asFailure(error: unknown, host: string): SourceFailure {
   if (error instanceof SourceFailure) return error;
   const { code = 'an unknown error', name, message } = error as NodeJS.ErrnoException;
   if (code === forbiddenAddress) {
@@ -132,7 +169,7 @@ function asFailure(error: unknown, url: URL): SourceFailure {
   }
   const isSilent = name === 'TimeoutError';
   const says = isSilent ? 'does not answer' : `cannot be reached: ${code}`;
-  return new SourceFailure(isSilent ? 'no_answer' : 'unreachable', `${url.host} ${says}`, {
+  return new SourceFailure(isSilent ? 'no_answer' : 'unreachable', `${host} ${says}`, {
     passing: true,
     cause: error,
   });
@@ -156,36 +193,44 @@ interface Version {
   readonly lastModified: string | null;
 }
 
-async function takeAnswer(
-  answer: HttpAnswer,
-  url: URL,
-  known: string | null,
-): Promise<OpenItem | 'unchanged'> {
-  const status = answer.status;
-  const version = versionOf(answer);
-  if (status === 304 || (status === 200 && version !== null && version === known)) {
-    await answer.close();
-    return 'unchanged';
-  }
-  if (status !== 200) {
-    await answer.close();
-    const passing = status >= 500 || status === 408 || status === 425 || status === 429;
-    throw new SourceFailure('unexpected_status', `${url.host} answers with status ${status}`, { passing });
-  }
+/** Opens the body of an answer. @throws SourceFailure unless the status is 200 and the encoding one that was asked for. */
+export async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
-  if (encoding !== 'gzip' && encoding !== 'identity') {
+  const failure = answer.status === 200 ? encodingFailure(encoding, host) : statusFailure(answer, host);
+  if (failure !== null) {
     await answer.close();
-    throw new SourceFailure(
-      'unexpected_encoding',
-      `${url.host} answers in an encoding that was not asked for`,
-    );
+    throw failure;
   }
   return {
-    bytes: readItem(answer.body, (error) => asFailure(error, url)),
-    version,
+    bytes: readItem(answer.body, (error) => asFailure(error, host)),
+    version: null,
     hints: { contentType: answer.headers['content-type'], contentEncodingGzip: encoding === 'gzip' },
     close: () => answer.close(),
   };
+}
+
+function encodingFailure(encoding: string, host: string): SourceFailure | null {
+  if (encoding === 'gzip' || encoding === 'identity') return null;
+  return new SourceFailure('unexpected_encoding', `${host} answers in an encoding that was not asked for`);
+}
+
+/** The code of a failure that concerns one item; any other of opening one concerns all. */
+export const unexpectedStatus = 'unexpected_status';
+
+function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFailure {
+  const passing = status >= 500 || status === 408 || status === 425 || status === 429;
+  const isRefused = status === 401 || status === 403;
+  return new SourceFailure(
+    isRefused ? 'access_denied' : unexpectedStatus,
+    `${host} answers with status ${status}${isRefused ? ': check the key and what it may do' : ''}`,
+    { passing, retryAfterMs: retryAfterMs(headers['retry-after']) },
+  );
+}
+
+/** Returns the milliseconds that `Retry-After` asks for, as seconds or a date: 0 to MAX_RETRY_AFTER_MS. */
+function retryAfterMs(given = ''): number {
+  const ms = /^\d+$/.test(given) ? Number(given) * 1_000 : Date.parse(given) - Date.now();
+  return Math.min(Math.max(ms || 0, 0), MAX_RETRY_AFTER_MS);
 }
 
 /** Texts from outside are kept if they are short and plain: they are sent back. */

@@ -4,9 +4,10 @@ import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from 
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
-import { readPauses } from '../../postgres/stores/schedules.ts';
+import { readMemory, readPauses } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
+import { productOf, pullProgress } from './pull.ts';
 import { readSchedulesNow } from './schedules-file.ts';
 import type { LoadDefinition, Schedule } from './schedules-schema.ts';
 
@@ -53,7 +54,10 @@ export async function renderSchedules(
     schedules.map((schedule) =>
       atATime(async () => {
         const runs = await readRuns(db, { environmentId, name: schedule.name }, SHOWN_RUNS);
-        return renderSchedule(schedule, pauses.get(schedule.name) ?? null, runs, now);
+        const isPull = productOf(schedule.load) !== null;
+        const memory = isPull ? await readMemory(db, { environmentId, name: schedule.name }) : new Map();
+        const pausedAt = pauses.get(schedule.name) ?? null;
+        return renderSchedule(schedule, { pausedAt, runs, memory, now });
       }),
     ),
   );
@@ -61,7 +65,14 @@ export async function renderSchedules(
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonly ScheduleRun[], now: Date) {
+interface Known {
+  readonly pausedAt: Date | null;
+  readonly runs: readonly ScheduleRun[];
+  readonly memory: ReadonlyMap<string, string>;
+  readonly now: Date;
+}
+
+function renderSchedule(schedule: Schedule, { pausedAt, runs, memory, now }: Known) {
   const { name, cron, timezone, enabled, load } = schedule;
   const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
   const isDue = enabled && pausedAt === null;
@@ -73,6 +84,7 @@ function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonl
     schedule: name,
     kind: kindOf(schedule),
     what: load === undefined ? describeExport(schedule.export) : describeSource(load),
+    ...pullProgress(load, timezone, now, memory),
     cron,
     time_zone: timezone,
     enabled,
@@ -91,7 +103,10 @@ export function kindOf({ load }: Schedule): 'load' | 'export' {
 }
 
 /** Not its secrets: headers, keys and the URL of a database may hold some that are no ${env:…}. */
-function describeSource({ files, http, s3 }: LoadDefinition): string {
+function describeSource(load: LoadDefinition): string {
+  const product = productOf(load);
+  if (product !== null) return `${product} from ${load[product]?.from}`;
+  const { files, http, s3 } = load;
   if (files !== undefined) return `files ${files.pattern}`;
   if (http !== undefined) return `http ${http.url.replace(/[?#].*$/s, '')}`;
   return s3?.url ?? 'postgres';

@@ -61,6 +61,7 @@ async function openQuery(
       bytes: readItem(stream, asFailure),
       version: null,
       hints: { format: 'csv' },
+      mayBeEmpty: true,
       close,
     };
   } catch (error) {

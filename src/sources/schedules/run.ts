@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConflictError, InputError } from '../../domain/errors.ts';
-import { MAX_RUN_FAILURES, MAX_RUN_ITEMS } from '../../domain/limits.ts';
+import { MAX_RUN_FAILURES, MAX_RUN_ITEMS, PULL_ANSWER_MS } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { discardReceived } from '../../load/accept-load.ts';
@@ -13,7 +13,7 @@ import {
   markWaiting,
   readRunItems,
 } from '../../postgres/stores/schedule-runs.ts';
-import { readMemory } from '../../postgres/stores/schedules.ts';
+import { readMemory, remember } from '../../postgres/stores/schedules.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
 import { acceptSource, receiveSource } from '../take-file.ts';
 import {
@@ -25,8 +25,9 @@ import {
   type ScheduleSettings,
 } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
-import { openHttp } from './http.ts';
+import { openHttp, unexpectedStatus } from './http.ts';
 import { openPostgres } from './postgres.ts';
+import { openPull, productOf } from './pull.ts';
 import { runExportRun } from './run-export.ts';
 import { openS3 } from './s3.ts';
 import {
@@ -67,7 +68,7 @@ export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: 
   });
   try {
     const { load, export: exported = {}, timezone } = run.definition as RunDefinition;
-    if (load !== undefined) await runLoad(context, run, load, signal);
+    if (load !== undefined) await runLoad(context, run, load, timezone, signal);
     else await runExportRun(context, run, exported, timezone, signal);
   } catch (error) {
     const isOfSource = error instanceof InputError || error instanceof SourceFailure;
@@ -87,7 +88,7 @@ async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: So
   const { claim } = run;
   const fields = { schedule: run.name, due_at: run.dueAt, attempt: claim.attempt };
   log.warn({ ...fields, err: error }, 'a source cannot be read now; it will be tried again');
-  const pauseMs = runPauseMs(claim.failures + 1);
+  const pauseMs = Math.max(runPauseMs(claim.failures + 1), error.retryAfterMs);
   await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
 }
 
@@ -117,19 +118,23 @@ const openers: {
   readonly [K in SourceKind]: (
     definition: SourceDefinition<K>,
     settings: ScheduleSettings,
+    timeZone: string,
   ) => Source | Promise<Source>;
 } = {
   files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
   http: openHttp,
   postgres: (definition, { variables }) => openPostgres(definition, variables),
   s3: (definition, { variables }) => openS3(definition, variables),
+  mixpanel: (definition, settings, zone) => openPull('mixpanel', definition, zone, settings),
+  amplitude: (definition, settings, zone) => openPull('amplitude', definition, zone, settings),
+  posthog: (definition, settings, zone) => openPull('posthog', definition, zone, settings),
 };
 
 /** The schema has seen to it that there is exactly one. @throws SourceFailure */
-async function openSource(load: LoadDefinition, settings: ScheduleSettings): Promise<Source> {
+async function openSource(load: LoadDefinition, settings: ScheduleSettings, zone: string): Promise<Source> {
   const kind = sourceKinds.find((each) => load[each] !== undefined) ?? 'files';
-  const open = openers[kind] as (definition: unknown, settings: ScheduleSettings) => Source | Promise<Source>;
-  return open(load[kind], settings);
+  const open = openers[kind] as (definition: unknown, ...more: unknown[]) => Source | Promise<Source>;
+  return open(load[kind], settings, zone);
 }
 
 /**
@@ -140,9 +145,10 @@ async function runLoad(
   context: ScheduleContext,
   run: RunAttempt,
   load: LoadDefinition,
+  timeZone: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const source = await openSource(load, context.schedules);
+  const source = await openSource(load, context.schedules, timeZone);
   try {
     const memory = await readMemory(context.db, run);
     const taken = await readRunItems(context.db, run.runId);
@@ -157,8 +163,7 @@ async function runLoad(
         break;
       }
       const key = shortKey(item.key);
-      const opened = await item.open(memory.get(key) ?? null, signal);
-      if (opened !== 'unchanged') await takeItem(context, run, load, { ...item, key }, opened, signal);
+      await takeItem(context, run, load, { ...item, key }, memory.get(key) ?? null, signal);
     }
   } finally {
     source.close?.();
@@ -175,38 +180,78 @@ async function takeItem(
   context: ScheduleContext,
   run: RunAttempt,
   load: LoadDefinition,
+  item: SourceItem,
+  known: string | null,
+  signal: AbortSignal,
+): Promise<void> {
+  let opened: OpenItem | null = null;
+  try {
+    const found = await item.open(known, signal);
+    if (found === 'unchanged') return;
+    opened = found;
+    await loadItem(context, run, load, item, opened, signal);
+  } catch (error) {
+    if (error instanceof SourceFailure) {
+      const isOfItem = opened !== null || error.code === unexpectedStatus;
+      if (error.passing || !isOfItem || signal.aborted) throw error;
+      await keepRefusal(context, run, item.key, error);
+      return;
+    }
+    if (!(error instanceof InputError)) throw error;
+    const { code } = error.problems[0];
+    if (code === 'empty_file' && opened?.mayBeEmpty === true)
+      return rememberEmpty(context, run, item.key, opened);
+    // The message names the option of the HTTP interface; here it is a key of the file.
+    await keepRefusal(context, run, item.key, { code, message: withKeys(error.message) });
+  } finally {
+    await opened?.close();
+  }
+}
+
+/** More than a line at the end of an answer that says why it is not whole. */
+const endBytes = 256;
+
+async function loadItem(
+  context: ScheduleContext,
+  run: RunAttempt,
+  load: LoadDefinition,
   { key, filename }: Pick<SourceItem, 'key' | 'filename'>,
   opened: OpenItem,
   signal: AbortSignal,
 ): Promise<void> {
   const { environmentId } = run;
   const { limits, chunkBytes } = context.schedules;
-  const options = toFileOptions(load, load.entity);
-  const file = { environmentId, filename, options, hints: opened.hints, limits, chunkBytes, signal };
+  const product = productOf(load);
+  const options = toFileOptions(product === null ? load : { ...load, preset: product }, load.entity);
+  const patient = product === null ? limits : { ...limits, minBytesPerSecond: 0, stallMs: PULL_ANSWER_MS };
+  const file = { environmentId, filename, options, hints: opened.hints, limits: patient, chunkBytes, signal };
+  const taken = await receiveSource(context, file, opened.bytes);
+  const { ref, storedBytes } = taken.received;
   try {
-    const taken = await receiveSource(context, file, opened.bytes);
-    await opened.check?.().catch(async (error: unknown) => {
-      await discardReceived(context, taken.received.ref);
-      throw error;
-    });
-    const origin = { kind: 'schedule', name: run.name } as const;
-    await acceptSource(context, file, taken, origin, async (db, { jobId, created }) => {
-      await holdRun(db, run);
-      const item = { item: key, version: opened.version, jobId, isNew: created, error: null };
-      await insertRunItem(db, run.runId, item);
-    });
+    const end = await context.files.readRange(ref, Math.max(0, storedBytes - endBytes), storedBytes);
+    await opened.check?.(end.toString());
   } catch (error) {
-    if (error instanceof SourceFailure && !error.passing && !signal.aborted) {
-      await keepRefusal(context, run, key, error);
-      return;
-    }
-    if (!(error instanceof InputError)) throw error;
-    const { code } = error.problems[0];
-    // A query that finds nothing has nothing to load, and that is no mistake.
-    if (load.postgres !== undefined && code === 'empty_file') return;
-    // The message names the option of the HTTP interface; here it is a key of the file.
-    await keepRefusal(context, run, key, { code, message: withKeys(error.message) });
-  } finally {
-    await opened.close();
+    await discardReceived(context, ref);
+    throw error;
   }
+  const origin = { kind: 'schedule', name: run.name } as const;
+  await acceptSource(context, file, taken, origin, async (db, { jobId, created }) => {
+    await holdRun(db, run);
+    const item = { item: key, version: opened.version, jobId, isNew: created, error: null };
+    await insertRunItem(db, run.runId, item);
+  });
+}
+
+/** A day without events is done as well; a query that finds nothing has no version. */
+async function rememberEmpty(
+  { pool }: ScheduleContext,
+  run: RunAttempt,
+  key: string,
+  { version }: OpenItem,
+): Promise<void> {
+  if (version === null) return;
+  await inTransaction(pool, async ({ db }) => {
+    await holdRun(db, run);
+    await remember(db, run.environmentId, run.name, key, version);
+  });
 }

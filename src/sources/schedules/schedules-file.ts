@@ -12,6 +12,7 @@ import {
   type RefusedFile,
   readOperatorFile,
 } from '../../operator-file/read.ts';
+import { products } from './products.ts';
 import { type ExportDefinition, requestOf, type Schedule, schedulesSchema } from './schedules-schema.ts';
 import { fillInAnything, placeholderProblem } from './source.ts';
 
@@ -87,9 +88,10 @@ const schedulesFile: OperatorFile<typeof schedulesSchema> = {
     const schedules = root.at(['schedules']);
     schedules.reportRepeats('name');
     for (const schedule of schedules.items) {
-      checkUrl(schedule.at(['load', 'http']));
+      checkUrl(schedule.at(['load', 'http']), 'url');
       checkLoad(schedule.at(['load']));
-      checkQuery(schedule.at(['load']));
+      checkOptions(schedule.at(['load']));
+      for (const product of products) checkProject(schedule.at(['load', product]));
       const unnamed = schedule.at(['load', 'map', '']);
       if (unnamed.isThere) unnamed.reportName('is empty');
       checkExport(schedule.at(['export']));
@@ -109,19 +111,29 @@ export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
 }
 
-/** Refuses options of a format, since we write the result of a query ourselves. */
-function checkQuery(load: Place): void {
-  if (!load.at(['postgres']).isThere) return;
-  for (const name of sourceOptionNames) {
+const optionsOfFiles = [...sourceOptionNames, 'format', 'entity', 'map', 'preset', 'mapping'];
+
+/** Refuses options of a format, since we write the result of a query ourselves; and whatever the preset of a product says. */
+function checkOptions(load: Place): void {
+  const isPull = products.some((product) => load.at([product]).isThere);
+  if (!isPull && !load.at(['postgres']).isThere) return;
+  for (const name of isPull ? optionsOfFiles : sourceOptionNames) {
     const option = load.at([name]);
-    if (option.isThere) option.reportName('says how a file is written; a query has none');
+    const why = isPull ? 'the events of a product have their preset' : 'a query has none';
+    if (option.isThere) option.reportName(`says how a file is written; ${why}`);
   }
 }
 
-function checkUrl(http: Place): void {
-  const url = http.at(['url']);
+function checkProject(project: Place): void {
+  checkUrl(project, 'host');
+  const needsProject = project.at(['user']).isThere && !project.at(['project_id']).isThere;
+  if (needsProject) project.at(['user']).reportName('is a service account: add project_id');
+}
+
+function checkUrl(source: Place, member: 'url' | 'host'): void {
+  const url = source.at([member]);
   if (typeof url.value !== 'string' || placeholderProblem(url.value) !== null) return;
-  const wrong = urlProblem(fillInAnything(url.value), http.at(['allow_http']).value === true);
+  const wrong = urlProblem(fillInAnything(url.value), source.at(['allow_http']).value === true);
   if (wrong !== null) url.report(wrong);
 }
 

@@ -20,6 +20,7 @@ import {
 } from '../../operator-file/schema.ts';
 import { ruled } from '../../validation.ts';
 import { cronProblem, relativeRanges } from './due-times.ts';
+import { pulls, reach } from './products.ts';
 import { placeholderProblem } from './source.ts';
 
 /** The schema of SCHEDULES_FILE (docs/schedules.md), and the types that follow from it. */
@@ -97,13 +98,7 @@ const headers = Type.Unsafe<Readonly<Record<string, string>>>({
 const http = objectOf('http', 'A file that a web server has.', {
   url: secretText({ maxChars: 4_000, description: 'https://…; may hold ${env:SCHEDULE_…}.' }),
   headers: withDefault(headers, {}),
-  allow_http: withDefault(flag('Unencrypted http:// too.'), false),
-  allow_private: withDefault(
-    flag(
-      'Addresses of private networks and of this machine too; SCHEDULES_ALLOW_PRIVATE must allow it as well.',
-    ),
-    false,
-  ),
+  ...reach,
 });
 
 const postgres = objectOf('postgres', 'What a query finds in another database.', {
@@ -160,7 +155,7 @@ const s3 = objectOf('s3', 'Objects in a bucket.', {
   secret_key: Type.Optional(secretText({ maxChars: 500, description: 'May hold ${env:SCHEDULE_…}.' })),
 });
 
-const sources = { files, http, postgres, s3 } as const;
+const sources = { files, http, postgres, s3, ...pulls } as const;
 export type SourceKind = keyof typeof sources;
 export const sourceKinds = Object.keys(sources) as readonly SourceKind[];
 
@@ -175,7 +170,7 @@ const load = Type.Object(
   },
   {
     title: 'a load',
-    description: 'What is loaded. Exactly one of files, http, postgres and s3 says from where.',
+    description: `What is loaded. Exactly one of ${sourceKinds.join(', ')} says from where.`,
     additionalProperties: false,
     ...exactlyOne(sourceKinds, `must have exactly one of ${sourceKinds.join(', ')}`),
   },

@@ -33,8 +33,10 @@ export interface OpenItem {
   /** The version to compare with at the next run, or null. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
-  /** Throws if what was read is no whole item. Called when all has been read. */
-  check?(): Promise<void>;
+  /** True if nothing to load is no mistake. */
+  readonly mayBeEmpty?: boolean;
+  /** Throws if what was read is no whole item. Called when all has been read; `end` are its last characters as stored. */
+  check?(end: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -43,15 +45,18 @@ export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
   readonly code: string;
   readonly passing: boolean;
+  /** The server asks to be left alone for so long. */
+  readonly retryAfterMs: number;
 
   constructor(
     code: string,
     message: string,
-    options: { readonly passing?: boolean; readonly cause?: unknown } = {},
+    options: { readonly passing?: boolean; readonly retryAfterMs?: number; readonly cause?: unknown } = {},
   ) {
     super(keepableText(message), { cause: options.cause });
     this.code = code;
     this.passing = options.passing === true;
+    this.retryAfterMs = options.retryAfterMs ?? 0;
   }
 }
 

@@ -77,7 +77,12 @@ function scheduleColumns(onChange: () => void): readonly Column<Schedule>[] {
     ['Schedule', ({ schedule }) => <span class="name">{schedule}</span>],
     [
       'What',
-      ({ what, cron, time_zone }) => <TwoLines below={`${cron} ${time_zone}`}>{visibleText(what)}</TwoLines>,
+      ({ what, days_loaded, days_over, cron, time_zone }) => (
+        <TwoLines below={`${cron} ${time_zone}`}>
+          {visibleText(what)}
+          {days_over === null ? '' : `: ${formatCount(days_loaded ?? 0)} of ${plural(days_over, 'day')}`}
+        </TwoLines>
+      ),
       'minor',
     ],
     ['Latest runs', squaresOf],

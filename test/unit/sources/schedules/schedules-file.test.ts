@@ -111,7 +111,7 @@ schedules:
       '7: schedules[1].name is "a", as in line 3; each item needs a name of its own',
       expect.stringMatching(/^8: schedules\[1\]\.cron is no cron expression/),
       '9: schedules[1].missed_within must be a time such as 30m, 24h or 7d, not "tomorrow"',
-      '10: schedules[1].load must have exactly one of files, http, postgres, s3',
+      '10: schedules[1].load must have exactly one of files, http, postgres, s3, mixpanel, amplitude, posthog',
       expect.stringMatching(/^11: schedules\[2\] must have either load or export/),
       expect.stringMatching(/^11: schedules\[2\]\.name must be 1 to 63 of/),
       expect.stringMatching(/^15: schedules\[3\]\.color is unknown; a schedule has name, /),
@@ -142,6 +142,49 @@ schedules:
     expect(problemsOf(http(headers))).toEqual([
       '8: schedules[0].load.http.headers.Host is set by sluice itself',
       '9: schedules[0].load.http.headers["a b"] is no name of a header',
+    ]);
+  });
+
+  // proves: pull-secrets
+  test('a key of a product is refused if it stands in the file, and not repeated', () => {
+    const source = '{from: 2025-01-01, project_id: "7", api_key: geheim}';
+    const text = `schedules: [{name: a, cron: "@daily", load: {posthog: ${source}}}]`;
+    expect(problemsOf(text)).toEqual([
+      '1: schedules[0].load.posthog.api_key must be ${env:SCHEDULE_…}, so that no key stands in the file',
+    ]);
+  });
+
+  test.each([
+    ['from: 2025-02-30', /^7: .*from must be a day such as 2025-01-01/],
+    ['from: yesterday', /^7: .*from must be a day/],
+    ['user: "${env:SCHEDULE_U}"', /^7: .*user is a service account: add project_id/],
+    ['host: http://x.example', /^7: .*host is unencrypted/],
+    ['host: https://x.example/path', /^7: .*host must be https:\/\/ and a host/],
+    ['region: mars', /^7: .*region must be us or eu or in/],
+    ['overlap_days: -1', /^7: .*overlap_days must be a whole number from 0/],
+  ])('a project with %s is refused', (line, message) => {
+    const own = line.startsWith('from') ? '' : '\n        from: 2025-01-01';
+    const text = http(`        ${line}${own}\n        secret: "\${env:SCHEDULE_S}"`).replace(
+      'http:',
+      'mixpanel:',
+    );
+    expect(problemsOf(text.replace('      mixpanel:\n', '      mixpanel:\n\n'))).toEqual([
+      expect.stringMatching(message),
+    ]);
+  });
+
+  test('options of files are refused for a product', () => {
+    const text = `schedules:
+  - name: a
+    cron: "@daily"
+    load:
+      amplitude: { from: 2025-01-01, api_key: "\${env:SCHEDULE_A}", secret_key: "\${env:SCHEDULE_B}" }
+      preset: posthog
+      delimiter: tab
+`;
+    expect(problemsOf(text)).toEqual([
+      '6: schedules[0].load.preset says how a file is written; the events of a product have their preset',
+      '7: schedules[0].load.delimiter says how a file is written; the events of a product have their preset',
     ]);
   });
 

@@ -1,0 +1,262 @@
+import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import {
+  MAX_PULL_DAYS,
+  MAX_PULL_PAGE_BYTES,
+  PULL_ANSWER_MS,
+  PULL_LAG_MS,
+  PULL_PAGE_ROWS,
+} from '../../domain/limits.ts';
+import { type Answered, type Asked, ask, checkHeader, type HttpAccess, openAnswer, rulesOf } from './http.ts';
+import { type Product, productHosts, products } from './products.ts';
+import type { LoadDefinition, SourceDefinition } from './schedules-schema.ts';
+import { fillIn, type OpenItem, type Source, SourceFailure } from './source.ts';
+
+/**
+ * Pull: the export API of another product, day by day. A day is an item of its source, as a file is of others; its version says
+ * whether it is final or as of which day it was fetched, so that late events are fetched too.
+ */
+
+/** Sends a request with the key of the project. @throws SourceFailure */
+type Ask = (path: string, more?: Pick<Asked, 'body'>) => Promise<Answered>;
+
+type OpenDay<K extends Product> = (
+  definition: SourceDefinition<K>,
+  day: string,
+  asking: Ask,
+) => Promise<OpenItem>;
+
+interface Api<K extends Product> {
+  /** Its days are those of the schedule's time zone; of others, UTC. */
+  readonly isZoned: boolean;
+  readonly extension: string;
+  /** The value of the header Authorization. */
+  readonly authorize: (definition: SourceDefinition<K>, secret: (text: string) => string) => string;
+  readonly openDay: OpenDay<K>;
+}
+
+const apis: { readonly [K in Product]: Api<K> } = {
+  mixpanel: {
+    isZoned: true,
+    extension: 'ndjson',
+    authorize: ({ user, secret }, fill) =>
+      user === undefined ? basic(fill(secret), '') : basic(fill(user), fill(secret)),
+    openDay: openMixpanelDay,
+  },
+  amplitude: {
+    isZoned: false,
+    extension: 'zip',
+    authorize: ({ api_key, secret_key }, fill) => basic(fill(api_key), fill(secret_key)),
+    openDay: openAmplitudeDay,
+  },
+  posthog: {
+    isZoned: false,
+    extension: 'ndjson',
+    authorize: ({ api_key }, fill) => `Bearer ${fill(api_key)}`,
+    openDay: openPosthogDay,
+  },
+};
+
+export interface PullAccess extends HttpAccess {
+  readonly now: () => Date;
+}
+
+/** Opens the days that are over and not final, oldest first, MAX_PULL_DAYS of them. */
+export function openPull<K extends Product>(
+  product: K,
+  definition: SourceDefinition<K>,
+  timeZone: string,
+  access: PullAccess,
+): Source {
+  const { extension, authorize, openDay } = apis[product];
+  const rules = rulesOf(definition, access, PULL_ANSWER_MS);
+  return {
+    async list(isDone, signal) {
+      const base = baseOf(product, definition);
+      const fill = (text: string) => checkHeader(product, fillIn(text, access.variables));
+      const headers = { authorization: authorize(definition, fill), 'content-type': 'application/json' };
+      const asking: Ask = (path, more) => ask({ url: new URL(path, base), headers, ...more }, rules, signal);
+      return pulledDays(product, definition, timeZone, access.now())
+        .filter(({ key, version }) => !isDone(key, version))
+        .slice(0, MAX_PULL_DAYS)
+        .map(({ key, day, version }) => ({
+          key,
+          filename: `${product}-${day}.${extension}`,
+          version,
+          open: async () => ({ ...(await openDay(definition, day, asking)), version, mayBeEmpty: true }),
+        }));
+    },
+  };
+}
+
+function baseOf(product: Product, { region, host }: SourceDefinition<Product>): string {
+  const hosts: Readonly<Record<string, string>> = productHosts[product];
+  return host ?? `https://${hosts[region]}`;
+}
+
+interface PulledDay {
+  readonly day: string;
+  /** What the memory of the schedule calls it. */
+  readonly key: string;
+  /** Another one from day to day, until it is final. */
+  readonly version: string;
+}
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** Returns the days from the first that are over, oldest first. */
+function pulledDays(
+  product: Product,
+  { from, overlap_days }: Pick<SourceDefinition<Product>, 'from' | 'overlap_days'>,
+  timeZone: string,
+  now: Date,
+): PulledDay[] {
+  const zone = apis[product].isZoned ? timeZone : 'UTC';
+  const today = new Intl.DateTimeFormat('sv-SE', { timeZone: zone }).format(now.getTime() - PULL_LAG_MS);
+  const count = Math.max(0, (Date.parse(today) - Date.parse(from)) / dayMs);
+  return Array.from({ length: count }, (_, at) => {
+    const day = new Date(Date.parse(from) + at * dayMs).toISOString().slice(0, 10);
+    const isFinal = count - at > overlap_days;
+    return { day, key: `${product} ${day}`, version: isFinal ? 'final' : `as of ${today}` };
+  });
+}
+
+/** Returns how many days of a pull are loaded, and how many are over; `null` for other loads. */
+export function pullProgress(
+  load: LoadDefinition | undefined,
+  timeZone: string,
+  now: Date,
+  memory: ReadonlyMap<string, string>,
+): { readonly days_loaded: number | null; readonly days_over: number | null } {
+  const product = productOf(load);
+  const definition = product === null ? undefined : load?.[product];
+  if (product === null || definition === undefined) return { days_loaded: null, days_over: null };
+  const days = pulledDays(product, definition, timeZone, now);
+  return { days_loaded: days.filter(({ key }) => memory.has(key)).length, days_over: days.length };
+}
+
+export function productOf(load: LoadDefinition | undefined): Product | null {
+  return products.find((each) => load?.[each] !== undefined) ?? null;
+}
+
+function basic(user: string, password: string): string {
+  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+}
+
+/** Opens a day of Mixpanel's raw event export: a line of JSON for each event. */
+async function openMixpanelDay(
+  { project_id }: SourceDefinition<'mixpanel'>,
+  day: string,
+  asking: Ask,
+): Promise<OpenItem> {
+  const project = project_id === undefined ? '' : `&project_id=${project_id}`;
+  const { answer, host } = await asking(
+    `/api/2.0/export?from_date=${day}&to_date=${day}&time_in_ms=true${project}`,
+  );
+  const opened = await openAnswer(answer, host);
+  return {
+    ...opened,
+    hints: { ...opened.hints, format: 'ndjson' },
+    async check(end) {
+      // An export that fails midway ends with a line such as `terminated early`.
+      if (end.trimEnd().endsWith('}')) return;
+      throw new SourceFailure('partial_day', `${host} ended the export of ${day} early`, { passing: true });
+    },
+  };
+}
+
+/** Opens a day of Amplitude's export: a ZIP of gzipped files with a line of JSON for each event. */
+async function openAmplitudeDay(_: unknown, day: string, asking: Ask): Promise<OpenItem> {
+  const date = day.replaceAll('-', '');
+  const { answer, host } = await asking(`/api/2/export?start=${date}T00&end=${date}T23`);
+  // It answers 404 for hours without events.
+  if (answer.status !== 404) return openAnswer(answer, host);
+  await answer.close();
+  return { ...unsent, bytes: Readable.from([]), hints: {} };
+}
+
+const unsent = { version: null, close: async () => undefined };
+
+/** One query for all pages: each goes on behind the last row of the one before. */
+const eventsQuery = `select toString(uuid), event, distinct_id, toString(toTimeZone(timestamp, 'UTC')), properties
+from events
+where timestamp >= toDateTime64({since}, 6, 'UTC') and timestamp < toDateTime64({until}, 6, 'UTC')
+  and (timestamp > toDateTime64({since}, 6, 'UTC') or toString(uuid) > {after})
+order by timestamp, toString(uuid)
+limit ${PULL_PAGE_ROWS}`;
+
+/** Opens a day of PostHog's events, page by page from its query API. */
+async function openPosthogDay(
+  { project_id }: SourceDefinition<'posthog'>,
+  day: string,
+  asking: Ask,
+): Promise<OpenItem> {
+  const until = new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
+  const page: ReadPage = async (since, after) => {
+    const values = { since, until: `${until} 00:00:00.000000`, after };
+    const query = { kind: 'HogQLQuery', query: eventsQuery, values };
+    // A cached result would lack what came late.
+    const body = JSON.stringify({ query, refresh: 'force_blocking', name: 'sluice pull' });
+    return readRows(await asking(`/api/projects/${project_id}/query/`, { body }));
+  };
+  // Read before the item is open, so that a refused key ends the run.
+  const first = await page(`${day} 00:00:00.000000`, '');
+  return { ...unsent, bytes: eventLines(first, page), hints: { format: 'ndjson' } };
+}
+
+type EventRow = readonly [uuid: string, event: string, distinctId: string, at: string, properties: unknown];
+type ReadPage = (since: string, after: string) => Promise<readonly EventRow[]>;
+
+async function* eventLines(first: readonly EventRow[], page: ReadPage): AsyncGenerator<Uint8Array> {
+  let rows = first;
+  // Until a page has no rows: the server may give fewer than were asked for.
+  for (let last = rows.at(-1); last !== undefined; last = rows.at(-1)) {
+    yield Buffer.from(rows.map(eventLine).join(''));
+    rows = await page(last[3], last[0]);
+  }
+}
+
+/** Properties come as a JSON text, which is copied as it is, with every digit. */
+function eventLine([uuid, event, distinct_id, timestamp, properties]: EventRow): string {
+  const known = JSON.stringify({ uuid, event, distinct_id, timestamp });
+  const text = typeof properties === 'string' ? properties : JSON.stringify(properties ?? {});
+  return `${known.slice(0, -1)},"properties":${text.replace(/[\r\n]/g, ' ')}}\n`;
+}
+
+const inflate = promisify(gunzip);
+
+/** Reads the rows of an answer. @throws SourceFailure */
+async function readRows({ answer, host }: Answered): Promise<readonly EventRow[]> {
+  const { bytes, hints, close } = await openAnswer(answer, host);
+  try {
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for await (const piece of bytes) {
+      size += piece.length;
+      if (size > MAX_PULL_PAGE_BYTES) throw tooLarge(host);
+      pieces.push(piece);
+    }
+    const sent = Buffer.concat(pieces);
+    const isPacked = hints.contentEncodingGzip === true;
+    const text = isPacked ? await inflate(sent, { maxOutputLength: MAX_PULL_PAGE_BYTES }) : sent;
+    const { results } = JSON.parse(text.toString()) as { readonly results?: unknown };
+    if (Array.isArray(results) && results.every(isEventRow)) return results;
+    throw new SourceFailure('unexpected_answer', `${host} answers without rows of events`);
+  } catch (cause) {
+    if (cause instanceof SourceFailure) throw cause;
+    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(host);
+    throw new SourceFailure('unexpected_answer', `${host} answers with no JSON`, { passing: true, cause });
+  } finally {
+    await close();
+  }
+}
+
+function isEventRow(row: unknown): row is EventRow {
+  return Array.isArray(row) && row.length === 5 && row.slice(0, 4).every((cell) => typeof cell === 'string');
+}
+
+function tooLarge(host: string): SourceFailure {
+  const message = `${host} answers with more than ${MAX_PULL_PAGE_BYTES} bytes for ${PULL_PAGE_ROWS} events; use a batch export to S3`;
+  return new SourceFailure('page_too_large', message);
+}
