@@ -69,7 +69,7 @@ export interface BegunUpload {
 const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
 
 /**
- * The requests that are made of one bucket. The only file that loads the SDK, and imported only when it is needed: see
+ * The requests that are made of one bucket. Imported only when it is needed, since it loads the SDK: see
  * `createS3Store`. Every method throws what `s3Error` makes of a failure.
  *
  * Not called `Bucket`: the compiler (7.0.2) takes properties of a class's own name for the class, and renames them.
@@ -231,7 +231,15 @@ export class S3Bucket {
   }
 }
 
-function openClient({ endpoint, region, pathStyle, credentials }: S3Location, stallMs: number): S3Client {
+export function openClient(
+  {
+    endpoint,
+    region,
+    pathStyle,
+    credentials,
+  }: Pick<S3Location, 'endpoint' | 'region' | 'pathStyle' | 'credentials'>,
+  stallMs: number,
+): S3Client {
   const connections = { keepAlive: true, maxSockets: MAX_S3_CONNECTIONS };
   return new S3Client({
     ...(endpoint === null ? {} : { endpoint }),

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
-import { type HttpAnswer, sendRequest } from '../net/http-client.ts';
+import { type HttpAnswer, readRetryAfter, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './mail.ts';
 
 /** Limits of webhooks: allowed addresses and time. */
@@ -110,15 +110,6 @@ function messageOf(error: unknown): string {
 /** Returns one line of at most so many UTF-16 units, as the ledger keeps it. */
 export function shortLine(text: string): string {
   return oneLine(text).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
-}
-
-/** `Retry-After` as milliseconds from `now`: seconds, or a date. Null if there is none, or it is neither. */
-export function readRetryAfter(header: string | undefined, now: number): number | null {
-  if (header === undefined) return null;
-  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
-  // `Date.parse` reads much else besides as some date.
-  const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(at) ? null : Math.max(0, at - now);
 }
 
 const secretPrefix = 'whsec_';

@@ -20,17 +20,6 @@ export async function readConsidered(db: Database): Promise<Map<string, Consider
   return new Map(rows.map((row) => [scheduleKey(row.environment_id, row.schedule_name), row]));
 }
 
-export async function readPauses(db: Database, environmentId: number): Promise<ReadonlyMap<string, Date>> {
-  const rows = await db
-    .selectFrom('schedules')
-    .select(['schedule_name', 'paused_at'])
-    .where('environment_id', '=', environmentId)
-    .execute();
-  return new Map(
-    rows.flatMap((row) => (row.paused_at === null ? [] : [[row.schedule_name, row.paused_at] as const])),
-  );
-}
-
 /** Pauses a schedule, or lets it go on; what was due meanwhile is not made up. */
 export async function setPaused(
   db: Database,

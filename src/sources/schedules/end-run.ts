@@ -1,3 +1,4 @@
+import { render } from '../../api/render.ts';
 import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
 import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import { addressesFor } from '../../domain/notification.ts';
@@ -181,24 +182,20 @@ async function countTogether(db: Database, environmentId: number, items: readonl
   };
 }
 
-/** A run as `--json` and notifications have it. Times are ISO 8601, UTC, with milliseconds. */
-export function renderRun(run: ScheduleRun, items: readonly RunItem[]) {
+/** A run as `--json` and notifications have it. */
+export function renderRun(
+  { runId: _, environmentId: __, definition: ___, notify: ____, ...run }: ScheduleRun,
+  items: readonly RunItem[],
+) {
+  const { name, environment, dueAt, status, code, reason, ...rest } = run;
   return {
-    schedule: run.name,
-    environment: run.environment,
-    due_at: run.dueAt.toISOString(),
-    status: run.status,
-    cause: run.cause,
-    missed: run.missed,
-    attempts: run.attempts,
-    started_at: run.startedAt?.toISOString() ?? null,
-    ended_at: run.endedAt?.toISOString() ?? null,
-    range_from: run.rangeFrom?.toISOString() ?? null,
-    range_to: run.rangeTo?.toISOString() ?? null,
-    delivered_to: run.deliveredTo,
-    error_code: run.code,
-    message: run.reason,
-    last_error: run.lastError,
+    schedule: name,
+    environment,
+    due_at: dueAt.toISOString(),
+    status,
+    ...render(rest),
+    error_code: code,
+    message: reason,
     items: items.map(({ item, jobId, isNew, error }) => ({
       item,
       job_id: jobId,

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, MAX_RETRY_AFTER_MS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import { forbiddenAddress, type HttpAnswer, sendRequest } from '../../net/http-client.ts';
+import { forbiddenAddress, type HttpAnswer, readRetryAfter, sendRequest } from '../../net/http-client.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, readItem, type Source, SourceFailure, type Variables } from './source.ts';
 
@@ -147,7 +147,11 @@ async function request(
   try {
     return await sendRequest(url, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
+      headers: {
+        accept: '*/*',
+        ...headers,
+        'accept-encoding': body === undefined ? 'gzip, identity' : 'identity',
+      },
       ...(body !== undefined && { body }),
       allowPrivate,
       authorities,
@@ -220,17 +224,12 @@ export const unexpectedStatus = 'unexpected_status';
 function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFailure {
   const passing = status >= 500 || status === 408 || status === 425 || status === 429;
   const isRefused = status === 401 || status === 403;
+  const retryAfterMs = Math.min(readRetryAfter(headers['retry-after'], Date.now()) ?? 0, MAX_RETRY_AFTER_MS);
   return new SourceFailure(
     isRefused ? 'access_denied' : unexpectedStatus,
     `${host} answers with status ${status}${isRefused ? ': check the key and what it may do' : ''}`,
-    { passing, retryAfterMs: retryAfterMs(headers['retry-after']) },
+    { passing, retryAfterMs },
   );
-}
-
-/** Returns the milliseconds that `Retry-After` asks for, as seconds or a date: 0 to MAX_RETRY_AFTER_MS. */
-function retryAfterMs(given = ''): number {
-  const ms = /^\d+$/.test(given) ? Number(given) * 1_000 : Date.parse(given) - Date.now();
-  return Math.min(Math.max(ms || 0, 0), MAX_RETRY_AFTER_MS);
 }
 
 /** Texts from outside are kept if they are short and plain: they are sent back. */

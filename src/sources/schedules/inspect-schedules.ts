@@ -4,7 +4,7 @@ import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from 
 import type { Database } from '../../postgres/database.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-runs.ts';
-import { readMemory, readPauses } from '../../postgres/stores/schedules.ts';
+import { readConsidered, readMemory, scheduleKey } from '../../postgres/stores/schedules.ts';
 import { nextDueTimes } from './due-times.ts';
 import { renderRun } from './end-run.ts';
 import { productOf, pullProgress } from './pull.ts';
@@ -48,7 +48,7 @@ export async function renderSchedules(
   schedules: readonly Schedule[],
   now: Date,
 ) {
-  const pauses = await readPauses(db, environmentId);
+  const considered = await readConsidered(db);
   const atATime = pLimit(runsAtATime);
   return Promise.all(
     schedules.map((schedule) =>
@@ -56,7 +56,7 @@ export async function renderSchedules(
         const runs = await readRuns(db, { environmentId, name: schedule.name }, SHOWN_RUNS);
         const isPull = productOf(schedule.load) !== null;
         const memory = isPull ? await readMemory(db, { environmentId, name: schedule.name }) : new Map();
-        const pausedAt = pauses.get(schedule.name) ?? null;
+        const pausedAt = considered.get(scheduleKey(environmentId, schedule.name))?.pausedAt ?? null;
         return renderSchedule(schedule, { pausedAt, runs, memory, now });
       }),
     ),

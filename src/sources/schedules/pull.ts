@@ -1,6 +1,4 @@
 import { Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
 import {
   MAX_PULL_DAYS,
   MAX_PULL_PAGE_BYTES,
@@ -8,7 +6,7 @@ import {
   PULL_LAG_MS,
   PULL_PAGE_ROWS,
 } from '../../domain/limits.ts';
-import { type Answered, type Asked, ask, checkHeader, type HttpAccess, openAnswer, rulesOf } from './http.ts';
+import { type Answered, ask, checkHeader, type HttpAccess, openAnswer, rulesOf } from './http.ts';
 import { type Product, productHosts, products } from './products.ts';
 import type { LoadDefinition, SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure } from './source.ts';
@@ -18,41 +16,26 @@ import { fillIn, type OpenItem, type Source, SourceFailure } from './source.ts';
  * whether it is final or as of which day it was fetched, so that late events are fetched too.
  */
 
-/** Sends a request with the key of the project. @throws SourceFailure */
-type Ask = (path: string, more?: Pick<Asked, 'body'>) => Promise<Answered>;
-
-type OpenDay<K extends Product> = (
-  definition: SourceDefinition<K>,
-  day: string,
-  asking: Ask,
-) => Promise<OpenItem>;
+/** Sends a request with the key of the project: a POST if it has a body. @throws SourceFailure */
+type AskProject = (path: string, body?: string) => Promise<Answered>;
 
 interface Api<K extends Product> {
-  /** Its days are those of the schedule's time zone; of others, UTC. */
-  readonly isZoned: boolean;
-  readonly extension: string;
   /** The value of the header Authorization. */
   readonly authorize: (definition: SourceDefinition<K>, secret: (text: string) => string) => string;
-  readonly openDay: OpenDay<K>;
+  readonly openDay: (definition: SourceDefinition<K>, day: string, ask: AskProject) => Promise<OpenItem>;
 }
 
 const apis: { readonly [K in Product]: Api<K> } = {
   mixpanel: {
-    isZoned: true,
-    extension: 'ndjson',
     authorize: ({ user, secret }, fill) =>
       user === undefined ? basic(fill(secret), '') : basic(fill(user), fill(secret)),
     openDay: openMixpanelDay,
   },
   amplitude: {
-    isZoned: false,
-    extension: 'zip',
     authorize: ({ api_key, secret_key }, fill) => basic(fill(api_key), fill(secret_key)),
     openDay: openAmplitudeDay,
   },
   posthog: {
-    isZoned: false,
-    extension: 'ndjson',
     authorize: ({ api_key }, fill) => `Bearer ${fill(api_key)}`,
     openDay: openPosthogDay,
   },
@@ -62,37 +45,38 @@ export interface PullAccess extends HttpAccess {
   readonly now: () => Date;
 }
 
-/** Opens the days that are over and not final, oldest first, MAX_PULL_DAYS of them. */
+/**
+ * Opens MAX_PULL_DAYS of the days that are over and not final. The newest come first, so that old ones that are refused for ever
+ * hold up no others.
+ */
 export function openPull<K extends Product>(
   product: K,
   definition: SourceDefinition<K>,
   timeZone: string,
   access: PullAccess,
 ): Source {
-  const { extension, authorize, openDay } = apis[product];
+  const { authorize, openDay } = apis[product];
+  const { region, host } = definition;
+  const base = host ?? `https://${(productHosts[product] as Readonly<Record<string, string>>)[region]}`;
   const rules = rulesOf(definition, access, PULL_ANSWER_MS);
   return {
     async list(isDone, signal) {
-      const base = baseOf(product, definition);
       const fill = (text: string) => checkHeader(product, fillIn(text, access.variables));
       const headers = { authorization: authorize(definition, fill), 'content-type': 'application/json' };
-      const asking: Ask = (path, more) => ask({ url: new URL(path, base), headers, ...more }, rules, signal);
+      const askProject: AskProject = (path, body) =>
+        ask({ url: new URL(path, base), headers, ...(body !== undefined && { body }) }, rules, signal);
       return pulledDays(product, definition, timeZone, access.now())
         .filter(({ key, version }) => !isDone(key, version))
+        .reverse()
         .slice(0, MAX_PULL_DAYS)
         .map(({ key, day, version }) => ({
           key,
-          filename: `${product}-${day}.${extension}`,
+          filename: `${product}-${day}`,
           version,
-          open: async () => ({ ...(await openDay(definition, day, asking)), version, mayBeEmpty: true }),
+          open: async () => ({ ...(await openDay(definition, day, askProject)), version, mayBeEmpty: true }),
         }));
     },
   };
-}
-
-function baseOf(product: Product, { region, host }: SourceDefinition<Product>): string {
-  const hosts: Readonly<Record<string, string>> = productHosts[product];
-  return host ?? `https://${hosts[region]}`;
 }
 
 interface PulledDay {
@@ -112,7 +96,8 @@ function pulledDays(
   timeZone: string,
   now: Date,
 ): PulledDay[] {
-  const zone = apis[product].isZoned ? timeZone : 'UTC';
+  // The days of the other two are UTC.
+  const zone = product === 'mixpanel' ? timeZone : 'UTC';
   const today = new Intl.DateTimeFormat('sv-SE', { timeZone: zone }).format(now.getTime() - PULL_LAG_MS);
   const count = Math.max(0, (Date.parse(today) - Date.parse(from)) / dayMs);
   return Array.from({ length: count }, (_, at) => {
@@ -148,10 +133,10 @@ function basic(user: string, password: string): string {
 async function openMixpanelDay(
   { project_id }: SourceDefinition<'mixpanel'>,
   day: string,
-  asking: Ask,
+  ask: AskProject,
 ): Promise<OpenItem> {
   const project = project_id === undefined ? '' : `&project_id=${project_id}`;
-  const { answer, host } = await asking(
+  const { answer, host } = await ask(
     `/api/2.0/export?from_date=${day}&to_date=${day}&time_in_ms=true${project}`,
   );
   const opened = await openAnswer(answer, host);
@@ -167,9 +152,9 @@ async function openMixpanelDay(
 }
 
 /** Opens a day of Amplitude's export: a ZIP of gzipped files with a line of JSON for each event. */
-async function openAmplitudeDay(_: unknown, day: string, asking: Ask): Promise<OpenItem> {
+async function openAmplitudeDay(_: unknown, day: string, ask: AskProject): Promise<OpenItem> {
   const date = day.replaceAll('-', '');
-  const { answer, host } = await asking(`/api/2/export?start=${date}T00&end=${date}T23`);
+  const { answer, host } = await ask(`/api/2/export?start=${date}T00&end=${date}T23`);
   // It answers 404 for hours without events.
   if (answer.status !== 404) return openAnswer(answer, host);
   await answer.close();
@@ -190,7 +175,7 @@ limit ${PULL_PAGE_ROWS}`;
 async function openPosthogDay(
   { project_id }: SourceDefinition<'posthog'>,
   day: string,
-  asking: Ask,
+  ask: AskProject,
 ): Promise<OpenItem> {
   const until = new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
   const page: ReadPage = async (since, after) => {
@@ -198,7 +183,7 @@ async function openPosthogDay(
     const query = { kind: 'HogQLQuery', query: eventsQuery, values };
     // A cached result would lack what came late.
     const body = JSON.stringify({ query, refresh: 'force_blocking', name: 'sluice pull' });
-    return readRows(await asking(`/api/projects/${project_id}/query/`, { body }));
+    return readRows(await ask(`/api/projects/${project_id}/query/`, body));
   };
   // Read before the item is open, so that a refused key ends the run.
   const first = await page(`${day} 00:00:00.000000`, '');
@@ -224,39 +209,30 @@ function eventLine([uuid, event, distinct_id, timestamp, properties]: EventRow):
   return `${known.slice(0, -1)},"properties":${text.replace(/[\r\n]/g, ' ')}}\n`;
 }
 
-const inflate = promisify(gunzip);
-
 /** Reads the rows of an answer. @throws SourceFailure */
 async function readRows({ answer, host }: Answered): Promise<readonly EventRow[]> {
-  const { bytes, hints, close } = await openAnswer(answer, host);
+  const { bytes, close } = await openAnswer(answer, host);
   try {
     const pieces: Uint8Array[] = [];
     let size = 0;
     for await (const piece of bytes) {
       size += piece.length;
-      if (size > MAX_PULL_PAGE_BYTES) throw tooLarge(host);
+      if (size > MAX_PULL_PAGE_BYTES) throw new SourceFailure('page_too_large', `${host} ${tooLarge}`);
       pieces.push(piece);
     }
-    const sent = Buffer.concat(pieces);
-    const isPacked = hints.contentEncodingGzip === true;
-    const text = isPacked ? await inflate(sent, { maxOutputLength: MAX_PULL_PAGE_BYTES }) : sent;
-    const { results } = JSON.parse(text.toString()) as { readonly results?: unknown };
+    const { results } = JSON.parse(Buffer.concat(pieces).toString()) as { readonly results?: unknown };
     if (Array.isArray(results) && results.every(isEventRow)) return results;
     throw new SourceFailure('unexpected_answer', `${host} answers without rows of events`);
   } catch (cause) {
     if (cause instanceof SourceFailure) throw cause;
-    if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(host);
     throw new SourceFailure('unexpected_answer', `${host} answers with no JSON`, { passing: true, cause });
   } finally {
     await close();
   }
 }
 
+const tooLarge = `answers with more than ${MAX_PULL_PAGE_BYTES} bytes for ${PULL_PAGE_ROWS} events; use a batch export to S3`;
+
 function isEventRow(row: unknown): row is EventRow {
   return Array.isArray(row) && row.length === 5 && row.slice(0, 4).every((cell) => typeof cell === 'string');
-}
-
-function tooLarge(host: string): SourceFailure {
-  const message = `${host} answers with more than ${MAX_PULL_PAGE_BYTES} bytes for ${PULL_PAGE_ROWS} events; use a batch export to S3`;
-  return new SourceFailure('page_too_large', message);
 }

@@ -29,7 +29,6 @@ import { openHttp, unexpectedStatus } from './http.ts';
 import { openPostgres } from './postgres.ts';
 import { openPull, productOf } from './pull.ts';
 import { runExportRun } from './run-export.ts';
-import { openS3 } from './s3.ts';
 import {
   type LoadDefinition,
   type RunDefinition,
@@ -124,7 +123,7 @@ const openers: {
   files: (definition, { localRoots }) => openLocalFiles(definition, localRoots),
   http: openHttp,
   postgres: (definition, { variables }) => openPostgres(definition, variables),
-  s3: (definition, { variables }) => openS3(definition, variables),
+  s3: async (definition, { variables }) => (await import('./s3.ts')).openS3(definition, variables),
   mixpanel: (definition, settings, zone) => openPull('mixpanel', definition, zone, settings),
   amplitude: (definition, settings, zone) => openPull('amplitude', definition, zone, settings),
   posthog: (definition, settings, zone) => openPull('posthog', definition, zone, settings),

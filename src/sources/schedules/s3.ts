@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
-import type { S3Client } from '@aws-sdk/client-s3';
+import { GetObjectCommand, ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { MAX_RUN_ITEMS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { openClient } from '../../files/s3-bucket.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
 import {
   fillIn,
@@ -12,6 +13,8 @@ import {
   type Variables,
 } from './source.ts';
 
+/* Imported when it is needed, since the SDK takes its time. */
+
 /** More than a run takes, which shows that there are others. */
 const usualItems = MAX_RUN_ITEMS + 1;
 
@@ -21,11 +24,7 @@ interface Listed {
   readonly at: number;
 }
 
-type Definition = SourceDefinition<'s3'>;
-type Sdk = typeof import('@aws-sdk/client-s3');
-
 interface Bucket {
-  readonly sdk: Sdk;
   readonly client: S3Client;
   readonly name: string;
   readonly prefix: string;
@@ -33,21 +32,29 @@ interface Bucket {
 
 /**
  * Opens the oldest objects under a prefix that are not done, `mostItems` of them, oldest first. All keys are listed: S3 has them by
- * name, not by age. The library is loaded when it is needed: it takes its time.
+ * name, not by age.
  */
-export async function openS3(
-  definition: Definition,
+export function openS3(
+  { url, region = 'us-east-1', endpoint, access_key: user, secret_key: secret }: SourceDefinition<'s3'>,
   variables: Variables,
   mostItems = usualItems,
-): Promise<Source> {
-  const sdk = await import('@aws-sdk/client-s3');
-  const client = openClient(sdk, definition, variables);
-  const [, name = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(definition.url) ?? [];
-  const bucket: Bucket = { sdk, client, name, prefix };
+): Source {
+  const credentials =
+    user === undefined || secret === undefined
+      ? null
+      : {
+          accessKeyId: fillIn(user, variables),
+          secretAccessKey: fillIn(secret, variables),
+          sessionToken: null,
+        };
+  const place = { endpoint: endpoint ?? null, region, pathStyle: endpoint !== undefined, credentials };
+  const client = openClient(place, SOURCE_CONNECT_MS);
+  const [, name = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(url) ?? [];
+  const bucket: Bucket = { client, name, prefix };
   return {
     async list(isDone, signal) {
       const found = await listOldest(bucket, isDone, mostItems, signal).catch((error: unknown) => {
-        throw signal.aborted ? signal.reason : asFailure(error, `s3://${bucket.name}`);
+        throw signal.aborted ? signal.reason : asFailure(error, `s3://${name}`);
       });
       return found.map(
         (each): SourceItem => ({
@@ -65,36 +72,15 @@ export async function openS3(
   };
 }
 
-function openClient(sdk: Sdk, definition: Definition, variables: Variables): S3Client {
-  const { region = 'us-east-1', endpoint, access_key: accessKey, secret_key: secretKey } = definition;
-  return new sdk.S3Client({
-    region,
-    maxAttempts: 2,
-    requestHandler: {
-      connectionTimeout: SOURCE_CONNECT_MS,
-      requestTimeout: SOURCE_CONNECT_MS,
-      throwOnRequestTimeout: true,
-    },
-    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
-    ...(accessKey !== undefined &&
-      secretKey !== undefined && {
-        credentials: {
-          accessKeyId: fillIn(accessKey, variables),
-          secretAccessKey: fillIn(secretKey, variables),
-        },
-      }),
-  });
-}
-
 async function listOldest(
-  { sdk, client, name, prefix }: Bucket,
+  { client, name, prefix }: Bucket,
   isDone: IsDone,
   mostItems: number,
   signal: AbortSignal,
 ): Promise<Listed[]> {
   let oldest: Listed[] = [];
   for (let last: string | undefined; ; ) {
-    const command = new sdk.ListObjectsV2Command({
+    const command = new ListObjectsV2Command({
       Bucket: name,
       Prefix: prefix,
       ...(last !== undefined && { StartAfter: last }),
@@ -115,11 +101,11 @@ async function listOldest(
 }
 
 async function openObject(
-  { sdk, client, name }: Bucket,
+  { client, name }: Bucket,
   { key, version }: Listed,
   signal: AbortSignal,
 ): Promise<OpenItem> {
-  const command = new sdk.GetObjectCommand({
+  const command = new GetObjectCommand({
     Bucket: name,
     Key: key,
     ...(version !== null && { IfMatch: version }),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { readRetryAfter } from '../../../src/net/http-client.ts';
 import { pauseAfter, readDeliveryPolicy } from '../../../src/notifications/deliver-notification.ts';
-import { readRetryAfter, signWebhook } from '../../../src/notifications/send-webhook.ts';
+import { signWebhook } from '../../../src/notifications/send-webhook.ts';
 import { checkWebhookUrl } from '../../../src/notifications/subscriptions.ts';
 
 describe('a signature', () => {
