@@ -5,7 +5,9 @@
 -- Whole rows are kept, since finding out what changed costs more than writing all of it: whoever reads compares.
 create sequence sluice.change_seq as bigint;
 
--- The numbers stand first, where they need no padding; the index on keys leaves out the entity, which hardly ever decides.
+create type sluice.entity as enum ('users', 'companies');
+
+-- In an order that needs no padding.
 create table sluice.changes (
   seq bigint not null default nextval('sluice.change_seq'),
   at timestamptz not null default now(),
@@ -15,14 +17,13 @@ create table sluice.changes (
   load_before bigint,
   first_seen_before timestamptz,
   environment_id integer not null,
+  entity sluice.entity not null,
+  before jsonb,
   is_operator boolean not null default false,
   removed boolean not null default false,
-  entity text not null,
   key text collate "C" not null,
   company_before text collate "C",
-  before jsonb,
   times_before jsonb,
-  constraint changes_entity_check check (entity in ('users', 'companies')),
   constraint changes_erased_check check (before is not null or (removed and company_before is null and times_before is null))
 ) partition by range (at);
 comment on table sluice.changes is
@@ -35,7 +36,8 @@ comment on column sluice.changes.is_operator is 'The change came from a session 
 comment on column sluice.changes.before is 'The properties before the change; null: the data of this profile was deleted, and only that it is gone is kept.';
 comment on column sluice.changes.load_before is 'sluice.users.load_id before the change.';
 comment on column sluice.changes.first_seen_before is 'Of a removed profile only.';
-create index changes_key_idx on sluice.changes (environment_id, key, seq);
+-- Hashes take a third of what keys and seq would: 28 bytes a change instead of 77.
+create index changes_key_idx on sluice.changes (environment_id, hashtext(key));
 create index changes_position_idx on sluice.changes using brin (position, load_id) with (autosummarize = on);
 
 -- Takes what comes while the partition of its day is missing.

@@ -13,6 +13,8 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S[], I[], U[]>
   : T[];
 
+export type Entity = "companies" | "users";
+
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -97,7 +99,7 @@ export interface DB {
     at: Generated<Date>;
     before: Json | null;
     company_before: string | null;
-    entity: string;
+    entity: Entity;
     environment_id: number;
     first_seen_before: Date | null;
     is_operator: Generated<boolean>;

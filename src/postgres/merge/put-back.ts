@@ -9,6 +9,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
+import { isKey } from '../stores/change-log.ts';
 import { changesByName } from './plan-batch.ts';
 
 export interface PatchScope {
@@ -254,7 +255,7 @@ const touchedSince = (entity: Entity, { environmentId }: PatchScope): RawBuilder
       lead(before, 1, coalesce(p.metadata, '{}')) over (order by seq) as after,
       lead(company_before, 1, p.company_id) over (order by seq) as company_after
     from changes
-    where environment_id = ${environmentId} and entity = ${entity} and key = (${text('id')}) collate "C" and before is not null
+    where environment_id = ${environmentId} and entity = ${entity} and ${isKey('key', text('id'))} and before is not null
   ) c
   left join lateral jsonb_object_keys(
     case when c.removed then c.before || c.after else sluice.difference(c.before, c.after) end

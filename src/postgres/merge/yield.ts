@@ -7,6 +7,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
+import { isKey } from '../stores/change-log.ts';
 import {
   incomingTable,
   type MergeScope,
@@ -77,10 +78,10 @@ export async function requireSeen(
   if (seen === null) return;
   const { rows } = await sql`
     select 1
-    from changes
+    from ${sql.table(incomingTable[entity])} i
+    join changes c on ${isKey('c.key', sql`i.key`)}
     where environment_id = ${environmentId}
       and entity = ${entity}
-      and key = any (array(select key from ${sql.table(incomingTable[entity])}))
       and at = now()
       and position = sluice.current_position()
       and sluice.is_since(position_before, ${seen}::pg_snapshot)
@@ -124,7 +125,7 @@ function changedSince(
         select c.seq, c.before as properties, c.company_before as company, c.position_before as position,
           c.load_before as maker, c.load_id as next_by, c.removed
         from changes c
-        where c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = i.key and ${isSince('c.position')}
+        where c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', sql`i.key`)} and ${isSince('c.position')}
         union all
         select null, p.metadata, ${entity === 'users' ? sql`p.company_id` : sql`null`}, p.position, p.load_id, null, false
         from ${sql.table(entity)} p

@@ -2,13 +2,17 @@
  * The log of changes (sql/migrations/0018_create_changes.sql): its switch, the days it reaches back, and what it costs. The
  * functions of the migration say what locks they take.
  */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { ExportRequest } from '../../domain/export.ts';
 import { type Database, withLockTries } from '../database.ts';
 import { readFigure } from '../pool.ts';
 import { isLockTimeout } from '../sqlstate.ts';
+
+/** Finds the changes of one key by the index, which holds the hashes of keys. */
+export const isKey = (column: string, key: RawBuilder<unknown>) =>
+  sql`hashtext(${sql.ref(column)}) = hashtext(${key}) and ${sql.ref(column)} = ${key}`;
 
 /** Makes the partitions that are missing, and lets positions go on above those of the data if they had gone back. */
 export async function openChangeLog(client: pg.ClientBase, isServer: boolean, log: Logger): Promise<void> {

@@ -5,6 +5,7 @@ import { MAX_HISTORY_BYTES, MAX_PAGE_BYTES, MAX_PROVENANCE_CHANGES } from '../..
 import { instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import type { Reader } from '../pool.ts';
+import { isKey } from './change-log.ts';
 import { renderedProfile } from './profiles.ts';
 
 /*
@@ -26,7 +27,7 @@ const isComplete = (position: RawBuilder<unknown>) =>
 function imagesOf({ environmentId, entity, id }: ProfileKey): RawBuilder<unknown> {
   return sql`
     changes
-    where environment_id = ${environmentId} and entity = ${entity} and key = ${id} and ${isComplete(sql`position`)}`;
+    where environment_id = ${environmentId} and entity = ${entity} and ${isKey('key', sql`${id}::text`)} and ${isComplete(sql`position`)}`;
 }
 
 /**

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { isKey } from './change-log.ts';
 import { eventTable } from './retention.ts';
 import { findRetiredTables, inEventTables, isSameEvent, removeDoomed } from './retirements.ts';
 
@@ -64,7 +65,8 @@ export async function previewDeletion(
           and not exists (
             select 1
             from changes c
-            where c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = asked.id and c.before is not null
+            where c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', sql`asked.id`)}
+              and c.before is not null
           )
       ) as unknown,
       (select coalesce(sum(rows), 0)::bigint from named) as events,
@@ -150,7 +152,7 @@ export async function removeProfiles(
         when i.events > 0 or i.users > 0 or i.id = any(${removed.rows.map((row) => row.id)}::text[]) or exists (
           select 1
           from changes c
-          where c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = i.id and c.before is null
+          where c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', sql`i.id`)} and c.before is null
             and c.at >= (select started_at from deletions where deletion_id = ${deletionId})
         ) then 'deleted'
         else 'not_found'
@@ -175,13 +177,14 @@ export async function eraseImages(
   { environmentId, ids }: DeletionBatch,
   limit: number | null,
 ): Promise<number> {
-  const isOf = (profile: RawBuilder<unknown>) =>
-    sql`c.environment_id = ${environmentId} and c.entity = ${entity} and c.key = ${profile}`;
+  const isOf = (id: RawBuilder<unknown>) =>
+    sql`c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', id)}`;
   const { rows } = await sql<{ erased: number }>`
     with found as materialized (
       select c.key, c.seq
-      from changes c
-      where ${isOf(sql`any(${[...ids]}::text[])`)} and c.before is not null
+      from unnest(${[...ids]}::text[]) given (id)
+      join changes c on ${isOf(sql`given.id`)}
+      where c.before is not null
       limit ${limit}
     ),
     doomed as materialized (

@@ -417,7 +417,7 @@ function drifted(
     where p.environment_id = ${environmentId} and is_since(p.position, ${since}::pg_snapshot)
       and ${hashIn(id, sql`k.unchanged || k.removed`)}
     union
-    select entity, key
+    select ${entity}, key
     from changes
     where environment_id = ${environmentId} and entity = ${entity} and removed and is_since(position, ${since}::pg_snapshot)
       and ${hashIn(sql`key`, sql`k.written || k.unchanged || k.removed`)}`;

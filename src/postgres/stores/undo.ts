@@ -5,6 +5,7 @@ import { type ChunkRange, type UndoOfLoads, undoneLoads } from '../../domain/loa
 import type { FileRef } from '../../files/file-store.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
+import { isKey } from './change-log.ts';
 import { insertChunks } from './loads.ts';
 import { takeReceived } from './uploads.ts';
 
@@ -146,7 +147,7 @@ export function changedProfiles(entity: Entity, source: UndoSource): RawBuilder<
         lag(key) over in_order is distinct from key as is_first,
         lead(key) over in_order is distinct from key as is_last
       from changes
-      where environment_id = ${environment} and entity = ${entity} and position >= ${first}
+      where environment_id = ${environment} and entity = ${sql.lit(entity)} and position >= ${first}
         and (${isTheirs} or ${earlier(sql`load_id`)} or ${earlier(sql`load_before`)})
       window in_order as (order by key, seq), of_profile as (partition by key)
     ) c
@@ -192,7 +193,7 @@ function changesByLoads(entity: Entity, key: RawBuilder<unknown>, source: UndoSo
   return sql`
     select 1
     from changes t
-    where t.environment_id = ${environment} and t.entity = ${entity} and t.key = ${key} and t.position >= ${first}
+    where t.environment_id = ${environment} and t.entity = ${sql.lit(entity)} and ${isKey('t.key', key)} and t.position >= ${first}
       and (${byLoads(sql`t.load_id`)} or ${madeByLoads(entity, source, sql`t.load_before`, sql`t.position_before`)})`;
 }
 
@@ -238,7 +239,7 @@ function whole(entity: Entity, source: UndoSource, key: RawBuilder<unknown>): Ra
           order by l.seq
         )
         from changes l
-        where l.environment_id = ${environment} and l.entity = ${entity} and l.key = ${key}
+        where l.environment_id = ${environment} and l.entity = ${sql.lit(entity)} and ${isKey('l.key', key)}
       )
     )::text`;
 }
