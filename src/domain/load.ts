@@ -11,6 +11,8 @@ export type LoadType = (typeof loadTypes)[number];
 
 /** queued → processing → completed | failed | cancelled. */
 export const loadStatuses = ['queued', 'processing', 'completed', 'failed', 'cancelled'] as const;
+/** States of jobs in the documented product. Filters take them, and no job here is ever in one. */
+export const foreignStatuses = ['validating', 'pending_refresh'] as const;
 export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];

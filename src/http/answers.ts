@@ -46,6 +46,8 @@ export const answerHeaders = {
   Location: header('string', 'URL of the created resource.'),
   'Tus-Resumable': header('string', 'Version of the tus protocol.', { const: '1.0.0' }),
   'Tus-Version': header('string', 'Supported versions of the tus protocol.', { const: '1.0.0' }),
+  'Tus-Extension': header('string', 'Supported extensions of the tus protocol.'),
+  'Tus-Max-Size': header('integer', 'The most bytes that a file may have.'),
   'Upload-Offset': header('integer', 'Bytes received so far: the offset of the next request.'),
   'Upload-Length': header('integer', 'Size of the complete file in bytes.', { minimum: 1 }),
   'Upload-Expires': header('string', 'Until when the upload is kept, as an HTTP date.', { pattern: ' GMT$' }),
@@ -71,6 +73,7 @@ const meanings: Readonly<Record<number, string>> = {
   415: 'The media type or encoding of the body is not supported.',
   416: 'The file has no such part.',
   429: 'Too many requests.',
+  431: 'The headers are too large.',
   500: 'The service failed. Its log has the error under the request ID.',
   503: 'The service is unavailable at the moment. The same call may succeed later.',
 };

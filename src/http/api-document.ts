@@ -6,7 +6,6 @@ import type { System } from '../context.ts';
 import { readPackage } from '../package-root.ts';
 import { answerHeaders, exampleOf, responseName } from './answers.ts';
 import { namesTag } from './parameters.ts';
-import { isUndocumented } from './plugins/validation.ts';
 
 export interface ApiDocument {
   readonly openapi: string;
@@ -72,7 +71,7 @@ const info = {
 
 - Every answer carries \`x-request-id\`. Refusals carry the error record with every problem found; docs/errors.md lists its codes.
 - A trailing slash and doubled slashes are accepted in every path. \`HEAD\` answers like \`GET\`, without the body. A method that a path does not support returns 405 with \`Allow\`; an unknown path returns 404, even without a key.
-- Lists refuse unknown parameters, except those that begin with \`_\`, which some clients add to bypass caches.
+- Unknown query parameters are ignored, except where they are options of a load.
 - Times are ISO 8601 in UTC.`,
   contact: { name: 'The operator of this service' },
   license: { name: 'MIT', identifier: 'MIT' },
@@ -240,17 +239,8 @@ export function addApiDocument(
       for (const [status, { [responseName]: name }] of answers) {
         if (name !== undefined) names.set(responseKey(schema?.operationId ?? '', status), name);
       }
-      const { querystring, description = '', ...described } = schema ?? {};
       const needs = scope === undefined || scope === 'any' ? '' : ` Required scope: \`${scope}\`.`;
-      return {
-        url,
-        schema: {
-          ...described,
-          description: description + needs,
-          ...(!isUndocumented(querystring) && { querystring }),
-          security,
-        },
-      };
+      return { url, schema: { ...schema, description: (schema?.description ?? '') + needs, security } };
     },
     transformObject: (found) => {
       if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');

@@ -97,7 +97,8 @@ export function createApp(system: System, state: ServerState = { closing: false 
     return503OnClosing: false,
     // Clients often join `{base_url}/` and `/v1/track` as they are.
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) =>
+      answerClientError(error, socket, (each) => state.endWithAnswers?.(each) === true),
     frameworkErrors: (error, request, reply) => {
       setStandardHeaders(request, reply);
       sendErrors(reply, explainError(error));

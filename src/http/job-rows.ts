@@ -5,7 +5,7 @@ import type { Static } from 'typebox';
 import { MAX_PAGE_BYTES } from '../domain/limits.ts';
 import { takeTurns } from '../postgres/pool.ts';
 import { askedPage, rowCursor, rowPage, sendEnvelope, sendJson } from './page.ts';
-import { listQuery } from './plugins/validation.ts';
+import { lenientQuery } from './plugins/validation.ts';
 import type { Call } from './route.ts';
 
 /* The records of a job, one by one: a page of them as JSON, or all of them as a file, by what the caller accepts. */
@@ -26,7 +26,7 @@ const mediaTypes: Readonly<Record<RowsFormat, string>> = {
   ndjson: 'application/x-ndjson',
 };
 
-export const rowQuery = listQuery(rowPage);
+export const rowQuery = lenientQuery(rowPage);
 
 interface RowQuery extends Static<typeof rowQuery> {
   readonly cause?: string;

@@ -85,16 +85,23 @@ class Connections {
   }
 
   /** Makes every answer the last of its connection, and says so, so that clients that keep connections go elsewhere. */
-  endWithAnswers(): void {
+  leave(): void {
     this.#isLeaving = true;
-    for (const owed of this.#open.values()) for (const response of owed) response.shouldKeepAlive = false;
+    for (const socket of this.#open.keys()) this.endWithAnswers(socket);
   }
 
   /** Closes connections without a request, now and as they come. The others close with their answer, which says so. */
   closeIdle(): void {
     this.#isStopping = true;
-    this.endWithAnswers();
+    this.leave();
     for (const [socket, owed] of this.#open) if (owed.size === 0) socket.destroy();
+  }
+
+  /** Closes a connection with the answers that it waits for; false if it waits for none. */
+  endWithAnswers(socket: Socket): boolean {
+    const owed = this.#open.get(socket) ?? new Set();
+    for (const response of owed) response.shouldKeepAlive = false;
+    return owed.size > 0;
   }
 
   isBeyond(socket: Socket): boolean {
@@ -134,6 +141,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   const app = createApp(system, state);
   const connections = new Connections(app.server, boundConnections(config.maxConnections));
   state.isBeyond = (socket) => connections.isBeyond(socket);
+  state.endWithAnswers = (socket) => connections.endWithAnswers(socket);
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
   log.info({ address }, 'listening');
@@ -143,7 +151,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
     async drain() {
       if (config.drainMs === 0) return;
       state.closing = true;
-      connections.endWithAnswers();
+      connections.leave();
       log.info({ drain_ms: config.drainMs }, 'draining');
       await delay(config.drainMs);
     },

@@ -4,7 +4,7 @@ import { type Static, type TNumberOptions as TIntegerOptions, type TSchema, Type
 import { exampleJobId } from '../api/job.ts';
 import { inputError } from '../domain/errors.ts';
 import { readInstant } from '../domain/instant.ts';
-import { loadStatuses } from '../domain/load.ts';
+import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import { ruled, textProblem, worded } from '../validation.ts';
 
@@ -88,7 +88,8 @@ export function readSeveral(text: string | undefined): readonly string[] | undef
   return text?.split(',');
 }
 
-export const statusParameter = (description: string) => severalOf('status', loadStatuses, description);
+export const statusParameter = (description: string) =>
+  severalOf('status', [...loadStatuses, ...foreignStatuses], description);
 
 /** A text that the database compares with stored ones. */
 export function textParameter(name: string, maxBytes: number, description: string, ...examples: string[]) {

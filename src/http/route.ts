@@ -22,7 +22,6 @@ import { baseUrl } from './page.ts';
 import { environmentId, requireAdmin } from './plugins/auth.ts';
 import { bodyBytes, readJsonObject } from './plugins/json-body.ts';
 import type { ServerState } from './plugins/limits.ts';
-import { isUndocumented } from './plugins/validation.ts';
 
 /** The bodies of a route are left on the wire, come in a form, are read whole as JSON up to some size, or come by the tus protocol. `product`: packed as another product's SDK does. */
 export type BodyKind = 'raw' | 'form' | 'json' | 'batch' | 'product' | 'deletion' | 'tus';
@@ -99,6 +98,7 @@ const ofKey = [
   'invalid_api_key',
   'insufficient_scope',
   'rate_limited',
+  'headers_too_large',
   'internal_error',
   'unavailable',
 ] as const;
@@ -123,7 +123,7 @@ function refusalsOf({
     [takesBody, ...ofBody],
     [true, ...refuses],
     [query !== undefined, 'invalid_field'],
-    [hasCursor && !isUndocumented(query), 'invalid_cursor'],
+    [hasCursor, 'invalid_cursor'],
     ['Idempotency-Key' in headers, 'idempotency_conflict'],
     [params !== undefined, 'not_found', 'route_not_found'],
     [access !== 'open', ...ofKey],

@@ -26,14 +26,15 @@ async function findProblems(
 ): Promise<string[]> {
   const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const templates = Object.keys(api.document.paths);
-  // A user may be called as a path is that only POST has.
+  // A user may be called as a path is that only POST has; if there is none, the path refuses the method.
   const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
   const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
   // The page for people is no part of the interface.
   if (template === undefined && /^\/docs(\/|$)/.test(path)) return [];
   if (template === undefined) return checkRefusal(api, response, [404]);
   const operation = api.document.paths[template]?.[name];
-  if (operation === undefined) return checkRefusal(api, response, [405]);
+  const isOther = response.status === 405 && findTemplate(templates, path) !== template;
+  if (operation === undefined || isOther) return checkRefusal(api, response, [405]);
   const status = String(response.status);
   const found = api.answer(['paths', template, name], operation, status);
   if (found === undefined) return [undocumented(operation, status)];

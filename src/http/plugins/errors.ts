@@ -12,6 +12,13 @@ import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sq
 import { createProbe } from '../../telemetry/health.ts';
 import { wentAway } from '../gone-client.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Returns the refusal, and sets `Allow`, if the path exists, but not with this method; else null. */
+    otherMethods: (request: FastifyRequest, reply: FastifyReply) => InputError | null;
+  }
+}
+
 export function renderErrors(problems: readonly Problem[]): Static<typeof errorRecord.schema> {
   return {
     errors: problems.map(({ code, message, details }) => ({
@@ -90,6 +97,8 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
   app.addHook('onClose', async () => throttle.end());
   app.setErrorHandler(async (error, request, reply) => {
     let explained = explainError(hasLeft(request) ? wentAway() : error);
+    const other = explained.status === 404 ? app.otherMethods(request, reply) : null;
+    if (other !== null) explained = explainError(other);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
       // An embedded database without room is away, and does not say why.
@@ -225,11 +234,17 @@ const notHttp: Problem = { code: 'invalid_field', message: 'The request is not p
 const lingerMs = 2_000;
 
 /** Answers what is not even HTTP, and so never becomes a request, with the error record, and closes the connection. */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+export function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  endWithAnswers: (socket: Socket) => boolean,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
+  // `https.request` of Node sends the body of a GET without its length. The request before it was fine.
+  if (endWithAnswers(socket)) return;
   const problem = headProblems[error.code ?? ''] ?? notHttp;
   const status = errorCodes[problem.code];
   const body = JSON.stringify(renderErrors([problem]));
@@ -249,7 +264,10 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
 
 const noSuchAddress = 'There is no such address; /docs shows those there are';
 
-/** Answers 405 with `Allow` if the path exists under other methods, else 404. Register it before the routes. */
+/**
+ * Answers 405 with `Allow` if the path exists under other methods, else 404: also where a route with parameters takes `identify` for the
+ * id of a company, and there is none. Register it before the routes.
+ */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
   app.addHook('onRoute', ({ url, method }) => {
@@ -257,19 +275,23 @@ export function addNotFound(app: FastifyInstance): void {
     for (const each of [method].flat()) known.add(each);
     methods.set(url, known);
   });
+  app.decorate('otherMethods', (request, reply) => {
+    const path = pathOf(request.url);
+    const found = [...methods].filter(([pattern]) => matches(pattern, path));
+    const exact = found.filter(([pattern]) => !pattern.includes(':'));
+    const allow = [...new Set((exact.length > 0 ? exact : found).flatMap(([, each]) => [...each]))];
+    if (allow.length === 0 || allow.includes(request.method)) return null;
+    reply.header('allow', allow.sort().join(', '));
+    const message = `${request.method} is not allowed here`;
+    return inputError('method_not_allowed', message, `allowed: ${allow.join(', ')}`);
+  });
   app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?', 1)[0]?.replace(/\/+/g, '/').replace(/\/$/, '') ?? '';
-    const allowed = [...methods]
-      .filter(([pattern]) => matches(pattern, path))
-      .flatMap(([, each]) => [...each]);
-    if (allowed.length === 0) {
-      throw inputError('route_not_found', noSuchAddress, `${request.method} ${printable(path)}`);
-    }
-    const allow = [...new Set(allowed)].sort().join(', ');
-    reply.header('allow', allow);
-    throw inputError('method_not_allowed', `${request.method} is not allowed here`, `allowed: ${allow}`);
+    const details = `${request.method} ${printable(pathOf(request.url))}`;
+    throw app.otherMethods(request, reply) ?? inputError('route_not_found', noSuchAddress, details);
   });
 }
+
+const pathOf = (url: string): string => url.split('?', 1)[0]?.replace(/\/+/g, '/').replace(/\/$/, '') ?? '';
 
 function matches(pattern: string, path: string): boolean {
   const wanted = pattern.replace(/\/$/, '').split('/');

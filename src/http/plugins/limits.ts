@@ -13,6 +13,8 @@ import { type Explained, sendErrors } from './errors.ts';
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
+  /** Closes a connection once its requests are answered; false if it has none. */
+  endWithAnswers?: (socket: Socket) => boolean;
 }
 
 declare module 'fastify' {

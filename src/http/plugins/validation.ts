@@ -60,29 +60,18 @@ function compileHeaders({ properties }: TObject) {
 export type Texts = Readonly<Record<string, string | readonly string[]>>;
 
 interface TextRules {
-  /** Accepts empty values, and names that begin with `_`, which some clients add to bypass caches. */
+  /** Ignores empty values and unknown names. */
   readonly lenient: boolean;
 }
 
 const textRules = Symbol('textRules');
 
-/** Marks a query of which the document says nothing: its parameters are accepted and ignored. */
-export const undocumented = Symbol('undocumented');
-
-export function isUndocumented(query: unknown): boolean {
-  return (query as { [undocumented]?: true } | undefined)?.[undocumented] === true;
-}
-
-/** The query of a list. Unknown parameters are refused: a misspelt filter would list everything. */
-export function listQuery<P extends TProperties>(properties: P) {
-  return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
-}
-
-/** The query of one thing. Unknown parameters are ignored. */
-export function openQuery<P extends TProperties>(properties: P) {
+/** The query of what is read. Unknown parameters are ignored. */
+export function lenientQuery<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: true, [textRules]: { lenient: true } });
 }
 
+/** Options of what changes something. Unknown ones are refused: `dryrun=true` must not load. */
 export function optionFields<P extends TProperties>(properties: P) {
   return Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
 }
@@ -109,8 +98,7 @@ export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => St
     const repeated: Problem[] = [];
     const values: Record<string, unknown> = {};
     for (const [name, text] of Object.entries(texts)) {
-      if (lenient && (text === '' || (name.startsWith('_') && !Object.hasOwn(schema.properties, name))))
-        continue;
+      if (lenient && (text === '' || !Object.hasOwn(schema.properties, name))) continue;
       const different = lenient ? [text].flat() : [...new Set([text].flat())];
       const of = schema.properties[name] as { readonly type?: string } | undefined;
       if (different.length > 1 && of?.type !== undefined && of.type !== 'array') {

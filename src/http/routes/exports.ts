@@ -43,7 +43,7 @@ import {
 } from '../parameters.ts';
 import { callerEnvironment, callerKeyId, callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const path = '/api/v1/analytics/exports';
@@ -132,10 +132,10 @@ const list = route({
   operationId: 'listExports',
   summary: 'List exports',
   description:
-    'Lists the exports of the environment, newest first. The body is a bare array; the next page is in `Link`. Unknown parameters are refused.',
+    'Lists the exports of the environment, newest first. The body is a bare array; the next page is in `Link`.',
   access: 'export',
   config: pageBytes,
-  query: listQuery({ ...jobPage, status: statusParameter('Only return exports in this state.') }),
+  query: lenientQuery({ ...jobPage, status: statusParameter('Only return exports in this state.') }),
   answer: {
     description: 'A page of exports.',
     headers: ['X-Total-Count', 'Link'],

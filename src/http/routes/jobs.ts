@@ -40,7 +40,7 @@ import {
   textParameter,
 } from '../parameters.ts';
 import { hasScope, requireScope } from '../plugins/auth.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 
@@ -99,7 +99,7 @@ const jobFilterFields = {
   ),
 };
 
-const query = listQuery({ ...jobPage, ...jobFilterFields });
+const query = lenientQuery({ ...jobPage, ...jobFilterFields });
 
 function readJobFilter(given: Omit<Static<typeof query>, 'limit' | 'cursor'>): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
@@ -126,7 +126,7 @@ const list = route({
   operationId: 'listJobs',
   summary: 'List background jobs',
   description:
-    'Lists the jobs of the environment, newest first. The body is a bare array; the next page is in `Link`. A request body is ignored; unknown parameters are refused.',
+    'Lists the jobs of the environment, newest first. The body is a bare array; the next page is in `Link`. A request body is ignored.',
   access: 'read',
   config: pageBytes,
   query,

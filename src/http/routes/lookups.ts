@@ -17,15 +17,8 @@ import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/defi
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { listSegments } from '../../postgres/stores/segments.ts';
 import { cursorParameter, limitParameter, pageBytes, segmentCursor } from '../page.ts';
-import { listQuery, undocumented } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
-
-/** Clients that page through the segments send these to every lookup; the other lookups have one page. */
-const ignored = Type.Optional(Type.Any());
-
-const pageParameters = { limit: ignored, cursor: ignored, after_cursor: ignored, before_cursor: ignored };
-
-const query = Object.assign(listQuery(pageParameters), { [undocumented]: true });
 
 interface Lookup {
   readonly operationId: string;
@@ -114,10 +107,9 @@ const plainRoutes = Object.entries(lookups).map(([name, { item, read, descriptio
     at: `GET /api/v1/analytics/exports/lookups/${name}`,
     operationId,
     summary: operationId.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace('list', 'List'),
-    description: `${description} A request body, \`limit\` and cursors are ignored; other parameters are refused.`,
+    description: `${description} A request body and all parameters are ignored.`,
     access: 'read',
     config: pageBytes,
-    query,
     answer: { description: 'All of them.', schema: Type.Array(item) },
     handle: async ({ system, environment }) => read(system, environment) as Promise<never[]>,
   }),
@@ -131,10 +123,10 @@ const listSegmentsRoute = route({
   operationId: 'listSegments',
   summary: 'List segments',
   description:
-    'Lists the segments that the operator defined, sorted by ID. A cursor stays valid when segments are added or removed. A request body is ignored; unknown parameters are refused.',
+    'Lists the segments that the operator defined, sorted by ID. A cursor stays valid when segments are added or removed. A request body is ignored.',
   access: 'read',
   config: pageBytes,
-  query: listQuery({
+  query: lenientQuery({
     limit: limitParameter(MAX_LOOKUP_PAGE_SIZE, 'Maximum number of segments on a page.'),
     after_cursor: cursor(
       'after_cursor',

@@ -29,7 +29,7 @@ import { listMappings } from '../../postgres/stores/mappings.ts';
 import { ruled, throwProblems, worded } from '../../validation.ts';
 import { askedPage, keyCursor, keyPage, pageBytes, sendEnvelope, takePage } from '../page.ts';
 import { optionalChoice } from '../parameters.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { sourceFields } from '../upload/options.ts';
 
@@ -40,7 +40,7 @@ const list = route({
   description: "Lists the environment's saved mappings, sorted by name.",
   access: 'import',
   config: pageBytes,
-  query: listQuery(keyPage),
+  query: lenientQuery(keyPage),
   answer: { description: 'A page of mappings.', headers: ['Link'], schema: mappingPage.ref },
   handle: async (call) => {
     const { db } = call.system;

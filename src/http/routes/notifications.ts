@@ -50,10 +50,10 @@ import {
   readSeveral,
   severalOf,
 } from '../parameters.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
-const deliveryQuery = listQuery({
+const deliveryQuery = lenientQuery({
   ...jobPage,
   state: severalOf('state', deliveryStates, 'Only return deliveries in this state.'),
   channel: optionalChoice(
@@ -82,7 +82,7 @@ const listRoute = route({
   at: 'GET /v1/deliveries',
   operationId: 'listDeliveries',
   summary: 'List deliveries',
-  description: 'Lists sent and pending notifications, newest first. Unknown parameters are refused.',
+  description: 'Lists sent and pending notifications, newest first.',
   access: 'read',
   config: pageBytes,
   query: deliveryQuery,
@@ -187,10 +187,8 @@ const list = route({
   at: 'GET /v1/subscriptions',
   operationId: 'listSubscriptions',
   summary: 'List subscriptions',
-  description:
-    'Lists the subscriptions of the environment, oldest first, including disabled ones. Unknown parameters are refused.',
+  description: 'Lists the subscriptions of the environment, oldest first, including disabled ones.',
   access: 'read',
-  query: listQuery({}),
   answer: { description: 'All subscriptions.', schema: Type.Array(subscription.ref) },
   handle: async ({ system: { reader }, environment }) =>
     (await listSubscriptions(reader.db, environment)).map(renderSubscription),

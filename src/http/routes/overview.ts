@@ -17,7 +17,7 @@ import { createProbe } from '../../telemetry/health.ts';
 import { onceClosed } from '../gone-client.ts';
 import { checked } from '../parameters.ts';
 import { callerOf } from '../plugins/auth.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 /** The checks open connections of their own. They run once in this time, whoever asks, and nobody waits long for them. */
@@ -89,7 +89,7 @@ const maxLiveTopics = 20;
 
 const wrongTopics = `topics has 1 to ${maxLiveTopics} of jobs, job:<job_id>, pulse and records, with commas between`;
 
-const query = listQuery({
+const query = lenientQuery({
   topics: checked(
     Type.String({
       description: `Topics of the stream, at most ${maxLiveTopics}, separated by commas: \`jobs\`, \`job:<job_id>\`, \`pulse\`, \`records\`.`,

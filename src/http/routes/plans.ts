@@ -9,11 +9,11 @@ import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { rowsFile } from '../job-rows.ts';
 import { sendJson } from '../page.ts';
 import { actionHeaders, idempotencyKeyOf, jobParameters, optionalChoice } from '../parameters.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { renderQueued } from '../upload/receive-upload.ts';
 
-const query = listQuery({
+const query = lenientQuery({
   format: optionalChoice(
     ['json', ...planFormats],
     'format must be json, csv or ndjson',

@@ -51,7 +51,7 @@ import {
   pathParameter,
   textParameter,
 } from '../parameters.ts';
-import { listQuery, openQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const maxPropertyFilters = 10;
@@ -76,9 +76,9 @@ const filters = {
   ),
 };
 
-const companyQuery = listQuery({ ...keyPage, ...filters });
+const companyQuery = lenientQuery({ ...keyPage, ...filters });
 
-const userQuery = listQuery({
+const userQuery = lenientQuery({
   ...keyPage,
   ...filters,
   company_id: textParameter('company_id', MAX_ID_BYTES, 'Only return users of this company.', 'acme'),
@@ -147,7 +147,7 @@ const list = (entity: Entity): Route =>
     at: `GET /v1/${entity}`,
     operationId: texts[entity].operations.list,
     summary: `List ${entity}`,
-    description: `Lists the ${entity} of the environment, sorted by ID. Filters are combined with AND. Properties are not indexed: a page searches for about one second, so it may be short or empty and still have a next one. A cursor stays valid when profiles are added or removed; walking to the last page returns every profile once that matched all along. Unknown parameters are refused.`,
+    description: `Lists the ${entity} of the environment, sorted by ID. Filters are combined with AND. Properties are not indexed: a page searches for about one second, so it may be short or empty and still have a next one. A cursor stays valid when profiles are added or removed; walking to the last page returns every profile once that matched all along.`,
     access: 'read',
     config: pageBytes,
     query: texts[entity].query,
@@ -174,7 +174,7 @@ const list = (entity: Entity): Route =>
 const idOf = (entity: Entity, params: object): string =>
   (params as Readonly<Record<string, string>>)[idColumn[entity]] ?? '';
 
-const showQuery = openQuery({
+const showQuery = lenientQuery({
   provenance: flagParameter(
     'provenance',
     'If true, the answer also says for each value which change set it last, and for a load the row and line of its file.',
@@ -215,11 +215,11 @@ const listHistory = (entity: Entity): Route =>
     at: `GET /v1/${entity}/:${idColumn[entity]}/history`,
     operationId: texts[entity].operations.history,
     summary: `List the changes of a ${texts[entity].one}`,
-    description: `Lists what changed the ${texts[entity].one}, newest first: who, when, and from what to what. Changes are kept for \`CHANGES_DAYS\`. Of a ${texts[entity].one} whose data was deleted, only the deletion is listed. Unknown parameters are refused.`,
+    description: `Lists what changed the ${texts[entity].one}, newest first: who, when, and from what to what. Changes are kept for \`CHANGES_DAYS\`. Of a ${texts[entity].one} whose data was deleted, only the deletion is listed.`,
     access: 'read',
     config: pageBytes,
     params: texts[entity].params,
-    query: listQuery(rowPage),
+    query: lenientQuery(rowPage),
     answer: { description: 'A page of changes.', headers: ['Link'], schema: profileHistory.ref },
     handle: async (call) => {
       const { reader } = call.system;
@@ -235,7 +235,7 @@ const listHistory = (entity: Entity): Route =>
     },
   });
 
-const activityQuery = listQuery({
+const activityQuery = lenientQuery({
   days: optionalNumber(
     { minimum: 1, maximum: maxActivityDays, default: 30 },
     `days is a whole number from 1 to ${maxActivityDays}`,
@@ -259,7 +259,7 @@ const showActivity = (entity: Entity): Route =>
     at: `GET /v1/${entity}/:${idColumn[entity]}/activity`,
     operationId: texts[entity].operations.activity,
     summary: `Summarize the activity of a ${texts[entity].one}`,
-    description: `Counts the stored events of the ${texts[entity].one} by day and by name. Unknown parameters are refused.`,
+    description: `Counts the stored events of the ${texts[entity].one} by day and by name.`,
     access: 'read',
     params: texts[entity].params,
     query: activityQuery,
@@ -305,7 +305,7 @@ const end = (name: 'from' | 'to', description: string) =>
     (text) => readRangeEnd(text) !== null,
   );
 
-const eventQuery = listQuery({
+const eventQuery = lenientQuery({
   ...eventPage,
   from: end('from', 'Only return events from this day (UTC) or ISO 8601 instant on.'),
   to: end('to', 'Only return events up to this day, inclusive, or before this instant.'),
@@ -330,7 +330,7 @@ const listUserEvents = route({
   operationId: 'listUserEvents',
   summary: 'List the events of a user',
   description:
-    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Archived events are left out; `metadata.archived_until` says up to when events may be archived. Unknown parameters are refused.',
+    'Lists the events of a user, newest first. A user whom only events name has no profile, but is found here. Events that arrive while you page are not on later pages. Archived events are left out; `metadata.archived_until` says up to when events may be archived.',
   access: 'read',
   config: { ...pageBytes, trustsKnownKeys: true },
   params: userParameters,

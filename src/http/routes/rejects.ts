@@ -9,7 +9,7 @@ import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { answerRows } from '../job-rows.ts';
 import { pageBytes, rowPage } from '../page.ts';
 import { checked, jobParameters, optionalChoice } from '../parameters.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
@@ -21,7 +21,7 @@ const csvExample = `user_id,name,${rejectColumns.join(',')}
 const ndjsonExample =
   '{"name":"Nobody","sluice_reject":{"row":3,"line":3,"byte_offset":83,"column":"user_id","error_code":"missing_id","message":"user_id is missing"}}\n';
 
-const query = listQuery({
+const query = lenientQuery({
   ...rowPage,
   cause: Type.Optional(
     checked(

@@ -27,7 +27,7 @@ import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/hea
 import { limitParameter, pageBytes } from '../page.ts';
 import { checked, dateOf, idParameter, pathParameter } from '../parameters.ts';
 import { callerEnvironment, requireScope } from '../plugins/auth.ts';
-import { listQuery } from '../plugins/validation.ts';
+import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
 const params = pathParameter(
@@ -45,10 +45,9 @@ const list = route({
   operationId: 'listSchedules',
   summary: 'List schedules',
   description:
-    'Lists the schedules of the environment, as the file named by SCHEDULES_FILE has them now, with due times and latest runs. Unknown parameters are refused.',
+    'Lists the schedules of the environment, as the file named by SCHEDULES_FILE has them now, with due times and latest runs.',
   access: 'read',
   config: pageBytes,
-  query: listQuery({}),
   answer: { description: 'The schedules.', schema: scheduleList.ref },
   handle: async ({
     system: {
@@ -72,11 +71,11 @@ const listRuns = route({
   operationId: 'listScheduleRuns',
   summary: 'List the runs of a schedule',
   description:
-    'Lists the latest runs, latest due time first, with their jobs. Runs of a schedule that is no longer in the file are found too. Unknown parameters are refused.',
+    'Lists the latest runs, latest due time first, with their jobs. Runs of a schedule that is no longer in the file are found too.',
   access: 'read',
   config: pageBytes,
   params,
-  query: listQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of runs.') }),
+  query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of runs.') }),
   answer: { description: 'The runs.', schema: Type.Array(scheduleRun.ref) },
   handle: async ({ system: { reader, config }, request, params: { schedule: name }, query, environment }) => {
     const which = { environmentId: environment, name };
@@ -207,10 +206,10 @@ const show = route({
   operationId: 'showInbox',
   summary: 'Show the inbox',
   description:
-    'Returns the folder of the environment below INBOX_DIR, as this server sees it: files that wait, files that are being loaded, files that are ignored, and the outcomes of the last files. The folder is read once a second, and less often if it holds many files. Unknown parameters are refused.',
+    'Returns the folder of the environment below INBOX_DIR, as this server sees it: files that wait, files that are being loaded, files that are ignored, and the outcomes of the last files. The folder is read once a second, and less often if it holds many files.',
   access: 'read',
   config: pageBytes,
-  query: listQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
+  query: lenientQuery({ limit: limitParameter(MAX_PAGE_SIZE, 'Maximum number of outcomes.') }),
   answer: { description: 'The inbox.', schema: inboxRecord.ref },
   prepare: lookTogether,
   handle: async ({ system, own: look, request, query: { limit = DEFAULT_PAGE_SIZE } }) => {

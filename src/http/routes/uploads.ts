@@ -17,7 +17,6 @@ import { worded } from '../../validation.ts';
 import { watchClient } from '../gone-client.ts';
 import { idParameter, jobParameters, mediaTypeOf } from '../parameters.ts';
 import { askForBody } from '../plugins/request-body.ts';
-import { listQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 import { cleanFilename } from '../upload/options.ts';
 import { bodyOf, uploadLimits } from '../upload/upload.ts';
@@ -30,7 +29,7 @@ const version = '1.0.0';
 export function addTus(scope: FastifyInstance): void {
   scope.addHook('onRequest', async (request, reply) => {
     const wanted = request.headers['tus-resumable'];
-    if (wanted === undefined || wanted === version) return;
+    if (wanted === undefined || wanted === version || request.method === 'OPTIONS') return;
     reply.header('tus-version', version);
     const details = `Tus-Resumable: ${String(wanted).slice(0, 100)}`;
     throw inputError('unsupported_version', `Uploads speak version ${version} of the tus protocol`, details);
@@ -65,6 +64,28 @@ function setUploadHeaders(reply: FastifyReply, upload: Upload): FastifyReply {
     .header('upload-length', upload.fileSize)
     .header('upload-expires', upload.expiresAt.toUTCString());
 }
+
+const discover = route({
+  at: 'OPTIONS /v1/uploads',
+  operationId: 'discoverUploads',
+  summary: 'Discover how files can be uploaded',
+  description: 'Returns what is supported of the tus protocol 1.0, in headers. No key is required.',
+  access: 'open',
+  security: [],
+  bodyKind: 'tus',
+  answer: {
+    status: 204,
+    description: 'The protocol is supported.',
+    headers: ['Tus-Resumable', 'Tus-Version', 'Tus-Extension', 'Tus-Max-Size'],
+  },
+  refuses: ['headers_too_large', 'internal_error', 'unavailable'],
+  handle: async ({ system, reply }) =>
+    reply
+      .header('tus-version', version)
+      .header('tus-extension', 'creation,expiration,termination')
+      .header('tus-max-size', system.config.maxUploadBytes)
+      .send(),
+});
 
 const params = idParameter('upload_id', 'upload', exampleUploadId);
 
@@ -180,7 +201,6 @@ const list = route({
   access: 'import',
   bodyKind: 'tus',
   headers: tusHeaders,
-  query: listQuery({}),
   answer: {
     description: 'The uploads.',
     headers: ['Tus-Resumable', 'Cache-Control'],
@@ -245,4 +265,4 @@ const ofLoad = route({
   },
 });
 
-export const uploadRoutes: readonly Route[] = [create, append, list, show, remove, ofLoad];
+export const uploadRoutes: readonly Route[] = [discover, create, append, list, show, remove, ofLoad];

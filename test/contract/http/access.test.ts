@@ -328,36 +328,6 @@ describe('addresses', () => {
   });
 });
 
-describe('a parameter that a list does not know', () => {
-  const lookup = '/api/v1/analytics/exports/lookups';
-  test.each([
-    [
-      '/v1/background_jobs?colour=red',
-      'colour',
-      'known: limit, cursor, status, type, since, until, filename',
-    ],
-    ['/api/v1/analytics/exports/jobs?since=2026-01-01', 'since', 'known: limit, cursor, status'],
-    [`${job}/rejects?limt=5`, 'limt', 'known: '],
-    [`${lookup}/segments?after-cursor=x`, 'after-cursor', 'known: '],
-  ])('%s is 400, and named', async (path, name, advice) => {
-    for (const accept of ['application/json', 'text/csv']) {
-      const { status, body } = await server.json<ErrorBody>(path, { headers: { accept } });
-      expect([status, body.errors[0]?.error_code, body.errors[0]?.details]).toEqual([
-        400,
-        'invalid_field',
-        name,
-      ]);
-      expect(body.errors[0]?.message).toContain(advice);
-    }
-  });
-
-  test('is let through if it is there against caches, or one that other lists have', async () => {
-    for (const path of ['/v1/background_jobs?_=1700000000', `${lookup}/surveys?limit=5&after_cursor=&_=1`]) {
-      expect([path, (await server.fetch(path)).status]).toEqual([path, 200]);
-    }
-  });
-});
-
 describe('headers', () => {
   test('x-request-id comes back if it is sane, and else there is a new one', async () => {
     const id = async (given?: string) => {
