@@ -73,8 +73,7 @@ create table sluice.loads (
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies', 'undo')),
   constraint loads_undo_names_loads check ((undoes is not null) = (type = 'undo')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
-  constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog')),
-  constraint loads_preset_reads_json check (preset is null or file_format = 'ndjson'),
+  constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot')),
   constraint loads_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
   constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
   constraint loads_on_drift_check check (on_drift in ('refuse', 'proceed')),
@@ -147,7 +146,9 @@ create table sluice.load_kinds (
   constraint load_kinds_pkey primary key (load_id, kind),
   constraint load_kinds_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_kinds_kind_check check (
-    kind in ('identify_user', 'identify_company', 'track', 'page_view', 'unknown')
+    kind in (
+      'identify_user', 'identify_company', 'track', 'page_view', 'interaction', 'track_feature', 'session_start', 'unknown'
+    )
   ),
   constraint load_kinds_counts_check check (
     least(rows_inserted, rows_updated, rows_unchanged, rows_removed, rows_superseded, rows_rejected, rows_amended) >= 0

@@ -9,7 +9,7 @@ import {
   MAX_SHOWN_AMENDMENTS,
   PLAN_SAMPLE_ROWS,
 } from '../domain/limits.ts';
-import { loadTypes, onDriftChoices } from '../domain/load.ts';
+import { type CountedKind, countedKinds, loadTypes, onDriftChoices } from '../domain/load.ts';
 import { rejectCodes } from '../domain/reject.ts';
 import { sourceFormats } from '../domain/source.ts';
 import { worded } from '../validation.ts';
@@ -62,13 +62,7 @@ const tally = component(
 export type Tally = Static<typeof tally.schema>;
 
 const tallyByKind = Type.Object(
-  {
-    identify_user: tally.ref,
-    identify_company: tally.ref,
-    track: tally.ref,
-    page_view: tally.ref,
-    unknown: tally.ref,
-  },
+  Object.fromEntries(countedKinds.map((kind) => [kind, tally.ref])) as Record<CountedKind, typeof tally.ref>,
   {
     ...closed,
     description:

@@ -27,11 +27,14 @@ export function isAutomaticProperty(name: string): boolean {
   return names.has(name);
 }
 
-export const recordKinds = ['identify_user', 'identify_company', 'track', 'page_view'] as const;
+export const eventKinds = ['track', 'page_view', 'interaction', 'track_feature', 'session_start'] as const;
+export type EventKind = (typeof eventKinds)[number];
+
+export const recordKinds = ['identify_user', 'identify_company', ...eventKinds] as const;
 export type RecordKind = (typeof recordKinds)[number];
 
-export const eventKinds = ['track', 'page_view'] as const satisfies readonly RecordKind[];
-export type EventKind = (typeof eventKinds)[number];
+export const byEventKind = <T>(make: (kind: EventKind) => T) =>
+  Object.fromEntries(eventKinds.map((kind) => [kind, make(kind)])) as Record<EventKind, T>;
 
 const kinds: ReadonlySet<string> = new Set(recordKinds);
 
@@ -40,7 +43,7 @@ export function isRecordKind(text: string): text is RecordKind {
 }
 
 export function isEventKind(kind: RecordKind): kind is EventKind {
-  return kind === 'track' || kind === 'page_view';
+  return kind !== 'identify_user' && kind !== 'identify_company';
 }
 
 export const IMPORT_SOURCE = 'import';

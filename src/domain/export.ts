@@ -1,3 +1,4 @@
+import { eventKinds, isRecordKind } from './entity.ts';
 import { MAX_CURSOR_CHARS } from './limits.ts';
 import type { LoadStatus } from './load.ts';
 
@@ -84,12 +85,6 @@ const datasetOf: ReadonlyMap<string, Dataset> = new Map([
   ['events', 'events'],
 ]);
 
-/**
- * The documented kinds of events. All but `track` are also selected as names, for callers who track them under these
- * names. Nothing stores the last three: they select no rows, and are no error.
- */
-const eventKinds: readonly string[] = ['track', 'page_view', 'interaction', 'track_feature', 'session_start'];
-
 export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
 
 /** Reads `event_type`, which selects files by name, and events by kind or by their own name. */
@@ -97,6 +92,7 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
   const isAll = eventTypes.includes('events');
+  // All but `track` are also selected as names, for callers who track them under these names.
   const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
@@ -142,7 +138,7 @@ function givenEvents({
 }
 
 export function namesAmong(eventTypes: readonly string[]): string[] {
-  return eventTypes.filter((type) => !datasetOf.has(type) && !eventKinds.includes(type));
+  return eventTypes.filter((type) => !datasetOf.has(type) && !isRecordKind(type));
 }
 
 /*

@@ -65,8 +65,15 @@ export function undoneLoads(
 export type StoredFormat = 'csv' | 'ndjson';
 
 /** Products whose export files are read as they are (docs/api.md, "Presets"). */
-export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog'] as const;
+export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog', 'userpilot'] as const;
 export type Preset = (typeof presets)[number];
+export const presetTitles: Readonly<Record<Preset, string>> = {
+  mixpanel: 'Mixpanel',
+  amplitude: 'Amplitude',
+  segment: 'Segment or RudderStack',
+  posthog: 'PostHog',
+  userpilot: 'Userpilot',
+};
 
 /**
  * The meaning of `removed`. taken: true removes the profile. unasked: it is a property; a record that has nothing else beside its

@@ -99,7 +99,7 @@ export const exportRequest = Type.Object(
     event_type: values(
       'event_type',
       MAX_EVENT_NAME_BYTES,
-      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`; any other value is the key of an event or feature, and selects those events. `interaction`, `track_feature` and `session_start` select events of that name. Default: users, companies and events.',
+      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`, `interaction`, `track_feature`, `session_start`, with those of that name; any other value is the key of an event or feature, and selects those events. Default: users, companies and events.',
     ),
     user_id: values('user_id', MAX_ID_BYTES, 'Only export these users, their companies and their events.'),
     company_id: values(

@@ -18,8 +18,10 @@ import { problemsOf, receivedAt, takeItems } from './take-batch.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
 
+/** The products whose SDKs are taken. */
+export type SdkProduct = Exclude<Preset, 'userpilot'>;
+
 interface Product {
-  readonly title: string;
   /** Member of a body that holds the time of sending, by the sender's clock. */
   readonly sentAt: string;
   /** A request with a refused record is answered as refused; of others, one of which nothing is accepted. */
@@ -41,15 +43,19 @@ interface Sent {
 
 const lenient = { isStrict: false, isWhole: false };
 
-export const products: Readonly<Record<Preset, Product>> = {
-  segment: { title: 'Segment', sentAt: 'sentAt', ...lenient, answer: answerSegment },
-  posthog: { title: 'PostHog', sentAt: 'sent_at', ...lenient, answer: answerPosthog },
+export const products: Readonly<Record<SdkProduct, Product>> = {
+  segment: { sentAt: 'sentAt', ...lenient, answer: answerSegment },
+  posthog: { sentAt: 'sent_at', ...lenient, answer: answerPosthog },
   mixpanel: {
-    ...{ title: 'Mixpanel', sentAt: 'sent_at', isStrict: true, isWhole: false },
+    sentAt: 'sent_at',
+    isStrict: true,
+    isWhole: false,
     answer: answerMixpanel,
   },
   amplitude: {
-    ...{ title: 'Amplitude', sentAt: 'client_upload_time', isStrict: true, isWhole: true },
+    sentAt: 'client_upload_time',
+    isStrict: true,
+    isWhole: true,
     answer: answerAmplitude,
   },
 };
@@ -57,7 +63,7 @@ export const products: Readonly<Record<Preset, Product>> = {
 /** Stores the records of a request. `adds` are members that every record has by its path. */
 export async function takeProduct(
   system: System,
-  choose: (envelope: Members) => Preset,
+  choose: (envelope: Members) => SdkProduct,
   adds: Members,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -12,7 +12,7 @@ import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
-import type { GuardLimit, LoadOptions, LoadPass, LoadType, Preset } from '../domain/load.ts';
+import type { GuardLimit, LoadOptions, LoadPass, LoadType } from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
@@ -142,17 +142,13 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
 
 /** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
-  if (options.preset !== null) requirePresetFits(options.preset, received, options);
+  if (options.preset !== null) requirePresetFits(options);
   else if (received.object !== null) requireRecord(received.object, options.map);
-  if (received.header === null) return options.entity;
+  if (received.header === null || options.preset !== null) return options.entity;
   return planFile(received.header, options.map, options.entity).entity;
 }
 
-function requirePresetFits(preset: Preset, { header }: ReceivedFile, { map, source }: LoadOptions): void {
-  if (header !== null) {
-    const message = `preset=${preset} reads JSON and NDJSON; the file is a CSV`;
-    throw inputError('invalid_field', message, 'preset');
-  }
+function requirePresetFits({ map, source }: LoadOptions): void {
   if (source.removals === true)
     throw inputError('invalid_field', 'give removals or preset, not both', 'removals');
   if (Object.keys(map).length === 0) return;

@@ -1,4 +1,4 @@
-import type { EventKind } from '../domain/entity.ts';
+import { byEventKind, type EventKind } from '../domain/entity.ts';
 import { noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
 import { inSavepoint, type Transaction } from '../postgres/database.ts';
@@ -25,7 +25,7 @@ export async function addEvents(
     if (added !== null) return added;
   }
   const outcomes = await addMissingEvents(transaction, source, chunkNo, events);
-  memory.events = outcomes.track.unchanged + outcomes.page_view.unchanged > 0 ? 'known' : 'new';
+  memory.events = Object.values(outcomes).some(({ unchanged }) => unchanged > 0) ? 'known' : 'new';
   return outcomes;
 }
 
@@ -79,5 +79,5 @@ function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedE
     const inserted = added?.[kind] ?? rows - repeated;
     return { ...noOutcomes, inserted, unchanged: rows - repeated - inserted, superseded: repeated };
   };
-  return { track: outcome('track'), page_view: outcome('page_view') };
+  return byEventKind(outcome);
 }

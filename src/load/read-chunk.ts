@@ -8,6 +8,7 @@ import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planFile } from '../mapping/column-plan.ts';
+import { CsvPresetRows } from '../mapping/csv-preset-rows.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { digestKey } from '../mapping/record-digests.ts';
@@ -85,9 +86,10 @@ function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadS
   return digestKey(recordKey, [entity, fileFormat, header, columnMap]);
 }
 
-function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
+function createParser(source: LoadSource, rows: Rows): CsvRows | CsvPresetRows | NdjsonRows {
   const { header, entity, columnMap, preset, removals } = source;
   if (header === null) return new NdjsonRows(entity, columnMap, rows, preset, removals);
+  if (preset !== null) return new CsvPresetRows(header, { entity, map: columnMap, preset, removals }, rows);
   return new CsvRows(header, planFile(header, columnMap, entity), rows, removals);
 }
 

@@ -1,4 +1,4 @@
-import { type EventKind, eventKinds } from '../domain/entity.ts';
+import { byEventKind, type EventKind, eventKinds } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
 import {
   addOutcomes,
@@ -114,13 +114,13 @@ async function classifyRepeats(
   const scope = { ...source, chunkNo, keepKeys: false };
   const right = await classifyEvents(transaction, scope, counted);
   const thought = await classifyEvents(transaction, scope, own);
-  return { track: right.track - thought.track, page_view: right.page_view - thought.page_view };
+  return byEventKind((kind) => right[kind] - thought[kind]);
 }
 
 function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByKind {
   const corrected = (kind: EventKind) =>
     addOutcomes(corrections[kind], { inserted: added[kind], unchanged: -added[kind] });
-  return { ...corrections, track: corrected('track'), page_view: corrected('page_view') };
+  return { ...corrections, ...byEventKind(corrected) };
 }
 
 /** The events of a chunk that stand in others, by their records, as reading the chunk meets them. */

@@ -185,7 +185,7 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
 const byteOrderMark = '\xef\xbb\xbf';
 
 /** The header of a CSV, to be known again among its records: files that were put into one bring theirs along. */
-class RepeatedHeader {
+export class RepeatedHeader {
   /** The names as byte strings. */
   readonly #names: readonly string[];
   readonly #idIndex: number;

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type EventKind, eventKinds } from '../domain/entity.ts';
+import { byEventKind, type EventKind, eventKinds } from '../domain/entity.ts';
 import { fromByteString, unescapeCopy } from './json-text.ts';
 import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-table.ts';
 
@@ -28,11 +28,12 @@ const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 /** An instant as `Instant` writes it. */
 export const instantChars = '2026-11-20T12:34:56.123456Z'.length;
 
-const PAGE_VIEW = 1;
 /** The id is the caller's. */
-const GIVEN = 2;
+const GIVEN = 1;
 /** The record gives no time. */
-const UNTIMED = 4;
+const UNTIMED = 2;
+/** The bits above those of the flags have the number of the kind. */
+const KIND_SHIFT = 2;
 
 /** The positions in a row written from `EventBuffer.startRow` on; reused from row to row. */
 export class EventRow {
@@ -178,7 +179,7 @@ export class EventBuffer {
     this.#ends[number] = end + 1;
     this.#records[number] = row.record;
     this.#flags[number] =
-      (row.kind === 'page_view' ? PAGE_VIEW : 0) | (hasId ? GIVEN : 0) | (ms === null ? UNTIMED : 0);
+      (eventKinds.indexOf(row.kind) << KIND_SHIFT) | (hasId ? GIVEN : 0) | (ms === null ? UNTIMED : 0);
     this.bytes[end] = LF;
     this.at = end + 1;
   }
@@ -220,7 +221,7 @@ export class EventBuffer {
   }
 
   kindOf(row: number): EventKind {
-    return ((this.#flags[row] ?? 0) & PAGE_VIEW) === 0 ? 'track' : 'page_view';
+    return eventKinds[(this.#flags[row] ?? 0) >> KIND_SHIFT] ?? 'track';
   }
 
   records(kind: EventKind): number[] {
@@ -231,7 +232,7 @@ export class EventBuffer {
 
   /** Rows of some records, and how many of them are in no text, as they give an id which a row before them gave. */
   countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
-    const counts = { track: { rows: 0, repeated: 0 }, page_view: { rows: 0, repeated: 0 } };
+    const counts = byEventKind(() => ({ rows: 0, repeated: 0 }));
     for (let row = 0; row < this.rows; row++)
       if (includes(this.recordOf(row))) counts[this.kindOf(row)].rows++;
     for (const kind of eventKinds) counts[kind].repeated = counts[kind].rows;

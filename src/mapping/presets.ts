@@ -1,3 +1,4 @@
+import { isEventKind, isRecordKind } from '../domain/entity.ts';
 import type { Instant } from '../domain/instant.ts';
 import { EARLIEST_EVENT } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
@@ -15,6 +16,7 @@ export const readPreset: Readonly<Record<Preset, ReadPreset>> = {
   amplitude: readAmplitudeRecord,
   segment: readSegmentRecord,
   posthog: readPosthogRecord,
+  userpilot: readUserpilotRecord,
 };
 
 /** A record of another product as records of ours. */
@@ -188,19 +190,20 @@ function readAmplitudeEvent(line: JsonObject): JsonObject {
   const { $insert_id, insert_id, uuid, event_properties, group_properties, ...rest } = others;
   const isPageView = name === '[Amplitude] Page Viewed';
   const own = membersOf(event_properties, 'event_properties');
-  // A line has all columns there are, most of them empty.
-  const filled = Object.fromEntries(Object.entries(rest).filter(([, value]) => !isNothing(value)));
   return {
     event_type: isPageView ? 'page_view' : 'track',
     event_name: isPageView ? undefined : name,
     event_id: $insert_id ?? insert_id ?? uuid,
     url: isPageView ? own['[Amplitude] Page URL'] : undefined,
-    metadata: { ...filled, ...own },
+    metadata: { ...filled(rest), ...own },
   };
 }
 
-function isNothing(value: unknown): boolean {
-  return value === null || (isObject(value) && Object.keys(value).length === 0);
+/** Returns the members that hold something: a row has all columns there are, most of them empty. */
+function filled(members: JsonObject): JsonObject {
+  const isFilled = (value: unknown): boolean =>
+    value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => isFilled(value)));
 }
 
 type Company = ReturnType<typeof companyOf>;
@@ -319,3 +322,28 @@ function readPosthogRecord(line: JsonObject): PresetRecord | null {
     profiles: profilesOf(user, changes),
   };
 }
+
+/**
+ * A row of Userpilot's exports and data sync, which has our kinds and columns. What describes the browser is no property of a user or
+ * company, and neither are the ids of the app and the row.
+ */
+function readUserpilotRecord(row: JsonObject): PresetRecord | null {
+  const { app_token, internal_event_id, metadata, ...columns } = row;
+  const { event_type, event_name, user_id, company_id, source, inserted_at, ...rest } = filled(columns);
+  if (typeof event_type !== 'string' || !isRecordKind(event_type)) return null;
+  const isEvent = isEventKind(event_type);
+  const others = Object.entries(rest).filter(([name]) => isEvent || !ofBrowser.has(name));
+  return {
+    record: {
+      ...{ event_type, user_id, company_id, source, inserted_at },
+      ...(isEvent && { event_name, event_id: internal_event_id }),
+      metadata: { ...Object.fromEntries(others), ...membersOf(metadata, 'metadata') },
+    },
+    profiles: [],
+  };
+}
+
+const ofBrowser: ReadonlySet<string> = new Set([
+  ...['hostname', 'pathname', 'screen_width', 'screen_height', 'device_type', 'user_agent'],
+  ...['operating_system', 'browser', 'browser_language', 'session', 'country_code'],
+]);

@@ -5,7 +5,6 @@ import {
   idColumn,
   isEventKind,
   type LoadEntity,
-  PAGE_VIEW_NAME,
   type PropertyEntity,
   type RecordKind,
   recordKinds,
@@ -270,11 +269,12 @@ export class RowWriter {
     this.#target[this.#to++] = TAB;
     this.#event.nameStart = this.#to;
     let problem: Reason | null = null;
-    if (kind === 'track' || cells.has(role.eventName))
-      problem = cells.has(role.eventName)
-        ? this.#writeText(cells, role.eventName, 'event_name', eventNameProblem)
-        : eventNameProblem(0);
-    else this.#to += this.#target.write(PAGE_VIEW_NAME, this.#to, 'latin1');
+    const { own, fields } = cells;
+    const cell = fields[role.eventName] ?? -1;
+    if (cells.has(role.eventName) && own.starts[cell] !== own.ends[cell])
+      problem = this.#writeText(cells, role.eventName, 'event_name', eventNameProblem);
+    else if (kind === 'track') problem = eventNameProblem(0);
+    else this.#to += this.#target.write(kind, this.#to, 'latin1');
     this.#event.nameEnd = this.#to;
     return problem;
   }

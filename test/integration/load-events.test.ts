@@ -58,6 +58,7 @@ describe('event rows of a file', () => {
       identify_company: nothing,
       track: { ...nothing, read: 2, inserted: 1, rejected: 1 },
       page_view: { ...nothing, read: 1, inserted: 1 },
+      ...{ interaction: nothing, track_feature: nothing, session_start: nothing },
       unknown: { ...nothing, read: 1, rejected: 1 },
     });
     expect((await readProfiles(t.system, environment)).users).toEqual({

@@ -145,6 +145,30 @@ describe('an export file', () => {
   });
 
   // proves: presets
+  test('of Userpilot becomes users and companies without what describes the browser, and events of five kinds', async () => {
+    const { load, users, companies, events } = await loadSample('userpilot');
+    expect(load.tally).toEqual({ ...none, read: 7, inserted: 7, rejected: 0 });
+    expect(users).toEqual({
+      ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },
+    });
+    expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
+    expect(events.map(({ id, type, name, company }) => ({ id, type, name, company }))).toEqual([
+      { id: '1403', type: 'session_start', name: 'session_start', company: 'northwind' },
+      { id: '1404', type: 'page_view', name: 'page_view', company: 'northwind' },
+      { id: '1405', type: 'track', name: 'Invoice Paid', company: 'northwind' },
+      { id: '1406', type: 'track_feature', name: '12', company: 'northwind' },
+      { id: '1407', type: 'interaction', name: 'checklist:2:SEEN', company: 'northwind' },
+    ]);
+    expect(events[1]?.metadata).toEqual({
+      ...{ hostname: 'app.example.com', pathname: '/billing', browser: 'Firefox', session: '2' },
+    });
+    expect(load.tallyByKind).toMatchObject({
+      track_feature: { read: 1, inserted: 1 },
+      interaction: { read: 1, inserted: 1 },
+    });
+  });
+
+  // proves: presets
   test.each(presets)(
     'of %s adds and changes nothing when it is loaded again, however it is cut',
     async (preset) => {

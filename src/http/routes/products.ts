@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
 import { withExamples } from '../../api/schema.ts';
-import type { Preset } from '../../domain/load.ts';
+import { presetTitles } from '../../domain/load.ts';
 import { baseUrl } from '../page.ts';
 import { pathParameter } from '../parameters.ts';
-import { type Members, products, takeProduct } from '../products.ts';
+import { type Members, products, type SdkProduct, takeProduct } from '../products.ts';
 import { directRoute, type Route } from '../route.ts';
 
 /** Methods and path of a route, whose it is, and members that its records have by their path. */
 type ProductRoute = readonly [
   at: `${'POST' | 'GET'} /${string}`,
-  product: Preset | readonly [Preset, Preset],
+  product: SdkProduct | readonly [SdkProduct, SdkProduct],
   adds?: Members,
 ];
 
@@ -42,7 +42,7 @@ const anyJson = { 'application/json': { schema: anything } };
 const numeral = Type.String({ description: '1, or 0 if nothing was taken.' });
 const text = { 'text/plain': withExamples(numeral, { taken: { summary: 'Committed', value: '1' } }) };
 
-const examples: Readonly<Record<Preset, object>> = {
+const examples: Readonly<Record<SdkProduct, object>> = {
   segment: { userId: 'u1', messageId: 'm1', event: 'Paid', groupId: 'acme', properties: { amount: 49.5 } },
   posthog: { api_key: 'slk_…', event: 'Paid', distinct_id: 'u1', properties: { amount: 49.5 } },
   mixpanel: { event: 'Paid', properties: { token: 'slk_…', distinct_id: 'u1', amount: 49.5 } },
@@ -60,13 +60,13 @@ const ofRecords = [
 ];
 
 function productRoute([at, product, adds = {}]: ProductRoute): Route {
-  const [first, second = first] = [product].flat() as [Preset, Preset?];
-  const names = [...new Set([first, second])].map((preset) => products[preset].title).join(' or ');
+  const [first, second = first] = [product].flat() as [SdkProduct, SdkProduct?];
+  const names = [...new Set([first, second])].map((preset) => presetTitles[preset]).join(' or ');
   const isRead = at.startsWith('GET');
   const path = at.replace(/^\w+ /, '');
   const answers = { ...anyJson, ...(first === 'mixpanel' && text) };
   const example = { summary: 'A record', value: examples[first] };
-  const choose = (envelope: Members): Preset => (Array.isArray(envelope['events']) ? second : first);
+  const choose = (envelope: Members): SdkProduct => (Array.isArray(envelope['events']) ? second : first);
   return directRoute(
     {
       at,

@@ -7,7 +7,7 @@
  */
 import { sql } from 'kysely';
 import type pg from 'pg';
-import type { EventKind } from '../../domain/entity.ts';
+import { byEventKind, type EventKind, eventKinds } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
 import type { Transaction } from '../database.ts';
 import { isMissingPartition } from '../sqlstate.ts';
@@ -157,11 +157,13 @@ export async function replaceEvents({ client, db }: Transaction, batch: EventBat
   );
 }
 
-const noEvents: AddedEvents = { track: 0, page_view: 0 };
+const noEvents: AddedEvents = byEventKind(() => 0);
 
-const countedByKind = sql`
-  count(*) filter (where event_type = 'track')::int as track,
-  count(*) filter (where event_type = 'page_view')::int as page_view`;
+const countedByKind = sql.join(
+  eventKinds.map(
+    (kind) => sql`count(*) filter (where event_type = ${sql.lit(kind)})::int as ${sql.id(kind)}`,
+  ),
+);
 
 const isAdded = sql`(k.user_id, k.event_id) in (select user_id, event_id from added)`;
 

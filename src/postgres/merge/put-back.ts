@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
-import { type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
+import { byEventKind, type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
@@ -132,7 +132,7 @@ export async function planEvents(db: Database): Promise<Readonly<Record<EventKin
       count(*) filter (where line ? 'removed')::int as removed
     from ${linesOf('events', sql`true`)}
     group by 1`.execute(db);
-  const kinds = { track: noOutcomes, page_view: noOutcomes };
+  const kinds = byEventKind(() => noOutcomes);
   for (const { kind, ...counts } of rows) kinds[kind] = addOutcomes(noOutcomes, counts);
   return kinds;
 }
@@ -338,7 +338,7 @@ export async function putBackEvents(
   { environmentId }: PatchScope,
   content: PatchContent,
 ): Promise<Readonly<Record<EventKind, Outcomes>>> {
-  const kinds = { track: noOutcomes, page_view: noOutcomes };
+  const kinds = byEventKind(() => noOutcomes);
   if ((content['events back'] ?? 0) + (content['events removed'] ?? 0) === 0) return kinds;
   const { rows } = await sql<{ kind: EventKind; lines: number; inserted: number; removed: number }>`
     with back as (

@@ -113,7 +113,7 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
     'eventsGone', case when loads.undo_properties is not null or loads.chunks_done < loads.chunk_count then 0 else greatest(0, (
       select coalesce(sum(case when k.load_id = loads.load_id then -k.rows_removed - k.rows_unchanged else k.rows_inserted end), 0)
       from load_kinds k
-      where (k.load_id = loads.load_id or k.load_id = any(loads.undoes)) and k.kind in ('track', 'page_view')
+      where (k.load_id = loads.load_id or k.load_id = any(loads.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')
     )) end,
     'laterLoads', coalesce(${jobsOf(
       sql`o.load_id > (select min(id) from unnest(loads.undoes) id) and o.load_id < loads.load_id

@@ -36,7 +36,7 @@ export async function countReload(db: Database, loadId: number): Promise<void> {
         and not exists (
           select 1
           from load_kinds k
-          where k.load_id = earlier.load_id and k.kind not in ('track', 'page_view')
+          where k.load_id = earlier.load_id and k.kind in ('identify_user', 'identify_company', 'unknown')
         )
     ),
     chunks as (

@@ -288,7 +288,7 @@ const mayHaveRepeats = (loadId: number) => sql`
 const unchangedEvents = (loadId: unknown) => sql`
   select 1
   from load_kinds n
-  where n.load_id = ${loadId} and n.kind in ('track', 'page_view') and n.rows_unchanged > 0`;
+  where n.load_id = ${loadId} and n.kind not in ('identify_user', 'identify_company', 'unknown') and n.rows_unchanged > 0`;
 
 /** Finds the chunks that hold events to be put right, in file order. */
 export async function eventChunksToReplay(db: Database, loadId: number): Promise<number[]> {

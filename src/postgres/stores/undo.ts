@@ -97,14 +97,14 @@ export async function readUndoSource(db: Database, loadId: number): Promise<Undo
           and exists (
             select 1
             from load_kinds k
-            where k.load_id = o.load_id and k.kind in ('track', 'page_view') and k.rows_removed > 0
+            where k.load_id = o.load_id and k.kind not in ('identify_user', 'identify_company', 'unknown') and k.rows_removed > 0
           )
       ) as "eventFiles",
       (select bool_and(${isLogged(sql.ref('id'))}) from unnest(u.undoes) id) as "isLogged",
       exists (
         select 1
         from load_kinds k
-        where k.load_id = any(u.undoes) and k.kind in ('track', 'page_view') and k.rows_inserted > 0
+        where k.load_id = any(u.undoes) and k.kind not in ('identify_user', 'identify_company', 'unknown') and k.rows_inserted > 0
       ) as "hasEvents"
     from loads u
     where u.load_id = ${loadId} and u.undoes is not null`.execute(db);

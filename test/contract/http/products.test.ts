@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { type Preset, presets } from '../../../src/domain/load.ts';
+import type { SdkProduct } from '../../../src/http/products.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { readEvents, type StoredEvent } from '../../support/events.ts';
@@ -28,7 +28,7 @@ async function tenant() {
 
 const basic = (key: string) => ({ authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}` });
 
-const paths: Readonly<Record<Preset, string>> = {
+const paths: Readonly<Record<SdkProduct, string>> = {
   segment: '/v1/import',
   posthog: '/batch/',
   mixpanel: '/import?strict=1',
@@ -37,23 +37,29 @@ const paths: Readonly<Record<Preset, string>> = {
 
 describe('a record of another product', () => {
   // proves: product-sdks
-  test.each(presets)('of %s is stored as it would be from an export file', async (preset) => {
-    const url = new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url);
-    const file = await readFile(url, 'utf8');
-    const environment = await newEnvironment(t.system);
-    await runManually(await startManually(t.system, environment, file, { preset }));
-    const { key, events, profiles } = await tenant();
-    for (const line of file.trim().split('\n')) {
-      const headers = { ...basic(key), 'content-type': 'application/x-ndjson' };
-      await server.fetch(paths[preset], { key: null, method: 'POST', body: line, headers });
-    }
-    expect(await profiles()).toEqual(await readProfiles(t.system, environment));
-    const loaded = await readEvents(t.system, environment);
-    const named = (given: readonly StoredEvent[]) =>
-      given.map(({ id, source: _, ...event }) => ({ ...event, id: file.includes(`"${id}"`) ? id : 'ours' }));
-    expect(loaded.length).toBeGreaterThan(1);
-    expect(named(await events())).toEqual(named(loaded));
-  });
+  test.each(Object.keys(paths) as SdkProduct[])(
+    'of %s is stored as it would be from an export file',
+    async (preset) => {
+      const url = new URL(`../../../examples/presets/${preset}.ndjson`, import.meta.url);
+      const file = await readFile(url, 'utf8');
+      const environment = await newEnvironment(t.system);
+      await runManually(await startManually(t.system, environment, file, { preset }));
+      const { key, events, profiles } = await tenant();
+      for (const line of file.trim().split('\n')) {
+        const headers = { ...basic(key), 'content-type': 'application/x-ndjson' };
+        await server.fetch(paths[preset], { key: null, method: 'POST', body: line, headers });
+      }
+      expect(await profiles()).toEqual(await readProfiles(t.system, environment));
+      const loaded = await readEvents(t.system, environment);
+      const named = (given: readonly StoredEvent[]) =>
+        given.map(({ id, source: _, ...event }) => ({
+          ...event,
+          id: file.includes(`"${id}"`) ? id : 'ours',
+        }));
+      expect(loaded.length).toBeGreaterThan(1);
+      expect(named(await events())).toEqual(named(loaded));
+    },
+  );
 });
 
 describe("Segment's tracking API", () => {

@@ -1,0 +1,66 @@
+import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
+import type { ChunkRange } from '../domain/load.ts';
+import { isRejectColumn, type Reason } from '../domain/reject.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
+import { CsvChunk, RepeatedHeader } from './csv-rows.ts';
+import { JsonRecords, type RecordRules } from './json-records.ts';
+import { fromByteString } from './json-text.ts';
+import { repeatedHeader } from './reasons.ts';
+import type { Rows } from './rows.ts';
+
+/** Turns chunks of a CSV that another product exported into rows and rejects. A preset reads each record as the object of its cells. */
+export class CsvPresetRows {
+  readonly saysKinds = false;
+  readonly #columns: readonly string[];
+  readonly #rows: Rows;
+  readonly #chunk: CsvChunk;
+  readonly #records: JsonRecords;
+  readonly #repeatedHeader: RepeatedHeader;
+
+  constructor(header: CsvHeader, rules: RecordRules, rows: Rows) {
+    this.#columns = header.columns;
+    this.#rows = rows;
+    this.#chunk = new CsvChunk(header, rows.records);
+    this.#records = new JsonRecords(rules, rows);
+    this.#repeatedHeader = new RepeatedHeader(header.columns, 0);
+  }
+
+  /** Offers none: records that a preset reads have no digests. */
+  offerUnchanged(): void {}
+
+  /** Reads the chunk, RECORDS_AT_A_TIME by each step; rows and rejects are in the `Rows` this was made with. */
+  *read(chunk: ChunkRange, bytes: Buffer): Generator<void, void> {
+    const { records, rejects } = this.#rows;
+    this.#chunk.index(bytes);
+    for (let record = 0; record < records.count; record++) {
+      if (record % RECORDS_AT_A_TIME === RECORDS_AT_A_TIME - 1) yield;
+      const reason = this.#readRecord(record);
+      if (reason !== null) rejects.push(records.reject(record, reason, chunk, bytes));
+    }
+  }
+
+  #readRecord(record: number): Reason | null {
+    const { cells } = this.#chunk;
+    const unread = this.#chunk.find(record);
+    if (unread !== null) return unread;
+    if (this.#repeatedHeader.isIn(cells)) return repeatedHeader;
+    const problem = this.#chunk.undoDefused() ?? this.#chunk.findCellProblem(record, []);
+    if (problem !== null) return problem;
+    const members = this.#columns.flatMap((name, column) => {
+      if (cells.isEmpty(column) || isRejectColumn(name)) return [];
+      return [`${JSON.stringify(name)}:${jsonOf(fromByteString(cells.byteString(column)))}`];
+    });
+    return this.#records.parse(`{${members.join(',')}}`, record);
+  }
+}
+
+/** Returns a cell as JSON: an object or a list as it stands, anything else as a text. */
+function jsonOf(cell: string): string {
+  if (/^\s*[{[]/.test(cell)) {
+    try {
+      JSON.parse(cell);
+      return cell;
+    } catch {}
+  }
+  return JSON.stringify(cell);
+}
