@@ -22,8 +22,8 @@ export interface ProductServer extends WebServer {
   readonly asked: string[];
   /** What it knows: events received later are not there yet. */
   now: string;
-  /** Answers the next requests instead, each once. */
-  readonly instead: ((request: IncomingMessage, response: ServerResponse) => void)[];
+  /** Answers the next requests instead, each once; null: one is answered as usual. */
+  readonly instead: (((request: IncomingMessage, response: ServerResponse) => void) | null)[];
   /** Rows of a page of PostHog, whatever the query asks for. */
   mostRows: number;
 }
@@ -43,8 +43,8 @@ export async function startProducts(): Promise<ProductServer> {
     (authorization: string, how: (request: IncomingMessage, url: URL, response: ServerResponse) => void) =>
     (request: IncomingMessage, response: ServerResponse): void => {
       const url = new URL(request.url ?? '', server.url);
-      const instead = server.instead.shift();
-      if (instead !== undefined) return void instead(request, response);
+      const instead = server.instead.shift() ?? null;
+      if (instead !== null) return void instead(request, response);
       if (request.headers.authorization !== authorization) return void response.writeHead(401).end();
       how(request, url, response);
     };
