@@ -24,7 +24,6 @@ create table sluice.schedule_runs (
   cause text not null,
   status text not null default 'queued',
   definition jsonb not null,
-  notify jsonb,
   missed integer not null default 0,
   created_at timestamptz not null default now(),
   started_at timestamptz,
@@ -46,10 +45,6 @@ create table sluice.schedule_runs (
       'completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'
     )
   ),
-  constraint schedule_runs_notify_check check (
-    notify is null
-    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
-  ),
   constraint schedule_runs_ended_at_set check (
     (ended_at is not null) = (status not in ('queued', 'waiting'))
   ),
@@ -61,7 +56,6 @@ comment on table sluice.schedule_runs is
   'One row per schedule and due time: queued (a task of the kind run says who does it), waiting (its jobs are under way), ended.';
 comment on column sluice.schedule_runs.last_error is 'The last error before the run waited for its jobs; until then its task has it.';
 comment on column sluice.schedule_runs.definition is 'The definition in the file when the row was made; secrets stand in it as ${env:…}.';
-comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are notified of these ends; null: none.';
 create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
 where status = 'waiting';
 create index schedule_runs_open_idx on sluice.schedule_runs (due_at)

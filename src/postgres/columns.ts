@@ -34,7 +34,7 @@ import type {
   Preset,
   StoredFormat,
 } from '../domain/load.ts';
-import type { Channel, DeliveryState, EventType, JobKind, Notify, Outcome } from '../domain/notification.ts';
+import type { Channel, DeliveryState, EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { RejectCode } from '../domain/reject.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
@@ -100,7 +100,6 @@ interface Known {
   schedule_runs: {
     cause: 'due' | 'made_up' | 'asked';
     definition: object;
-    notify: Notify | null;
     status: RunStatus;
   };
   segments: { definition: object };

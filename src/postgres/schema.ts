@@ -567,7 +567,6 @@ export interface DB {
     environment_id: number;
     last_error: string | null;
     missed: Generated<number>;
-    notify: Json | null;
     range_from: Date | null;
     range_to: Date | null;
     reason: string | null;

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { endedStatuses } from '../../domain/load.ts';
-import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, RunStatus } from '../../domain/task.ts';
 import { camel, daysAgo, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -17,7 +16,6 @@ export interface NewRun {
   /** Due times before it that it stands for. */
   readonly missed: number;
   readonly definition: object;
-  readonly notify: Notify | null;
   readonly skip: { readonly code: string; readonly reason: string } | null;
 }
 
@@ -47,7 +45,6 @@ export async function insertRun(
       cause: run.cause,
       missed: run.missed,
       definition: JSON.stringify(run.definition),
-      notify: toJson(run.notify),
       ...(run.skip !== null && {
         status: 'skipped',
         ended_at: sql<Date>`now()`,
@@ -61,10 +58,6 @@ export async function insertRun(
   return row?.run_id ?? null;
 }
 
-function toJson(notify: Notify | null): string | null {
-  return notify === null ? null : JSON.stringify(notify);
-}
-
 /**
  * Queues a failed or skipped run again, as the file defines it now. Its items stay taken, except those whose job failed or was
  * cancelled. Returns false if there is no such run. Call it inside a transaction.
@@ -74,7 +67,7 @@ export async function requeueRun(
   environmentId: number,
   name: string,
   dueAt: Date,
-  { definition, notify }: Pick<NewRun, 'definition' | 'notify'>,
+  definition: object,
 ): Promise<boolean> {
   const row = await db
     .updateTable('schedule_runs')
@@ -82,7 +75,6 @@ export async function requeueRun(
       status: 'queued',
       cause: 'asked',
       definition: JSON.stringify(definition),
-      notify: toJson(notify),
       ended_at: null,
       reason: null,
       reason_code: null,
@@ -233,8 +225,8 @@ export interface RunFilter {
 }
 
 export async function readRuns(db: Database, filter: RunFilter, limit: number): Promise<ScheduleRun[]> {
-  let query = selectRuns(db);
   const { runId, environmentId, name, dueAt } = filter;
+  let query = selectRuns(db);
   if (runId !== undefined) query = query.where('run_id', '=', runId);
   if (environmentId !== undefined) query = query.where('schedule_runs.environment_id', '=', environmentId);
   if (name !== undefined) query = query.where('schedule_name', '=', name);
@@ -269,7 +261,7 @@ function selectRuns(db: Database) {
     )
     .select(camel('run_id', 'schedule_runs.environment_id', 'due_at', 'cause', 'missed', 'started_at'))
     .select(camel('ended_at', 'attempts', 'range_from', 'range_to', 'delivered_to', 'reason', 'definition'))
-    .select(['environments.name as environment', 'schedule_name as name', 'reason_code as code', 'notify'])
+    .select(['environments.name as environment', 'schedule_name as name', 'reason_code as code'])
     .select([
       sql<RunStatus>`case when lease_until is null then schedule_runs.status else 'running' end`.as('status'),
       sql<string | null>`coalesce(tasks.last_error, schedule_runs.last_error)`.as('lastError'),

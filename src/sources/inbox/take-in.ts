@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { addAbortSignal } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { InputError, inputError } from '../../domain/errors.ts';
 import type { InboxFile, InboxReason, SeenFile } from '../../domain/inbox.ts';
@@ -103,16 +104,12 @@ async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   return digest.digest('hex');
 }
 
-/** All of the file, from its beginning. The handle stays open: what it is of is asked afterwards. */
-async function* readThrough(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer> {
-  for (let at = 0; ; ) {
-    signal.throwIfAborted();
-    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
-    if (bytesRead === 0) return;
-    at += bytesRead;
-    yield buffer.subarray(0, bytesRead);
-  }
+/** Yields all of the file, from its beginning. The handle stays open, to be asked afterwards which file it is of. */
+function readThrough(handle: FileHandle, signal: AbortSignal): AsyncIterable<Buffer> {
+  return addAbortSignal(
+    signal,
+    handle.createReadStream({ start: 0, highWaterMark: READ_BYTES, autoClose: false }),
+  );
 }
 
 function reasonsOf(error: InputError): InboxReason[] {

@@ -146,7 +146,7 @@ async function recordRunEnd(
     environmentId: run.environmentId,
     jobId: null,
     outcome,
-    emails: addressesFor(run.notify, outcome),
+    emails: addressesFor((run.definition as RunDefinition).notify ?? null, outcome),
     describe: async () => describeRun(db, run, await readRunItems(db, runId), baseUrl),
   });
 }
@@ -184,7 +184,7 @@ async function countTogether(db: Database, environmentId: number, items: readonl
 
 /** A run as `--json` and notifications have it. */
 export function renderRun(
-  { runId: _, environmentId: __, definition: ___, notify: ____, ...run }: ScheduleRun,
+  { runId: _, environmentId: __, definition: ___, ...run }: ScheduleRun,
   items: readonly RunItem[],
 ) {
   const { name, environment, dueAt, status, code, reason, ...rest } = run;

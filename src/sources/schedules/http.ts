@@ -84,7 +84,8 @@ async function openPage(
   known: string | null,
   signal: AbortSignal,
 ): Promise<OpenItem | 'unchanged'> {
-  const asked = { url, headers: { ...headers, ...conditions(known) } };
+  const conditions = known === null ? {} : (JSON.parse(known) as Headers);
+  const asked = { url, headers: { ...headers, ...conditions } };
   const { answer, host } = await ask(asked, rules, signal);
   const version = versionOf(answer);
   if (answer.status === 304 || (answer.status === 200 && version !== null && version === known)) {
@@ -127,16 +128,6 @@ function checkUrl(url: URL, rules: Rules): void {
       `${url.host} is not reached by https://, and allow_http is not set`,
     );
   }
-}
-
-/** Headers by which the server answers 304 where nothing has changed. */
-function conditions(known: string | null): Headers {
-  if (known === null) return {};
-  const { etag, lastModified } = JSON.parse(known) as Version;
-  return {
-    ...(etag !== null && { 'if-none-match': etag }),
-    ...(lastModified !== null && { 'if-modified-since': lastModified }),
-  };
 }
 
 async function request(
@@ -192,11 +183,6 @@ async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   }
 }
 
-interface Version {
-  readonly etag: string | null;
-  readonly lastModified: string | null;
-}
-
 /** Opens the body of an answer. @throws SourceFailure unless the status is 200 and the encoding one that was asked for. */
 export async function openAnswer(answer: HttpAnswer, host: string): Promise<OpenItem> {
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
@@ -232,10 +218,11 @@ function statusFailure({ status, headers }: HttpAnswer, host: string): SourceFai
   );
 }
 
-/** Texts from outside are kept if they are short and plain: they are sent back. */
+/** Returns the headers by which the server answers 304 while nothing has changed. Only short, plain texts are sent back. */
 function versionOf({ headers }: HttpAnswer): string | null {
-  const plain = (text: string | undefined): string | null =>
-    text !== undefined && /^[\x20-\x7e]{1,200}$/.test(text) ? text : null;
-  const version: Version = { etag: plain(headers['etag']), lastModified: plain(headers['last-modified']) };
-  return version.etag === null && version.lastModified === null ? null : JSON.stringify(version);
+  const conditions = Object.entries({
+    'if-none-match': headers['etag'],
+    'if-modified-since': headers['last-modified'],
+  }).filter(([, text]) => text !== undefined && /^[\x20-\x7e]{1,200}$/.test(text));
+  return conditions.length === 0 ? null : JSON.stringify(Object.fromEntries(conditions));
 }

@@ -266,7 +266,7 @@ export type ExportDefinition = Static<typeof exported> & Readonly<Record<string,
 export type SourceDefinition<K extends SourceKind> = Static<(typeof sources)[K]>;
 
 /** A run's copy of its schedule, since the file may change before it ends. */
-export type RunDefinition = Pick<Schedule, 'timezone' | 'load' | 'export'>;
+export type RunDefinition = Pick<Schedule, 'timezone' | 'notify' | 'load' | 'export'>;
 
 /** Returns the request for an export, with `from` and `to` only if the schedule gives them. */
 export function requestOf(exported: ExportDefinition): Readonly<Record<string, unknown>> {

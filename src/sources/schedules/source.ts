@@ -1,5 +1,5 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, realpath } from 'node:fs/promises';
+import { type BigIntStats, constants } from 'node:fs';
+import { lstat, open, realpath } from 'node:fs/promises';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { keepableText } from '../../domain/errors.ts';
@@ -132,50 +132,55 @@ export function isBelow(root: string, path: string): boolean {
 }
 
 async function inspect(path: string, roots: readonly (string | null)[]): Promise<SourceItem | null> {
-  const real = await realpath(path).catch((error: unknown) => nullIfGone(error, path));
-  if (real === null) return null;
-  if (!roots.some((root) => root !== null && isBelow(root, real))) {
-    throw new SourceFailure('outside_roots', `${path} leads out of the folders of SCHEDULES_LOCAL_ROOTS`);
+  try {
+    const real = await realpath(path);
+    if (!roots.some((root) => root !== null && isBelow(root, real))) {
+      throw new SourceFailure('outside_roots', `${path} leads out of the folders of SCHEDULES_LOCAL_ROOTS`);
+    }
+    const stats = await lstat(real, { bigint: true });
+    if (!stats.isFile()) return null;
+    return {
+      key: path,
+      filename: basename(path),
+      version: versionOf(stats),
+      open: () => openFile(path, real),
+    };
+  } catch (error) {
+    return nullIfGone(error, path);
   }
-  const file = await openPlain(real);
-  if (file === null) return null;
-  const version = await versionOf(file).finally(() => file.close());
-  return { key: path, filename: basename(path), version, open: () => openFile(path, real) };
-}
-
-/** Neither a link put there meanwhile nor a pipe that nobody writes to is followed. */
-async function openPlain(path: string): Promise<FileHandle | null> {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(path, flags).catch((error: unknown) => nullIfGone(error, path));
-  if (file === null || (await file.stat()).isFile()) return file;
-  await file.close();
-  return null;
 }
 
 const noFile: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENXIO']);
 
 /** @throws SourceFailure for what is there and may not be read. */
 function nullIfGone(cause: unknown, path: string): null {
+  if (cause instanceof SourceFailure) throw cause;
   const { code, message } = cause as NodeJS.ErrnoException;
   if (noFile.has(code)) return null;
   throw new SourceFailure('unreadable_file', `${path} cannot be read: ${code ?? message}`, { cause });
 }
 
-async function versionOf(file: FileHandle): Promise<string> {
-  const { size, mtimeNs } = await file.stat({ bigint: true });
+function versionOf({ size, mtimeNs }: BigIntStats): string {
   return `${size}:${mtimeNs}`;
 }
 
+/** Follows no link that was put there meanwhile, and waits for nobody at the other end of a pipe. */
+const plainly = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
 async function openFile(path: string, real: string): Promise<OpenItem> {
-  const file = await openPlain(real);
-  if (file === null) throw new SourceFailure('unreadable_file', `${path} is gone`, { passing: true });
-  const version = await versionOf(file);
+  const file = await open(real, plainly).catch((error: unknown) => nullIfGone(error, path));
+  const stats = await file?.stat({ bigint: true });
+  if (file === null || stats?.isFile() !== true) {
+    await file?.close();
+    throw new SourceFailure('unreadable_file', `${path} is gone`, { passing: true });
+  }
+  const version = versionOf(stats);
   return {
     bytes: file.createReadStream({ highWaterMark: READ_BYTES, autoClose: false }),
     version,
     hints: {},
     async check() {
-      if ((await versionOf(file)) === version) return;
+      if (versionOf(await file.stat({ bigint: true })) === version) return;
       throw new SourceFailure('file_changed', `${path} was written to while it was read`);
     },
     close: () => file.close(),

@@ -135,7 +135,6 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
     missed: passed,
     skip,
     definition: definitionOf(schedule),
-    notify: schedule.notify ?? null,
   });
   const last = missed.at(-1);
   const before = missed.length - 1;
@@ -155,8 +154,8 @@ function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun
   }
 }
 
-function definitionOf({ timezone, load, export: exported }: Schedule): RunDefinition {
-  return { timezone, ...(load === undefined ? { export: exported ?? {} } : { load }) };
+function definitionOf({ timezone, notify, load, export: exported }: Schedule): RunDefinition {
+  return { timezone, ...(notify && { notify }), ...(load ? { load } : { export: exported ?? {} }) };
 }
 
 /**
@@ -171,10 +170,10 @@ export async function askForRun(
   now: Date,
 ): Promise<'asked' | 'again' | 'known'> {
   return whileLocked(db, environmentId, schedule.name, now, async (transaction) => {
-    const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify ?? null };
-    const run = { dueAt, cause: 'asked', missed: 0, skip: null, ...asTheFileSays } as const;
+    const definition = definitionOf(schedule);
+    const run = { dueAt, cause: 'asked', missed: 0, skip: null, definition } as const;
     if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
-    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, asTheFileSays))
+    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, definition))
       ? 'again'
       : 'known';
   });
