@@ -6,6 +6,7 @@
 import { positionOf } from '../domain/column-map.ts';
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
+import { findNames, needsPositions, startsWithData } from './csv-cell-kinds.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import { type CsvReading, isNamed, isNumbered, namesId } from './csv-header.ts';
 import {
@@ -20,14 +21,7 @@ import {
   refineDialect,
   tellingDelimiters,
 } from './csv-refine.ts';
-import {
-  CsvSample,
-  findNames,
-  type Measure,
-  needsPositions,
-  type Place,
-  startsWithData,
-} from './csv-sample.ts';
+import { CsvSample, type Measure, type Place } from './csv-sample.ts';
 
 /** Nearly all records behind a header agree on their number of cells if so many do, and there are so many. */
 const leastShare = 0.9;

@@ -204,12 +204,13 @@ function rotate(value: number, bits: number): number {
   return (value << bits) | (value >>> (32 - bits));
 }
 
-function word(bytes: Uint8Array, at: number): number {
+/** Four bytes, the first in the lowest bits. */
+export function word(bytes: Uint8Array, at: number): number {
   return (
-    (bytes[at] ?? 0) |
-    ((bytes[at + 1] ?? 0) << 8) |
-    ((bytes[at + 2] ?? 0) << 16) |
-    ((bytes[at + 3] ?? 0) << 24)
+    (bytes[at] as number) |
+    ((bytes[at + 1] as number) << 8) |
+    ((bytes[at + 2] as number) << 16) |
+    ((bytes[at + 3] as number) << 24)
   );
 }
 
@@ -237,18 +238,13 @@ export class SeededHash {
     // Words of four bytes; then one of what is left and the length; then three rounds without a word.
     let rounds = ((end - start) >> 2) + 4;
     for (let at = start; rounds > 0; rounds--, at += 4) {
-      let word = 0;
-      if (rounds > 4) {
-        word =
-          (bytes[at] as number) |
-          ((bytes[at + 1] as number) << 8) |
-          ((bytes[at + 2] as number) << 16) |
-          ((bytes[at + 3] as number) << 24);
-      } else if (rounds === 4) {
-        word = (end - start) << 24;
-        for (let rest = at; rest < end; rest++) word |= (bytes[rest] as number) << (8 * (rest - at));
+      let next = 0;
+      if (rounds > 4) next = word(bytes, at);
+      else if (rounds === 4) {
+        next = (end - start) << 24;
+        for (let rest = at; rest < end; rest++) next |= (bytes[rest] as number) << (8 * (rest - at));
       } else if (rounds === 3) v2 ^= 0xff;
-      v3 ^= word;
+      v3 ^= next;
       v0 = (v0 + v1) | 0;
       v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
       v0 = (v0 << 16) | (v0 >>> 16);
@@ -259,7 +255,7 @@ export class SeededHash {
       v2 = (v2 + v1) | 0;
       v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
       v2 = (v2 << 16) | (v2 >>> 16);
-      v0 ^= word;
+      v0 ^= next;
     }
     return v1 ^ v3;
   }

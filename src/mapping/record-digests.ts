@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { word } from './key-table.ts';
 
 const initialRecords = 16 * 1024;
 const HEX_DIGITS = Buffer.from('0123456789abcdef');
@@ -85,15 +86,6 @@ export class RecordMac {
     out[to + 2] = v2 ^ l2;
     out[to + 3] = v3 ^ l3;
   }
-}
-
-function word(bytes: Uint8Array, at: number): number {
-  return (
-    (bytes[at] as number) |
-    ((bytes[at + 1] as number) << 8) |
-    ((bytes[at + 2] as number) << 16) |
-    ((bytes[at + 3] as number) << 24)
-  );
 }
 
 /** Returns a word of the block that ends the message: a byte of 1 follows the message, then zeros. */

@@ -1,25 +1,30 @@
 import type pg from 'pg';
-import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
-import { outcomes } from '../domain/load.ts';
-import { type ChangeLog, readChangeLog } from '../postgres/stores/change-log.ts';
+import { Counter, collectDefaultMetrics, type Histogram, Registry } from 'prom-client';
+import { readChangeLog } from '../postgres/stores/change-log.ts';
+import { readBacklog, readLoadRows, readSchedules } from '../postgres/stores/health.ts';
+import { readEventRetention } from '../postgres/stores/retention.ts';
 import {
-  type Backlog,
-  type LoadRows,
-  readBacklog,
-  readLoadRows,
-  readSchedules,
-  type SchedulesOverview,
-  type Unfinished,
-} from '../postgres/stores/health.ts';
-import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
-import { createProbe, type Health, type HealthReport } from './health.ts';
+  type Gauges,
+  ofBacklog,
+  ofChanges,
+  ofDatabase,
+  ofParts,
+  ofPool,
+  ofRetention,
+  ofRows,
+  ofSchedules,
+  ofWindows,
+  type PoolCounts,
+  register,
+  type Sample,
+} from './gauges.ts';
+import { createProbe, type Health } from './health.ts';
 import type { Distribution, Metrics, MetricsPage } from './metrics.ts';
 
 export interface MetricsSources {
   readonly watch: pg.Pool;
   readonly health: Health;
-  /** Connections for records and uploads, as a pool of pg counts them. */
-  readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number };
+  readonly pool: PoolCounts;
   readonly droppedLogLines: () => number;
 }
 
@@ -48,8 +53,6 @@ export function createMetricsPage(
     },
   };
 }
-
-type Sample = readonly [labels: Readonly<Record<string, string | number>>, value: number];
 
 /** Registers a counter whose values are read when the page is. */
 function count(
@@ -144,190 +147,6 @@ const deadlineMs = 1_500;
 const freshMs = 5_000;
 /** Reading all loads, and many runs of schedules, may take a hundredth of a connection's time. */
 const restPerWork = 100;
-
-/** Gauges by name: what each tells, how it is read, and its labels. A record has a value for each value of the one label. */
-type Gauges<T> = Readonly<
-  Record<
-    string,
-    readonly [
-      help: string,
-      read: (found: T) => number | Readonly<Record<string, number>> | readonly Sample[],
-      ...labels: string[],
-    ]
-  >
->;
-
-const ofParts: Gauges<HealthReport['parts']> = {
-  sluice_part_up: [
-    'Parts that the server needs: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
-    (parts) => mapValues(parts, (state) => (state === 'ok' ? 1 : 0)),
-    'part',
-  ],
-};
-
-const ofPool: Gauges<MetricsSources['pool']> = {
-  sluice_pool_connections: [
-    'PostgreSQL connections of this process for records and uploads, by state: busy, idle.',
-    ({ totalCount, idleCount }) => ({ busy: totalCount - idleCount, idle: idleCount }),
-    'state',
-  ],
-  sluice_pool_waiting: ['Callers that wait for one of those connections.', (pool) => pool.waitingCount],
-};
-
-const ofWindows: Gauges<Metrics['byEntity']> = {
-  sluice_commit_window_waiting: [
-    'Single records, or batches, that wait for a commit window.',
-    (byEntity) => mapValues(byEntity, ({ waiting }) => waiting),
-    'entity',
-  ],
-};
-
-function mapValues<V>(record: Readonly<Record<string, V>>, read: (value: V) => number) {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, read(value)]));
-}
-
-const byStatus = ({ queued, processing }: Unfinished) => ({ queued, processing });
-
-const ofBacklog: Gauges<Backlog> = {
-  sluice_queue_chunks: [
-    'Chunks of unfinished loads by state: pending, running.',
-    (of) => ({ pending: of.pendingChunks, running: of.runningChunks }),
-    'state',
-  ],
-  sluice_loads: ['Unfinished loads by status: queued, processing.', (of) => byStatus(of.loads), 'status'],
-  sluice_oldest_waiting_seconds: [
-    'Seconds since the longest waiting load was accepted; 0 if none waits.',
-    (of) => of.loads.oldestSeconds,
-  ],
-  sluice_notifications_pending: ['Notifications still to be delivered.', (of) => of.pendingNotifications],
-  sluice_notifications_dead: [
-    'Kept notifications that were given up; a replay takes them off.',
-    (of) => of.deadNotifications,
-  ],
-  sluice_workers: ['Worker processes seen within the last 15 seconds.', (of) => of.liveWorkers],
-  sluice_exports: [
-    'Unfinished exports by status: queued, processing.',
-    (of) => byStatus(of.exports),
-    'status',
-  ],
-  sluice_running_export_rows: ['Rows written so far by running exports.', (of) => of.exportRows],
-  sluice_running_export_bytes: ['Bytes written so far by running exports.', (of) => of.exportBytes],
-  sluice_oldest_queued_export_seconds: [
-    'Seconds since the longest waiting export was requested; 0 if none waits.',
-    (of) => of.exports.oldestSeconds,
-  ],
-  sluice_deletions: [
-    'Unfinished deletions by status: queued, processing.',
-    (of) => byStatus(of.deletions),
-    'status',
-  ],
-  sluice_oldest_queued_deletion_seconds: [
-    'Seconds since the longest waiting deletion was accepted; 0 if none waits.',
-    (of) => of.deletions.oldestSeconds,
-  ],
-  sluice_schedule_runs: [
-    'Unfinished runs of schedules by status: queued, running, waiting (for their jobs).',
-    (of) => ({ queued: of.runs.queued, running: of.runs.processing, waiting: of.waitingRuns }),
-    'status',
-  ],
-  sluice_oldest_queued_schedule_run_seconds: [
-    'Seconds since the longest queued run was made; 0 if none is queued.',
-    (of) => of.runs.oldestSeconds,
-  ],
-};
-
-const ofRows: Gauges<readonly LoadRows[]> = {
-  sluice_load_rows: [
-    'Rows of the loads kept in the ledger, without dry runs.',
-    (found) =>
-      found.flatMap((each) =>
-        outcomes.map((outcome): Sample => [{ entity: each.entity, outcome }, each[outcome]]),
-      ),
-    'entity',
-    'outcome',
-  ],
-  sluice_reconcile_differences: [
-    'Completed loads whose counts do not balance. Must be 0.',
-    (found) => found.reduce((sum, each) => sum + each.differences, 0),
-  ],
-};
-
-/** Names of schedules are the only labels without a fixed list; a file has at most 500. */
-const ofSchedules: Gauges<SchedulesOverview> = {
-  sluice_schedule_runs_last_day: [
-    'Runs of schedules that ended within 24 hours, by how they ended.',
-    ({ recent }) => ({ ...recent }),
-    'status',
-  ],
-  sluice_schedule_seconds_since_success: [
-    'Seconds since a run of the schedule last ended without failing; if none ever did, since its first was due.',
-    ({ schedules }) =>
-      schedules.map(({ name, secondsSinceSuccess }) => [{ schedule: name }, secondsSinceSuccess]),
-    'schedule',
-  ],
-  sluice_schedule_failing: [
-    '1 if the latest run of a schedule failed, without those that were skipped.',
-    ({ schedules }) => schedules.map(({ name, failing }) => [{ schedule: name }, failing ? 1 : 0]),
-    'schedule',
-  ],
-};
-
-const ofRetention: Gauges<EventRetention> = {
-  sluice_events_removed: [
-    'Events that were removed when their retention was over.',
-    (of) => of.eventsRemoved,
-  ],
-  sluice_event_archive_rows: ['Events in archives.', (of) => of.eventsArchived],
-  sluice_event_archive_bytes: ['Bytes of the archives of events.', (of) => of.archiveBytes],
-  sluice_event_pruning_failing: [
-    '1 if the latest pruning of events did not complete.',
-    (of) => (of.error === null ? 0 : 1),
-  ],
-};
-
-const ofChanges: Gauges<ChangeLog> = {
-  sluice_change_log_on: [
-    '1 if changes of users and companies are kept (CHANGES_DAYS).',
-    (of) => Number(of.isOn),
-  ],
-  sluice_change_log_bytes: ['Bytes of the log of changes, with its indexes.', (of) => of.bytes],
-  sluice_change_log_days: ['Days that the log of changes reaches back.', (of) => of.days],
-  sluice_change_log_stray_rows: [
-    'Changes that came while the partition of their day was missing; 1000: as many or more.',
-    (of) => of.strayRows,
-  ],
-  sluice_change_log_prepared: [
-    '1 if the partition for the changes of tomorrow exists.',
-    (of) => Number(of.hasTomorrow),
-  ],
-};
-
-const ofDatabase: Gauges<boolean> = {
-  sluice_database_up: [
-    '1 if the database answered the latest question of this page.',
-    (isUp) => (isUp ? 1 : 0),
-  ],
-};
-
-/** Registers gauges and returns how to set them; `null` takes their values off the page. */
-function register<T>(registry: Registry, metrics: Gauges<T>): (found: T | null) => void {
-  const gauges = Object.entries(metrics).map(([name, [help, read, ...labels]]) => {
-    const gauge = new Gauge({ name, help, labelNames: labels, registers: [registry] });
-    return { gauge, read, labels };
-  });
-  return (found) => {
-    for (const { gauge, read, labels } of gauges) {
-      if (labels.length > 0) gauge.reset();
-      else gauge.remove();
-      const samples = found === null ? [] : read(found);
-      if (typeof samples === 'number') gauge.set(samples);
-      else if (isList(samples)) for (const [values, value] of samples) gauge.set(values, value);
-      else for (const [name, value] of Object.entries(samples)) gauge.set({ [labels[0] ?? '']: name }, value);
-    }
-  };
-}
-
-const isList = (samples: object): samples is readonly Sample[] => Array.isArray(samples);
 
 /** Creates gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
 function createLedgerMetrics(registry: Registry, watch: pg.Pool): { refresh(): Promise<void> } {

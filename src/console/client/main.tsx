@@ -3,17 +3,9 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { Keys, Nav } from './app/nav.tsx';
 import { screens } from './app/screens.ts';
-import {
-  ApiError,
-  consoleRoot,
-  isLinkSpent,
-  resumeSession,
-  screenHref,
-  session,
-  signIn,
-  useAction,
-} from './lib/api.ts';
+import { ApiError, consoleRoot, screenHref, session, useAction } from './lib/api.ts';
 import { live } from './lib/live.ts';
+import { isLinkSpent, resumeSession, signIn } from './lib/sign-in.ts';
 import { Button, InputField } from './ui/controls.tsx';
 import { Mark } from './ui/drawings.tsx';
 import { Empty, Notice, Page, Problems, Time } from './ui/page.tsx';

@@ -8,7 +8,7 @@ import type { System } from '../../context.ts';
 import type { Finding } from '../../doctor/check.ts';
 import { inputError } from '../../domain/errors.ts';
 import { renderNeed } from '../../domain/need.ts';
-import type { Sink } from '../../live/live.ts';
+import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/views.ts';
 import { sessionPrefix } from '../../postgres/stores/api-keys.ts';
 import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';

@@ -125,13 +125,8 @@ interface FileButtonProps {
 }
 
 /** A button that opens the browser's choice of files, which are loaded. */
-export function FileButton({
-  look,
-  isMany = false,
-  disabled = false,
-  onFiles,
-  children,
-}: FileButtonProps): VNode {
+export function FileButton(props: FileButtonProps): VNode {
+  const { look, isMany = false, disabled = false, onFiles, children } = props;
   const take = ({ currentTarget: input }: TargetedEvent<HTMLInputElement>): void => {
     onFiles([...(input.files ?? [])]);
     input.value = '';

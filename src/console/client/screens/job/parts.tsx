@@ -327,14 +327,8 @@ interface Line {
   readonly after: unknown;
 }
 
-function linesOf({
-  entity,
-  id,
-  before,
-  after,
-  company_before,
-  company_after,
-}: Plan['sample'][number]): Line[] {
+function linesOf(row: Plan['sample'][number]): Line[] {
+  const { entity, id, before, after, company_before, company_after } = row;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after ?? {})])];
   const pairs: [string, unknown, unknown][] = names.map((name) => [name, before[name], after?.[name]]);
   if (company_before !== company_after) pairs.unshift(['company', company_before, company_after]);

@@ -1,0 +1,89 @@
+/*
+ * Tells data from names by the appearance of cells: by number, date or address. For detecting dialects and headers only.
+ */
+
+type CellKind = 'empty' | 'number' | 'date' | 'mail' | 'address' | 'uuid' | 'word' | 'other';
+
+/** A longer cell is a text, whatever is in it. */
+const maxKindChars = 200;
+
+const kinds: readonly (readonly [CellKind, RegExp])[] = [
+  ['number', /^[-+]?[$€£]?(?:\d+|\d{1,3}(?:[,. ']\d{3})+)(?:[.,]\d+)?(?:[eE][-+]?\d+)?\s?[%€$£]?$/],
+  ['date', /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s?(?:Z|[-+]\d{2}:?\d{2}|UTC)?)?$/],
+  ['date', /^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(?:,? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AP]M)?)?$/i],
+  ['date', /^\d{1,2}:\d{2}(?::\d{2})?(?: ?[AP]M)?$/i],
+  ['mail', /^[^\s@,;|"']+@[^\s@,;|"']+\.[^\s@,;|"']+$/],
+  ['address', /^https?:\/\/[^\s"]+$/i],
+  ['uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i],
+  ['word', /^[\p{L}\p{N}_][\p{L}\p{N}\p{M}_.\-'/()& ]*$/u],
+];
+
+export function kindOf(cell: string): CellKind {
+  const text = cell.trim();
+  if (text === '') return 'empty';
+  if (text.length > maxKindChars) return 'other';
+  return kinds.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other';
+}
+
+/** Returns true if a name of a column is hardly ever written like that. */
+function isData(kind: CellKind): boolean {
+  return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
+}
+
+/**
+ * Tells whether the first record is data: in some column it is a number, a date or an address as those after it are, and in none
+ * is it a text where those are not.
+ */
+export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
+  const [first, ...others] = records.filter((record) => record.length === width);
+  if (first === undefined || others.length === 0) return false;
+  let evidence = 0;
+  for (const [index, cell] of first.entries()) {
+    const kind = kindOf(cell);
+    const filled = others.map((record) => kindOf(record[index] as string)).filter((each) => each !== 'empty');
+    if (kind === 'empty' || filled.length === 0) continue;
+    const isUsual = (holds: (each: CellKind) => boolean) =>
+      filled.filter(holds).length >= 0.9 * filled.length;
+    if (!isData(kind) && isUsual(isData)) return false;
+    if (isData(kind) && isUsual((each) => each === kind) && !mayBeName(cell, index)) evidence++;
+  }
+  return evidence > 0;
+}
+
+/**
+ * Tells whether the first record is a header in which these columns can only be named by position: a column without a name is
+ * filled in every other record, and a column with a repeated name stands among names above columns of data.
+ */
+export function needsPositions(
+  records: readonly (readonly string[])[],
+  width: number,
+  positions: readonly (number | null)[],
+): boolean {
+  const [first = [], ...others] = records.filter((record) => record.length === width);
+  if (others.length === 0 || first.some((cell) => isData(kindOf(cell)))) return false;
+  const isAll = (index: number, holds: (kind: CellKind) => boolean) =>
+    others.every((record) => holds(kindOf(record[index] as string)));
+  const isAboveData = first.some((cell, index) => cell.trim() !== '' && isAll(index, isData));
+  return positions.every((index) => {
+    const name = index === null ? undefined : first[index];
+    if (index === null || name === undefined) return false;
+    if (name.trim() === '') return isAll(index, (kind) => kind !== 'empty');
+    return isAboveData && first.filter((cell) => cell === name).length > 1;
+  });
+}
+
+/** Years and the number of the column head columns. */
+function mayBeName(cell: string, index: number): boolean {
+  const text = cell.trim();
+  return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
+}
+
+/** Returns the first record that may hold names: as wide as most, all cells different, and none that looks like data; -1 if there is none. */
+export function findNames(records: readonly (readonly string[])[], width: number): number {
+  return records.findIndex(
+    (cells) =>
+      cells.length === width &&
+      new Set(cells).size === width &&
+      cells.every((cell) => cell.trim() !== '' && !isData(kindOf(cell))),
+  );
+}
