@@ -39,6 +39,7 @@ const exportFields = {
   rows: count('Rows written so far.', 1200),
   bytes: count('Bytes written so far.', 84213),
   links: url('Absolute URL of the export.', `${exampleUrl}/jobs/${exampleJobId}`),
+  cursor,
 };
 
 export const exportItem = component('ExportItem', object(exportFields, 'An export, as lists show it.'));
@@ -82,7 +83,6 @@ export const exportJob = component(
     {
       ...exportFields,
       snapshot_time: orNull(time('The moment whose data all files show.', '2026-11-20T11:58:59.601Z')),
-      cursor,
       presigned_urls: Type.Array(presignedUrl, {
         description: 'The data files, from completion until they expire. Every request creates new links.',
       }),

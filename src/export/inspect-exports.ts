@@ -46,6 +46,7 @@ export function renderExportItem(found: Export, { appToken }: Environment, baseU
     rows: found.rowsWritten,
     bytes: found.bytesWritten,
     links: exportUrl(baseUrl, found.jobId),
+    cursor: found.cursor,
   };
 }
 
@@ -59,7 +60,6 @@ export function renderExport(
   return {
     ...renderExportItem(found, environment, baseUrl),
     snapshot_time: found.snapshotAt?.toISOString() ?? null,
-    cursor: found.cursor,
     presigned_urls: files.map((file) => ({ ...renderLink(file), rows: file.rows })),
     manifest: manifest && renderLink(manifest),
     files_expired: found.filesExpired,

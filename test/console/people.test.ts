@@ -102,6 +102,7 @@ test('the page of a person tells every change with its job, and which line of wh
   }
   await expectGoodInEveryLook(stage, 'history', '/people/hist-1?origins=shown', async (page) => {
     await page.getByText('first.csv, line 3').first().waitFor();
+    await page.getByText('initech set by a request').waitFor();
     await page.getByText('changed by a request seats').first().click();
     await page.getByText('18 → 19', { exact: true }).waitFor();
   });
@@ -192,6 +193,21 @@ test('an export says its rows, its size and how its files begin before it is sta
     page.getByRole('link', { name: 'users.csv.gz' }).click(),
   ]);
   expect(download.suggestedFilename()).toBe('users.csv.gz');
+});
+
+test('an export continues at an earlier one, with what was removed if that is wanted', async () => {
+  const { job_id } = await stage.post<{ job_id: string }>('/api/v1/analytics/exports', {
+    event_type: ['users'],
+  });
+  const page = await stage.open(`/jobs/${job_id}`);
+  await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
+  await stage.post('/v1/identify', { user_id: 'u2', metadata: { plan: 'pro' } });
+  await page.goto(stage.address('/export?kinds=users'));
+  await page.getByLabel('Only what changed since an export').selectOption({ index: 1 });
+  await page.getByRole('button', { name: 'Export 1 rows' }).waitFor();
+  await page.getByLabel('Include what was removed').check();
+  await page.getByText('"include_removed":true').waitFor();
+  await page.getByText(/"plan": ?"pro"/).waitFor();
 });
 
 test('every segment can be reached and chosen, however many there are', async () => {

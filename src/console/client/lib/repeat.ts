@@ -64,7 +64,7 @@ function schedule(
 /** The fields of the form of an export, by their names in the address. */
 export const exportFields = [
   ...(['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
-  ...(['exclusions', 'format', 'compression', 'layout', 'formulas', 'emails'] as const),
+  ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout', 'formulas', 'emails'] as const),
 ];
 
 /** The value of each field; '' for what is not given. */
@@ -85,6 +85,7 @@ export function bodyOf(wish: ExportWish): Body {
   const fields = {
     from: edge(wish.from, wish.zone, 0),
     to: edge(wish.to, wish.zone, 1),
+    since: wish.since,
     event_type: [...listOf(wish.kinds), ...listOf(wish.events)],
     user_id: listOf(wish.user_id),
     company_id: listOf(wish.company_id),
@@ -96,7 +97,11 @@ export function bodyOf(wish: ExportWish): Body {
     emails: listOf(wish.emails),
   };
   const given = Object.entries(fields).filter(([, value]) => value.length > 0);
-  return { ...Object.fromEntries(given), ...(wish.formulas === 'keep' && { escape_formulas: false }) };
+  return {
+    ...Object.fromEntries(given),
+    ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
+    ...(wish.formulas === 'keep' && { escape_formulas: false }),
+  };
 }
 
 /** Returns the facts of the chosen format; an address may name one that does not exist. */

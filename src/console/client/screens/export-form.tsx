@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useId } from 'preact/hooks';
+import type { ExportItem } from '../../../api/export.ts';
 import { exportFormatFacts, exportFormats } from '../../../domain/export.ts';
-import { useApi, useData } from '../lib/api.ts';
-import { formatCount, plural, timeZone, visibleText } from '../lib/format.ts';
+import { useApi, useApiPage, useData } from '../lib/api.ts';
+import { formatCount, formatTime, plural, timeZone, visibleText } from '../lib/format.ts';
 import { type ExportWish, formatOf, listOf } from '../lib/repeat.ts';
 import { Checks, Choices, Field, InputField, type Options, Select, useTyped } from '../ui/controls.tsx';
 import { Problems, Section } from '../ui/page.tsx';
@@ -20,6 +21,7 @@ export function ExportForm(part: Part): VNode {
       <Section title="Data">
         <Kinds {...part} />
         <Range {...part} />
+        <Since {...part} />
       </Section>
       <Section title="Users and companies">
         <Segment {...part} />
@@ -99,6 +101,41 @@ function Range({ wish, onChange }: Part): VNode {
         <Select value={wish.zone} options={zones} onChange={(zone) => onChange({ zone })} />
       </Field>
     </div>
+  );
+}
+
+/** Offers to continue at an earlier export. */
+function Since({ wish: { since, removed }, onChange }: Part): VNode {
+  const found = useApiPage<ExportItem>('/api/v1/analytics/exports/jobs?status=completed&limit=50');
+  const earlier = found.data?.items ?? [];
+  const options = earlier.flatMap(({ cursor, start_time, rows }) =>
+    cursor === null ? [] : [[cursor, `${formatTime(start_time)}, ${plural(rows, 'row')}`] as const],
+  );
+  const isOffered = since === '' || options.some(([cursor]) => cursor === since);
+  return (
+    <>
+      <Problems error={found.error} onRetry={found.reload} />
+      <Field
+        label="Only what changed since an export"
+        hint={since === '' ? undefined : 'Choose the same data as for that export.'}
+      >
+        <Select
+          value={since}
+          options={[['', 'Everything'], ...options, ...(isOffered ? [] : [[since, since] as const])]}
+          onChange={(cursor) => onChange({ since: cursor })}
+        />
+      </Field>
+      {since === '' ? null : (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={removed === 'yes'}
+            onChange={() => onChange({ removed: removed === 'yes' ? '' : 'yes' })}
+          />
+          Include what was removed
+        </label>
+      )}
+    </>
   );
 }
 

@@ -86,11 +86,26 @@ function OneProfile({ entity }: Pick<Who, 'entity'>): VNode {
 
 function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): VNode {
   const { company_id: company } = profile;
+  const isTraced = useQuery().get('origins') !== '';
+  const traced = useApi<Profile>(isTraced ? `${pathOf({ entity, id })}?provenance=true` : null);
+  const origins = traced.data?.provenance;
   const own: readonly Fact[] =
     entity === 'companies'
       ? []
       : [
-          ['Company', company && <a href={profileHref('companies', company)}>{visibleText(company)}</a>],
+          [
+            'Company',
+            company && (
+              <>
+                <a href={profileHref('companies', company)}>{visibleText(company)}</a>{' '}
+                {origins?.company && (
+                  <>
+                    set by <Origin of={origins.company} />
+                  </>
+                )}
+              </>
+            ),
+          ],
           ['Segments', <Segments key="segments" id={id} />],
         ];
   return (
@@ -105,16 +120,22 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
           ]}
         />
       </Section>
-      <Properties entity={entity} id={id} of={profile.metadata} />
+      <Properties entity={entity} of={profile.metadata} isTraced={isTraced} origins={origins?.properties}>
+        <Problems error={traced.error} onRetry={traced.reload} />
+      </Properties>
     </>
   );
 }
 
-function Properties({ entity, id, of }: Who & { readonly of: Profile['metadata'] }): VNode {
+interface PropertiesProps extends Pick<Who, 'entity'> {
+  readonly of: Profile['metadata'];
+  readonly isTraced: boolean;
+  readonly origins: Provenance['properties'] | undefined;
+  readonly children: ComponentChildren;
+}
+
+function Properties({ entity, of, isTraced, origins, children }: PropertiesProps): VNode {
   const query = useQuery();
-  const isTraced = query.get('origins') !== '';
-  const traced = useApi<Profile>(isTraced ? `${pathOf({ entity, id })}?provenance=true` : null);
-  const origins = traced.data?.provenance?.properties;
   const types = useApi<readonly Property[]>(words[entity].properties);
   const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
   const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
@@ -142,7 +163,7 @@ function Properties({ entity, id, of }: Who & { readonly of: Profile['metadata']
       empty="It has no properties"
     >
       <Problems error={types.error} onRetry={types.reload} />
-      <Problems error={traced.error} onRetry={traced.reload} />
+      {children}
     </TableSection>
   );
 }
