@@ -76,6 +76,7 @@ async function load(
         header,
         columnMap,
         preset: null,
+        companyFrom: null,
         pass: 'dry_run',
         dryRun: true,
         chunkCount: chunks.length,

@@ -134,7 +134,10 @@ const profileFields = {
       examples: [{ name: 'Ada Lovelace', plan: 'pro', logins: 7 }],
     },
   ),
-  first_seen_at: time('When the profile was created.', '2026-11-01T08:00:00.000000Z'),
+  first_seen_at: time(
+    'When the profile was created, or the earliest time that a record of it gives.',
+    '2026-11-01T08:00:00.000000Z',
+  ),
   last_seen_at: time('When an identify call or a load last named it.', '2026-11-20T12:34:56.123456Z'),
   updated_at: time('When it last changed.', changeTime),
   provenance,

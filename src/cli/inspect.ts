@@ -93,7 +93,7 @@ export async function lookAt(
   const bytes =
     input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
   const { signal } = new AbortController();
-  const options = { ...asked, map, removals: source.removals, ...(mapSays !== undefined && { mapSays }) };
+  const options = { ...asked, map, source, ...(mapSays !== undefined && { mapSays }) };
   try {
     const files = createFileSystemStore(folder);
     return await inspectFile(files, bytes, hints, options, localLimits(config), signal, look);

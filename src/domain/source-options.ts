@@ -1,6 +1,6 @@
 import { inputError } from './errors.ts';
 import { MAX_SHEET_NAME_CHARS } from './limits.ts';
-import { parseRecordsPath, type SourceFormat, type SourceOptions } from './source.ts';
+import { parseRecordsPath, type SourceFormat, type SourceOptions, sourceFormats } from './source.ts';
 
 /*
  * The written form of `SourceOptions`: the same names, values and sentences in the query and the form of an upload, in
@@ -12,6 +12,7 @@ const maxCommentChars = 8;
 const maxNullTokens = 20;
 const maxNullChars = 100;
 const maxRecordsPathChars = 1_000;
+const maxGroupChars = 200;
 const maxHeaderRecord = 10_000;
 const maxHeaderRows = 9;
 const maxSkippedLines = 1_000_000;
@@ -206,6 +207,16 @@ export const sourceOptions = {
     examples: [true],
     read: readFlag,
   },
+  company_from: {
+    key: 'companyFrom',
+    type: 'string',
+    argument: 'group',
+    description:
+      'kind of group that is the company, in files of Mixpanel (a group key), Amplitude and PostHog. Default: company, organization or account, else the first of a record',
+    rule: `must be the name of a kind of group, at most ${maxGroupChars} characters without control characters`,
+    examples: ['project'],
+    read: (text) => (isLine(text, maxGroupChars) ? text : undefined),
+  },
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
 export type SourceOptionName = keyof typeof sourceOptions;
@@ -385,7 +396,8 @@ const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
   apostrophes: ['csv'],
   sheet: ['xlsx'],
   records: ['json'],
-  removals: ['csv', 'ndjson', 'json', 'xlsx', 'parquet', 'avro'],
+  removals: sourceFormats,
+  company_from: sourceFormats,
 };
 
 const formatWords: Readonly<Record<string, string>> = {

@@ -23,6 +23,7 @@ export interface SourceOptions {
   readonly sheet?: string;
   readonly records?: string;
   readonly removals?: boolean;
+  readonly companyFrom?: string;
 }
 
 export interface ReadAs {

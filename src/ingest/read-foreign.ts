@@ -5,7 +5,8 @@ import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { splitUrl } from '../mapping/event-rules.ts';
 import { type JsonObject, numberText } from '../mapping/json-text.ts';
-import { fillingTime, type PresetProfile, readPreset } from '../mapping/presets.ts';
+import type { PresetProfile } from '../mapping/presets/record.ts';
+import { fillingTime, readPreset } from '../mapping/presets.ts';
 import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { ItemRecord } from './records.ts';
 
@@ -29,7 +30,7 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
     const waitedMs = Math.min(Math.abs(offset), context.receivedAt);
     fields.object = { ...sent, timestamp: new Date(context.receivedAt - waitedMs).toISOString() };
   }
-  const ours = readPreset[preset](fields.object);
+  const ours = readPreset[preset](fields.object, null);
   if (ours === null) {
     const message =
       'This record is stored as nothing: aliases, merges, increments and removals are not taken';

@@ -142,10 +142,19 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
 
 /** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
+  requireKindsOfGroups(options);
   if (options.preset !== null) requirePresetFits(options);
   else if (received.object !== null) requireRecord(received.object, options.map);
   if (received.header === null || options.preset !== null) return options.entity;
   return planFile(received.header, options.map, options.entity).entity;
+}
+
+function requireKindsOfGroups({ preset, source }: LoadOptions): void {
+  if (source.companyFrom === undefined || (preset !== null && preset !== 'segment' && preset !== 'userpilot'))
+    return;
+  const message =
+    'company_from needs preset=mixpanel, amplitude or posthog, whose groups are of several kinds';
+  throw inputError('invalid_field', message, 'company_from');
 }
 
 function requirePresetFits({ map, source }: LoadOptions): void {

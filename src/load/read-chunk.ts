@@ -87,10 +87,10 @@ function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadS
 }
 
 function createParser(source: LoadSource, rows: Rows): CsvRows | CsvPresetRows | NdjsonRows {
-  const { header, entity, columnMap, preset, removals } = source;
-  if (header === null) return new NdjsonRows(entity, columnMap, rows, preset, removals);
-  if (preset !== null) return new CsvPresetRows(header, { entity, map: columnMap, preset, removals }, rows);
-  return new CsvRows(header, planFile(header, columnMap, entity), rows, removals);
+  const { header, entity, columnMap: map, preset, removals } = source;
+  if (header === null) return new NdjsonRows({ ...source, map }, rows);
+  if (preset !== null) return new CsvPresetRows(header, { ...source, map }, rows);
+  return new CsvRows(header, planFile(header, map, entity), rows, removals);
 }
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {

@@ -6,8 +6,16 @@ import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { CellFiller, RecordCells, role, roleNames, type Source } from './cells.ts';
 import { eventColumns } from './column-plan.ts';
 import { JsonMembers, propertyRole } from './json-members.ts';
-import { isEmptyObject, isObject, type JsonObject, numberText, parseJsonText } from './json-text.ts';
-import { fillingTime, type PresetProfile, readPreset } from './presets.ts';
+import {
+  isEmptyObject,
+  isObject,
+  type JsonObject,
+  numberText,
+  parseJsonText,
+  withoutTexts,
+} from './json-text.ts';
+import type { PresetProfile } from './presets/record.ts';
+import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
@@ -15,8 +23,9 @@ import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
 export interface RecordRules {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;
-  readonly preset: Preset | null;
-  readonly removals: Removals;
+  readonly preset?: Preset | null;
+  readonly companyFrom?: string | null;
+  readonly removals?: Removals;
 }
 
 const dotted = 'metadata.';
@@ -51,7 +60,7 @@ export class JsonRecords {
     const walked = (name: string) => known(name) ?? (name.startsWith(dotted) ? unfit : propertyRole(name));
     this.#rules = rules;
     this.#map = new Map(Object.entries(rules.map));
-    this.#isVerbatim = rules.preset === null && this.#map.size === 0;
+    this.#isVerbatim = (rules.preset ?? null) === null && this.#map.size === 0;
     this.#rows = rows;
     this.#writer = new RowWriter(rules.entity, rows, rules.removals);
     this.#members = new JsonMembers((name) => (unfitNames.has(name) ? unfit : walked(name)));
@@ -78,9 +87,10 @@ export class JsonRecords {
 
   /** Parses a record; null if it became a row. */
   parse(text: string, record: number): Reason | null {
-    const { preset } = this.#rules;
-    const parsed = parseJsonText(text);
-    if ('code' in parsed) return parsed;
+    const { preset = null } = this.#rules;
+    const given = parseJsonText(text);
+    if ('code' in given) return given;
+    const parsed = preset === null ? given : withoutTexts(given, presetTexts[preset] ?? []);
     const object = parsed.value;
     if (!isObject(object)) return notAnObject;
     for (const name of [rejectKey, rejectRawKey]) if (name in object) delete object[name];
@@ -138,8 +148,8 @@ export class JsonRecords {
 
   /** A record of another product: one of ours, and what it says of profiles besides. */
   #fillFromPreset(preset: Preset, object: JsonObject, source: Source): Reason | null {
-    const ours = readPreset[preset](object);
-    if (ours === null) return notOfPreset(preset);
+    const ours = readPreset[preset](object, this.#rules.companyFrom ?? null);
+    if (ours === null) return notOfPreset(preset, this.#rules.companyFrom ?? null);
     let reason = this.#fill(ours.record, source);
     for (const profile of ours.profiles) reason ??= this.#fillProfile(profile, source);
     return reason;
@@ -277,7 +287,8 @@ const notAnObject: Reason = {
 };
 
 /** The reason for a record that is not of the product, or not of a kind that is loaded. */
-function notOfPreset(preset: Preset): Reason {
-  const message = `preset=${preset} knows no such record`;
+function notOfPreset(preset: Preset, from: string | null): Reason {
+  const group = from === null ? '' : `, or it is of a group that is no ${from} (company_from)`;
+  const message = `preset=${preset} knows no such record${group}`;
   return { code: 'unknown_event_type', message, column: null };
 }

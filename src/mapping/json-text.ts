@@ -45,6 +45,20 @@ export function tooDeep(column: string | null): Reason {
   return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 
+/** Puts the JSON in the place of members that are its text, with all digits of both; what is no JSON stays a text. */
+export function withoutTexts({ value, marked }: ParsedJson, names: readonly string[]): ParsedJson {
+  const given = { value, marked };
+  const isText = (member: unknown) => typeof member === 'string' && /^\s*[{[]/.test(member);
+  if (!isObject(value) || !names.some((name) => isText(value[name]))) return given;
+  const members = Object.entries(value).map(([name, member]) => {
+    const inner = names.includes(name) && isText(member) ? parseJsonText(String(member)) : null;
+    const text = inner === null || 'code' in inner ? writeJson(member, marked) : String(member);
+    return `${JSON.stringify(name)}:${text}`;
+  });
+  const parsed = parseJsonText(`{${members.join(',')}}`);
+  return 'code' in parsed ? given : parsed;
+}
+
 type Container = unknown[] | Record<string, unknown>;
 
 /** `text` is known to be valid. Objects have no prototype, so that any key is just a key. */

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { RECORDS_AT_A_TIME } from '../domain/limits.ts';
-import type { ChunkRange, Preset, Removals } from '../domain/load.ts';
+import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
-import { JsonRecords } from './json-records.ts';
+import { JsonRecords, type RecordRules } from './json-records.ts';
 import { Utf8Reasons } from './reasons.ts';
 import type { Rows } from './rows.ts';
 
@@ -16,16 +16,10 @@ export class NdjsonRows {
   readonly #keys: NdjsonKeys;
   #utf8Reasons = new Utf8Reasons();
 
-  constructor(
-    entity: LoadEntity,
-    map: Readonly<Record<string, string>>,
-    rows: Rows,
-    preset: Preset | null = null,
-    removals: Removals = 'unasked',
-  ) {
+  constructor(rules: RecordRules, rows: Rows) {
     this.#rows = rows;
-    this.#records = new JsonRecords({ entity, map, preset, removals }, rows);
-    this.#keys = new NdjsonKeys(entity, map);
+    this.#records = new JsonRecords(rules, rows);
+    this.#keys = new NdjsonKeys(rules.entity, rules.map);
   }
 
   /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */

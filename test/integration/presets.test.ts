@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
 import { readEvents, type StoredEvent } from '../support/events.ts';
@@ -33,6 +34,8 @@ async function loadSample(preset: Preset) {
 }
 
 const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
+/** A user of whom nothing is known but an event. */
+const nobody = { company: null, metadata: {} };
 const none = { updated: 0, unchanged: 0, removed: 0, superseded: 0, amended: 0 };
 
 describe('an export file', () => {
@@ -41,7 +44,8 @@ describe('an export file', () => {
     const { load, users, companies, events } = await loadSample('mixpanel');
     expect(load.tally).toEqual({ ...none, read: 6, inserted: 6, rejected: 0 });
     expect(users).toEqual({
-      ada: { company: null, metadata: { email: 'ada@example.com', name: 'Ada', plan: 'pro' } },
+      ada: { company: 'northwind', metadata: { email: 'ada@example.com', name: 'Ada', plan: 'pro' } },
+      grace: nobody,
     });
     expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
     expect(events).toHaveLength(4);
@@ -72,6 +76,8 @@ describe('an export file', () => {
     expect(load.tally).toEqual({ ...none, read: 7, inserted: 5, superseded: 1, rejected: 1 });
     expect(users).toEqual({
       ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },
+      'a-2': nobody,
+      grace: nobody,
     });
     expect(companies).toEqual({
       northwind: { metadata: { name: 'Northwind', seats: 12 } },
@@ -100,7 +106,10 @@ describe('an export file', () => {
   test('of Amplitude becomes events, and what they say of users and companies besides', async () => {
     const { load, users, companies, events } = await loadSample('amplitude');
     expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
-    expect(users).toEqual({ ada: { company: null, metadata: { plan: 'pro', referrer: 'newsletter' } } });
+    expect(users).toEqual({
+      ada: { company: 'northwind', metadata: { plan: 'pro', referrer: 'newsletter' } },
+      'd-2': nobody,
+    });
     expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
     expect(events).toHaveLength(3);
     expect(events).toEqual(
@@ -123,7 +132,7 @@ describe('an export file', () => {
     expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
     expect(users).toEqual({
       ada: {
-        company: null,
+        company: 'northwind',
         metadata: { email: 'ada@example.com', plan: 'pro', referrer: 'newsletter' },
       },
       grace: { company: null, metadata: { plan: 'team' } },
@@ -239,6 +248,127 @@ describe('an export file', () => {
       ),
       { numRuns: runs(25) },
     );
+  });
+});
+
+describe('users of event files', () => {
+  const day = (at: number) => new Date(Date.UTC(2026, 2, 1 + at)).toISOString();
+  const firstSeen = async (environmentId: number, table: 'users' | 'companies') => {
+    const id = table === 'users' ? 'user_id' : 'company_id';
+    const rows = await t.system.db
+      .selectFrom(table)
+      .select([sql.ref<string>(id).as('id'), 'first_seen_at as at'])
+      .where('environment_id', '=', environmentId)
+      .execute();
+    return Object.fromEntries(rows.map(({ id: key, at }) => [key, at.toISOString()]));
+  };
+
+  const writers: Readonly<Record<Preset, (user: string, at: string, company: string | null) => object>> = {
+    mixpanel: (user, at, company) => ({
+      event: 'A',
+      properties: { distinct_id: user, time: Date.parse(at), ...(company && { company_id: [company, 'x'] }) },
+    }),
+    amplitude: (user, at, company) => ({
+      event_type: 'A',
+      user_id: user,
+      event_time: at,
+      groups: company ? { team: 'x', account: [company] } : {},
+    }),
+    segment: (user, at, company) => ({
+      ...(company ? { type: 'group', groupId: company } : { type: 'track', event: 'A' }),
+      userId: user,
+      timestamp: at,
+    }),
+    userpilot: (user, at, company) => ({
+      ...{ event_type: 'track', event_name: 'A', user_id: user, inserted_at: at },
+      ...(company && { company_id: company }),
+    }),
+    posthog: (user, at, company) => ({
+      ...{ event: 'A', distinct_id: user, timestamp: at },
+      properties: JSON.stringify({ ...(company && { $groups: { company } }) }),
+    }),
+  };
+
+  // proves: latest-company
+  test.each(presets)(
+    'of %s are in the company of their latest event, and seen since the first, in whatever order files and chunks come',
+    async (preset) => {
+      const event = fc.record({
+        user: fc.constantFrom('u', 'v'),
+        company: fc.constantFrom(null, 'c', 'd'),
+        file: fc.nat(1),
+      });
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(event, { minLength: 1, maxLength: 10 }),
+          fc.array(fc.nat(), { maxLength: 10 }),
+          fc.constantFrom(1, 200, 100_000),
+          async (given, ranks, chunkBytes) => {
+            const events = given.map((each, at) => ({ ...each, at: day(at) }));
+            const environment = await newEnvironment(t.system);
+            const order = shuffled(events.length, ranks).map((at) => events[at] ?? events[0]);
+            for (const file of [0, 1]) {
+              const lines = order.filter((each) => each?.file === file);
+              if (lines.length === 0) continue;
+              const text = lines.map((each) =>
+                JSON.stringify(writers[preset](each?.user ?? '', each?.at ?? '', each?.company ?? null)),
+              );
+              const load = await startManually(t.system, environment, `${text.join('\n')}\n`, {
+                ...{ preset, chunkBytes },
+              });
+              const { status, tally } = await runManually(load, shuffled(load.chunkCount, ranks));
+              expect([status, tally.rejected]).toEqual(['completed', 0]);
+            }
+            const of = (user: string) => events.filter((each) => each.user === user);
+            const { users, companies } = await readProfiles(t.system, environment);
+            const expected = [...new Set(events.map(({ user }) => user))].map((user) => {
+              const company = of(user).findLast((each) => each.company !== null)?.company ?? null;
+              return [user, { company, metadata: {} }];
+            });
+            expect(users).toEqual(Object.fromEntries(expected));
+            expect(Object.keys(companies).sort()).toEqual(
+              [...new Set(events.flatMap(({ company }) => company ?? []))].sort(),
+            );
+            expect(await firstSeen(environment, 'users')).toEqual(
+              Object.fromEntries(expected.map(([user]) => [user, of(String(user))[0]?.at])),
+            );
+            for (const [company, at] of Object.entries(await firstSeen(environment, 'companies')))
+              expect(at).toBe(events.find((each) => each.company === company)?.at);
+          },
+        ),
+        { numRuns: runs(12) },
+      );
+    },
+  );
+
+  // proves: latest-company
+  test('are in the company of the kind of group that is said, and groups of other kinds are refused', async () => {
+    const environment = await newEnvironment(t.system);
+    const groups = { company: 'c', project: 'p' };
+    const lines = [
+      { event: 'A', distinct_id: 'u', timestamp: day(1), properties: { $groups: groups } },
+      ...['company', 'project'].map((kind) => ({
+        ...{ event: '$groupidentify', distinct_id: 'u', timestamp: day(1) },
+        properties: { $group_type: kind, $group_key: `of-${kind}`, $group_set: { size: 5 } },
+      })),
+    ];
+    const load = await startManually(
+      t.system,
+      environment,
+      lines.map((line) => JSON.stringify(line)).join('\n'),
+      {
+        ...{ preset: 'posthog', source: { companyFrom: 'project' } },
+      },
+    );
+    const { jobId, tally } = await runManually(load);
+    expect(tally).toMatchObject({ read: 3, inserted: 2, rejected: 1 });
+    expect(await readRejects(t.system, jobId)).toMatchObject([
+      { row: 2, message: expect.stringContaining('company_from') },
+    ]);
+    expect(await readProfiles(t.system, environment)).toEqual({
+      users: { u: { company: 'p', metadata: {} } },
+      companies: { p: { metadata: {} }, 'of-project': { metadata: { size: 5 } } },
+    });
   });
 });
 

@@ -205,7 +205,7 @@ const dialectRows =
 
 const ndjsonRows = (input: Buffer): void => {
   rows.reset();
-  Array.from(new NdjsonRows('auto', {}, rows).read(chunk(input), input));
+  Array.from(new NdjsonRows({ entity: 'auto', map: {} }, rows).read(chunk(input), input));
   rows.users.finish();
 };
 

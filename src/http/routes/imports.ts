@@ -162,7 +162,7 @@ async function inspect(
     try {
       const { chunkBytes } = system.config;
       const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
-      const options = { ...asked, map, mapSays, removals: source.removals };
+      const options = { ...asked, map, mapSays, source };
       const store = convertingStore(system, environment);
       const lookAt = lookIn(system.sandboxes, environment);
       return await inspectFile(store, bytes, hints, options, limits, signal, lookAt);

@@ -9,7 +9,7 @@ import type { InputError } from '../../domain/errors.ts';
 import { SHOWN_RECORDS, SNIFF_BYTES } from '../../domain/limits.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
-import type { ReadAs } from '../../domain/source.ts';
+import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { JsonObject } from '../../mapping/json-text.ts';
 import type { Rows } from '../../mapping/rows.ts';
@@ -104,7 +104,7 @@ export async function inspectFile<Found>(
 export interface LookOptions extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
   /** The reason that is shown for what `map` says. */
   readonly mapSays?: string;
-  readonly removals?: boolean | undefined;
+  readonly source?: SourceOptions;
 }
 
 type LookedStore = Pick<ReceivingStore, 'readRange'>;
@@ -164,11 +164,13 @@ function describe(
   { values: stored }: Sample,
   cells: NamedValues,
   { map, plan, reasons }: Chosen,
-  { mapSays = 'map says so', given, removals }: LookOptions & { readonly given: ColumnMap },
+  { mapSays = 'map says so', given, source }: LookOptions & { readonly given: ColumnMap },
 ): InspectedColumn[] {
   const why = { given, mapSays, reasons };
   if (plan !== null) {
-    const roles = plan.roles.map((role) => (role === 'removed' && removals !== true ? 'property' : role));
+    const roles = plan.roles.map((role) =>
+      role === 'removed' && source?.removals !== true ? 'property' : role,
+    );
     return describeColumns({ ...plan, roles }, columns, stored, cells, why);
   }
   const isUnread = header !== null || stored.names.length === 0;
@@ -219,7 +221,7 @@ async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): 
   return lines.map(parseObject).filter((record) => record !== null);
 }
 
-function sourceOf(received: ReceivedFile, { map, entity, preset, removals }: LookOptions): LoadSource {
+function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: LookOptions): LoadSource {
   return {
     type: 'import',
     loadId: 0,
@@ -237,7 +239,8 @@ function sourceOf(received: ReceivedFile, { map, entity, preset, removals }: Loo
     chunkCount: received.chunks.length,
     maxErrors: null,
     yields: null,
-    removals: removals === true ? 'taken' : 'unasked',
+    removals: source.removals === true ? 'taken' : 'unasked',
+    companyFrom: source.companyFrom ?? null,
     recordKey: '',
   };
 }

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
+import { EARLIEST_EVENT } from '../../domain/limits.ts';
 import type { Transaction } from '../database.ts';
 import { copyText, incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
 
@@ -15,8 +16,11 @@ const datedTable = { users: 'dated_users', companies: 'dated_companies' } as con
   string
 >;
 
+/** Properties that only fill in are dated before it (see `fillingTime`), and say nothing of when a profile was seen. */
+const EARLIEST_SEEN = sql`${new Date(EARLIEST_EVENT)}::timestamptz`;
+
 /** Companies that the batch's users name, those of records that lose too. */
-export const namedByDated = sql`select distinct company from dated_users where company <> ''`;
+export const namedByDated = sql`select company, min(at) filter (where at >= ${EARLIEST_SEEN}) as seen from dated_users where company <> '' group by company`;
 
 async function prepareDated(client: pg.PoolClient): Promise<void> {
   await client.query(
@@ -46,12 +50,13 @@ export async function copyDated(
   await prepareDated(client);
   await copyText(client, `${datedTable[entity]} (key, seq, at, properties, company, flags)`, text);
   const { numAffectedRows } = await sql`
-    insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, times)
+    insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, seen, times)
     select
       key,
       properties,
       company,
       flags,
+      seen,
       sluice.incoming_times(properties, times, company, company_at, is_dated, ${accepted(scope)})
     from (
       select
@@ -61,6 +66,7 @@ export async function copyDated(
         (array_agg(company order by micros desc, seq desc) filter (where company is not null))[1] as company,
         max(micros) filter (where company is not null) as company_at,
         bool_or(micros < ${accepted(scope)}) as is_dated,
+        least(min(at) filter (where at >= ${EARLIEST_SEEN}), ${scope.acceptedAt}::timestamptz) as seen,
         bit_or(flags & 1::smallint) | bit_and(flags & 2::smallint) ${scope.removesProfiles ? removal : sql``} as flags
       from (
         select
@@ -108,6 +114,7 @@ export function holdsDated(entity: Entity, scope: MergeScope): RawBuilder<boolea
     select m.merged = p.metadata
       ${entity === 'users' ? sql`and m.merged_company is not distinct from p.company_id` : sql``}
       and m.merged_times is not distinct from p.times
+      and (i.seen >= p.first_seen_at) is not false
     from ${mergedDated(entity, 'p', ofBatch, scope)} m
   )`;
 }
@@ -124,21 +131,22 @@ export function upsertDated(entity: Entity, scope: MergeScope): RawBuilder<unkno
   const isUser = entity === 'users';
   return sql`
     insert into ${table} (
-      environment_id, ${id}, metadata, times, load_id, load_chunk, load_touches${isUser ? sql`, company_id` : sql``}
+      environment_id, ${id}, metadata, times, first_seen_at, load_id, load_chunk, load_touches${isUser ? sql`, company_id` : sql``}
     )
     select
-      ${scope.environmentId}::int, i.key, i.properties, i.times, ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
+      ${scope.environmentId}::int, i.key, i.properties, i.times, i.seen, ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
       ${isUser ? sql`, i.company` : sql``}
     from ${sql.table(incomingTable[entity])} i
     order by i.key
     on conflict (environment_id, ${id}) do update set
       (
-        metadata, times, load_id, load_chunk, load_touches, last_seen_at, updated_at, position
+        metadata, times, first_seen_at, load_id, load_chunk, load_touches, last_seen_at, updated_at, position
         ${isUser ? sql`, company_id` : sql``}
       ) = (
         select
           m.merged,
           m.merged_times,
+          least(${own('first_seen_at')}, excluded.first_seen_at),
           case when w.again or w.changed then excluded.load_id else ${own('load_id')} end,
           case
             when w.again then greatest(${own('load_chunk')}, excluded.load_chunk)

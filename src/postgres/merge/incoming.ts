@@ -7,7 +7,8 @@ import type { Entity } from '../../domain/entity.ts';
 
 /**
  * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
- * it; `digest` is that of the record if the row is all that one record says; flags as in RowBuffer; `times` as of a profile.
+ * it; `digest` is that of the record if the row is all that one record says; flags as in RowBuffer; `times` as of a profile; `seen` is the
+ * earliest time of a dated record.
  */
 export const incomingTable = {
   users: 'incoming_users',
@@ -26,7 +27,8 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
             company text collate "C",
             digest uuid,
             flags smallint not null,
-            times jsonb
+            times jsonb,
+            seen timestamptz
           ) on commit delete rows;`,
       )
       .join(''),

@@ -159,12 +159,32 @@ export async function createCompanies(
 ): Promise<void> {
   const { environmentId } = scope;
   const create = sql`
-    insert into companies (environment_id, company_id)
-    select ${environmentId}::int, unknown.company
+    insert into companies (environment_id, company_id, first_seen_at)
+    select ${environmentId}::int, unknown.company, least(unknown.seen, ${scope.acceptedAt}::timestamptz)
     from (${unknownCompanies(scope, namedCompanies(scope, named))}) unknown
     order by unknown.company
     on conflict (environment_id, company_id) do nothing`;
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
+  if (scope.dated) await seeCompaniesEarlier(db, scope);
+}
+
+/** Companies that are known were there when the batch's users first named them. */
+async function seeCompaniesEarlier(db: Database, { environmentId }: MergeScope): Promise<void> {
+  await sql`
+    with locked as materialized (
+      select c.company_id, n.seen
+      from companies c
+      join (${namedByDated}) n on n.company = c.company_id
+      where c.environment_id = ${environmentId} and c.first_seen_at > n.seen
+      order by c.company_id
+      for no key update of c
+    )
+    update companies c
+    set first_seen_at = l.seen
+    from locked l
+    where c.environment_id = ${environmentId} and c.company_id = l.company_id and c.first_seen_at > l.seen`.execute(
+    db,
+  );
 }
 
 /** The companies of `named` that do not exist. Each is looked up by the primary key first. */
@@ -178,16 +198,17 @@ export const unknownCompanies = (
     from named n
     join companies c on c.environment_id = ${environmentId} and c.company_id = n.company
   )
-  select company from named where company not in (select company_id from known)`;
+  select company, seen from named where company not in (select company_id from known)`;
 
 /** Selects the companies given, or else those that the batch's users name, as one column `company`. */
 export function namedCompanies({ dated }: MergeScope, given?: readonly string[]): RawBuilder<unknown> {
   if (given !== undefined)
-    return sql`select company from unnest(${given}::text[]) company where company <> ''`;
+    return sql`select company, null::timestamptz as seen from unnest(${given}::text[]) company where company <> ''`;
   return dated ? namedByDated : namedByBatch;
 }
 
-const namedByBatch = sql`select distinct company from incoming_users where company <> ''`;
+const namedByBatch = sql`
+  select distinct company, null::timestamptz as seen from incoming_users where company <> ''`;
 
 const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
     with created as (${create} returning company_id)

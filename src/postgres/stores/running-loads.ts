@@ -52,6 +52,7 @@ export async function readLoadSource(db: Database, loadId: number) {
         when parent.load_id is null then 'taken'
         else 'refused'
       end`.as('removals'),
+      sql<string | null>`loads.source_options ->> 'companyFrom'`.as('companyFrom'),
     ])
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();

@@ -10,7 +10,7 @@ function readUsers(records: readonly object[]): Rows['users'] {
   const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
   shared.reset();
   Array.from(
-    new NdjsonRows('users', {}, shared).read(
+    new NdjsonRows({ entity: 'users', map: {} }, shared).read(
       { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false },
       bytes,
     ),

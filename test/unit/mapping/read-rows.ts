@@ -31,6 +31,6 @@ export function readNdjsonRows(text: string | Buffer, reading: Reading = {}): Ro
   const { entity = 'auto', map = {}, rows = new Rows(), ...scope } = reading;
   const bytes = Buffer.from(text);
   rows.reset(scope);
-  Array.from(new NdjsonRows(entity, map, rows).read(wholeChunk(bytes), bytes));
+  Array.from(new NdjsonRows({ entity, map }, rows).read(wholeChunk(bytes), bytes));
   return rows;
 }

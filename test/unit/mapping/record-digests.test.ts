@@ -82,7 +82,7 @@ const key = Int32Array.of(1, 2, 3, 4);
 
 function readNdjson(...lines: readonly string[]): Rows {
   const rows = new Rows();
-  const parser = new NdjsonRows('auto', {}, rows);
+  const parser = new NdjsonRows({ entity: 'auto', map: {} }, rows);
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
   rows.reset();
   rows.digests.open(bytes, key);
@@ -165,7 +165,7 @@ describe('records are offered by the profile they seem to name', () => {
 
   test('in NDJSON by the id, wherever it stands; a user before a company, in the order of their ids', () => {
     const rows = new Rows();
-    const parser = new NdjsonRows('auto', { who: 'user_id' }, rows);
+    const parser = new NdjsonRows({ entity: 'auto', map: { who: 'user_id' } }, rows);
     const lines = [
       '{"who":"first"}',
       '{"a":1, "who" : "x", "company_id":"c"}',

@@ -23,6 +23,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     header: header === null ? null : { delimiter: ',', columns: [], ...header },
     columnMap: {},
     preset: null,
+    companyFrom: null,
     pass: 'load',
     dryRun: false,
     maxErrors: null,

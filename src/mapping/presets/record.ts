@@ -1,0 +1,101 @@
+import { readInstant } from '../../domain/instant.ts';
+import { EARLIEST_EVENT } from '../../domain/limits.ts';
+import { isObject, type JsonObject } from '../json-text.ts';
+
+/*
+ * What the presets share: the shape of what they return, changes of profiles, and which group of several is the company.
+ */
+
+/** A record of another product as records of ours. */
+export interface PresetRecord {
+  /** Says in `event_type` what it is; the one that is counted. */
+  readonly record: JsonObject;
+  /** Changes of profiles besides. */
+  readonly profiles: readonly PresetProfile[];
+}
+
+export interface PresetProfile {
+  /** A record `identify_user` or `identify_company`. */
+  readonly record: JsonObject;
+  /** Its properties only fill in what the profile lacks. */
+  readonly fillsIn: boolean;
+}
+
+/**
+ * Returns null for a record that is none of the product's, or none of those that are loaded. `from` is the kind of group that is the
+ * company; null: see `companyOf`.
+ */
+export type ReadPreset = (record: JsonObject, from: string | null) => PresetRecord | null;
+
+export interface ProfileChanges {
+  readonly set: JsonObject;
+  /** Only where the profile has none. */
+  readonly setOnce: JsonObject;
+  /** Names, or an object of them. */
+  readonly unset: unknown;
+}
+
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** The members of an object; anything else under a name, so that it is not lost. */
+export function membersOf(value: unknown, name: string): JsonObject {
+  if (value === undefined || value === null) return {};
+  return isObject(value) ? value : { [name]: value };
+}
+
+/** Leaves out what says nothing: exports have all columns there are, most of them empty. */
+export function filled(members: JsonObject): JsonObject {
+  const isFilled = (value: unknown): boolean =>
+    value !== null && value !== '' && !(isObject(value) && Object.keys(value).length === 0);
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => isFilled(value)));
+}
+
+/** The properties that are set, and null for those that are removed. */
+function metadataOf({ set, unset }: ProfileChanges): JsonObject {
+  const names = Array.isArray(unset) ? unset : Object.keys(objectOf(unset));
+  const removed = names.filter((name) => typeof name === 'string').map((name) => [name, null] as const);
+  return { ...set, ...Object.fromEntries(removed) };
+}
+
+/** `identity` is a record without its metadata. What changes nothing gives no record. */
+export function profilesOf(identity: JsonObject, changes: ProfileChanges): PresetProfile[] {
+  return [
+    { record: { ...identity, metadata: changes.setOnce }, fillsIn: true },
+    { record: { ...identity, metadata: metadataOf(changes) }, fillsIn: false },
+  ].filter(({ record }) => Object.keys(record.metadata).length > 0);
+}
+
+/** The record itself is about a profile. */
+export function profileRecord(identity: JsonObject, changes: ProfileChanges): PresetRecord {
+  const once = { ...changes, set: {}, unset: [] };
+  return { record: { ...identity, metadata: metadataOf(changes) }, profiles: profilesOf(identity, once) };
+}
+
+/** Says that a profile was there at a time, if it is one: nothing else of the record depends on it. */
+export function seenAt(identity: JsonObject, time: unknown): PresetProfile[] {
+  const ms = typeof time === 'string' ? (readInstant(time)?.ms ?? 0) : 0;
+  if (ms < EARLIEST_EVENT || ms > Date.now()) return [];
+  return [
+    { record: { ...identity, company_id: undefined, inserted_at: time, metadata: {} }, fillsIn: false },
+  ];
+}
+
+/** Kinds of groups that are companies; of others the first is taken. */
+const companyKinds = ['company', 'organization', 'account'];
+
+export type Company = readonly [kind: string, id: unknown] | null;
+
+/** Returns the kind and id of the company in `{kind: id}` or `{kind: [id, …]}`. */
+export function companyOf(groups: unknown, from: string | null): Company {
+  const given = objectOf(groups);
+  const kind = from ?? companyKinds.find((name) => Object.hasOwn(given, name)) ?? Object.keys(given)[0];
+  if (kind === undefined || !Object.hasOwn(given, kind)) return null;
+  const id = firstOf(given[kind]);
+  return id === undefined || id === null ? null : [kind, id];
+}
+
+export function firstOf(value: unknown): unknown {
+  return Array.isArray(value) ? (value[0] as unknown) : value;
+}
