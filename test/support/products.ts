@@ -73,8 +73,15 @@ export async function startProducts(): Promise<ProductServer> {
       server.asked.push(`${start.slice(0, 4)}-${start.slice(4, 6)}-${start.slice(6, 8)}`);
       const found = known().filter((event) => start <= hourOf(event) && hourOf(event) <= end);
       if (found.length === 0) return void response.writeHead(404).end();
-      const data = gzipSync(found.map(amplitudeLine).join(''));
-      const files = [{ name: `7/7_${start}#0.json.gz`, data }];
+      const files = [...new Set(found.map(hourOf))].map((hour) => ({
+        name: `7/7_${hour}#0.json.gz`,
+        data: gzipSync(
+          found
+            .filter((event) => hourOf(event) === hour)
+            .map(amplitudeLine)
+            .join(''),
+        ),
+      }));
       response.writeHead(200, { 'content-type': 'application/zip' }).end(zipFile(files));
     }),
   );

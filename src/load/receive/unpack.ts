@@ -19,7 +19,7 @@ import { type KeepAlive, keepAlive } from '../../timers.ts';
 import { type Intake, type Peeked, peek } from './intake.ts';
 
 /*
- * Unpacking: gzip, and ZIP archives with one file of data in them. A workbook is a ZIP archive too, of the parts of a document;
+ * Unpacking: gzip, and ZIP archives with one file of data in them, or several of JSON lines. A workbook is a ZIP archive too, of the parts of a document;
  * it is read here as the CSV of one sheet, since nobody else needs its parts.
  */
 
@@ -72,9 +72,13 @@ export async function unpack(
   const notes: string[] = [];
   const kind = documentKind(archive);
   if (kind !== null) return readDocument(file, convert, { kind, hints, notes, member: null });
-  const member = dataMember(archive, notes);
-  const unpacked = await gunzipAll(await peek(archive.read(member, guard()), SNIFF_BYTES), guard);
+  const [member, ...more] = dataMembers(archive, notes);
   const inner = { ...hints, filename: member.name, contentType: undefined };
+  if (more.length > 0) {
+    const plain = await peek(joined(archive, [member, ...more], guard()), SNIFF_BYTES);
+    return { plain, hints: inner, archived: { member: null, sheet: null, sheets: null, notes } };
+  }
+  const unpacked = await gunzipAll(await peek(archive.read(member, guard()), SNIFF_BYTES), guard);
   if (!isZip(unpacked.head))
     return {
       plain: unpacked,
@@ -111,16 +115,35 @@ async function readDocument(
 
 const besides = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/i;
 
-/** The one file of data: the only one, or the only one with a name that such files have. */
-function dataMember({ members }: ZipArchive, notes: string[]): ZipMember {
+/** Names of files with a record in each line: an archive may hold several, as that of a day at Amplitude does. */
+const ofLines = /\.(?:json\.gz|(?:ndjson|jsonl)(?:\.gz)?)$/i;
+const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
+
+/** Yields the lines of several files, one file after another. */
+async function* joined(
+  archive: ZipArchive,
+  members: readonly ZipMember[],
+  guard: InflateGuard,
+): AsyncGenerator<Buffer> {
+  for (const member of members) {
+    yield* (await gunzipAll(await peek(archive.read(member, guard), SNIFF_BYTES), () => guard)).all;
+    yield Buffer.from('\n');
+  }
+}
+
+/** Returns the only file of data, the only one with a name that such files have, or all with lines, by name. */
+function dataMembers({ members }: ZipArchive, notes: string[]): [ZipMember, ...ZipMember[]] {
   const files = members.filter(({ name }) => !besides.test(name));
   const data = files.length === 1 ? files : files.filter(({ name }) => hasDataName(name));
   const [first] = data;
-  if (data.length === 1 && first !== undefined) {
-    const others = files.filter((each) => each !== first).map(({ name }) => name);
+  const isJoined = data.length > 1 && data.every(({ name }) => ofLines.test(name));
+  if (first !== undefined && (data.length === 1 || isJoined)) {
+    const others = files.filter((each) => !data.includes(each)).map(({ name }) => name);
     if (others.length > 0)
       notes.push(`Other files of the ZIP archive were passed over: ${listNames(others)}.`);
-    return first;
+    if (isJoined) notes.push(`The ZIP archive has ${data.length} files, read in the order of their names.`);
+    const [earliest = first, ...later] = data.toSorted((a, b) => byNumber(a.name, b.name));
+    return [earliest, ...later];
   }
   const named = data.length > 0 ? data : files;
   const message =

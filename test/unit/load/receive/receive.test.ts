@@ -188,6 +188,33 @@ describe('receive: what is taken', () => {
     expect(await refusal(file, { hints: { envelope: 'users' } })).toContain('This is a ZIP archive');
   });
 
+  it('reads the files of JSON lines in a ZIP archive one after another, by the numbers in their names', async () => {
+    const hour = (n: number) => ({ name: `7/7_${n}#0.json.gz`, data: gzipSync(`{"user_id":"u${n}"}\n`) });
+    const last = { name: '7/7_11#0.json.gz', data: gzipSync('{"user_id":"u11"}') };
+    const received = await take(
+      zipFile([
+        last,
+        hour(10),
+        { name: 'README', data: 'x' },
+        hour(9),
+        { ...last, name: '7/7_12#0.json.gz' },
+      ]),
+    );
+    expect(received.totalRows).toBe(4);
+    expect((await stored(received)).match(/u\d+/g)).toEqual(['u9', 'u10', 'u11', 'u11']);
+    expect(received.readAs).toMatchObject({
+      ...{ format: 'ndjson', member: null },
+      notes: [
+        'Other files of the ZIP archive were passed over: README.',
+        'The ZIP archive has 4 files, read in the order of their names.',
+      ],
+    });
+    const damaged = { ...hour(12), data: hour(12).data.subarray(0, 20) };
+    expect(await refusal(zipFile([hour(9), damaged]))).toContain(
+      'unsupported_format: The gzip data ends early',
+    );
+  });
+
   it('reads the one file of data in a ZIP archive, whatever lies beside it', async () => {
     const beside = ['__MACOSX/._users.csv', '.DS_Store', 'a/Thumbs.db'].map((name) => ({ name, data: 'x' }));
     const parquet = Buffer.from(
@@ -332,6 +359,12 @@ describe('receive: what is refused, leaving nothing behind', () => {
 
   // proves: hostile-files
   it('refuses a ZIP archive or a workbook that grows without end', async () => {
+    const half = { data: gzipSync(Buffer.alloc(24 * MiB, '{"a":1}\n')), method: 0 };
+    const halves = zipFile([
+      { name: '1.json.gz', ...half },
+      { name: '2.json.gz', ...half },
+    ]);
+    expect(await refusal(halves, { limits: { maxInflatedBytes: 40 * MiB } })).toContain('payload_too_large');
     const bomb = zipFile([{ name: 'a.csv', data: Buffer.alloc(64 * MiB, 'a\n') }]);
     expect(await refusal(bomb)).toContain('413 payload_too_large: The upload unpacks to more than 200 times');
     expect(await refusal(bomb, { limits: { maxInflatedBytes: MiB } })).toContain('413 payload_too_large');
