@@ -7,14 +7,17 @@ create table sluice.environments (
   created_at timestamptz not null default now(),
   record_key uuid not null default gen_random_uuid(),
   allowed_origins text[] not null default '{}',
+  export_layout text not null default 'datasets',
   constraint environments_pkey primary key (environment_id),
   constraint environments_name_key unique (name),
   constraint environments_app_token_key unique (app_token),
+  constraint environments_export_layout_check check (export_layout in ('datasets', 'stream')),
   constraint environments_name_check check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
   constraint environments_app_token_check check (app_token ~ '^[A-Z]{2}-[0-9A-Z]{8}$')
 );
 comment on table sluice.environments is 'A tenant: its profiles, loads and keys are unreachable from any other.';
 comment on column sluice.environments.allowed_origins is 'Origins of the pages that may send records, such as https://app.example.com.';
+comment on column sluice.environments.export_layout is 'The layout of exports that name none.';
 comment on column sluice.environments.record_key is 'Secret under which records of files are digested: sluice.users.digest.';
 
 create table sluice.api_keys (

@@ -261,8 +261,11 @@ export function renderKey(key: ApiKey) {
   return render({ keyId, label, scopes: [...scopes], status: keyStatus(key), ...times });
 }
 
-export function renderEnvironment({ name, appToken, allowedOrigins }: ListedEnvironment) {
-  return { name, app_token: appToken, allowed_origins: [...allowedOrigins] };
+export function renderEnvironment({ name, appToken, allowedOrigins, exportLayout }: ListedEnvironment) {
+  return {
+    ...{ name, app_token: appToken, allowed_origins: [...allowedOrigins] },
+    export_layout: exportLayout,
+  };
 }
 
 function keyStatus({ expiresAt, revokedAt }: ApiKey): 'live' | 'expired' | 'revoked' {

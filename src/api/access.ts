@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { exportLayouts } from '../domain/export.ts';
 import { keyScopes } from '../domain/scope.ts';
 import { worded } from '../validation.ts';
 import { choice, component, flag, object, orNull, text, time } from './schema.ts';
@@ -32,6 +33,7 @@ export const environmentRecord = component(
         description: 'Origins of the pages that may send records.',
         examples: [['https://app.example.com']],
       }),
+      export_layout: choice(exportLayouts, 'Layout of exports that name none.'),
     },
     'A tenant.',
   ),

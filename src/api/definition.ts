@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { dataTypes } from '../domain/data-type.ts';
 import { embedTypes } from '../domain/definitions.ts';
 import { MAX_LOOKUP_PAGE_SIZE, SEGMENT_PREVIEW_USERS } from '../domain/limits.ts';
@@ -87,34 +87,40 @@ export const segmentItem = component(
 );
 export type Segment = Static<typeof segmentItem.schema>;
 
-export const segmentPage = component(
-  'SegmentPage',
-  object(
-    {
-      data: Type.Array(segmentItem.ref, { description: 'The segments of the page.' }),
-      metadata: object(
-        {
-          cursor: object(
-            {
-              after: text('`after_cursor` of the next page. Empty on the last page.'),
-              before: orNull(text('`before_cursor` of the previous page. Null on the first page.'), null),
-            },
-            'Cursors of the neighbouring pages.',
-          ),
-          limit: Type.Integer({
-            minimum: 1,
-            maximum: MAX_LOOKUP_PAGE_SIZE,
-            description: 'Maximum number of segments on a page.',
-            examples: [100],
-          }),
-          total_count: count('Number of segments on all pages.', 1),
-        },
-        'Facts about the page.',
-      ),
-    },
-    'A page of segments, sorted by ID.',
-  ),
-);
+/** A page of a lookup that is answered page by page. */
+const lookupPage = <T extends TSchema>(name: string, item: T, what: string, key: string) =>
+  component(
+    name,
+    object(
+      {
+        data: Type.Array(item, { description: `The ${what} of the page.` }),
+        metadata: object(
+          {
+            cursor: object(
+              {
+                after: text('`after_cursor` of the next page. Empty on the last page.'),
+                before: orNull(text('`before_cursor` of the previous page. Null on the first page.'), null),
+              },
+              'Cursors of the neighbouring pages.',
+            ),
+            limit: Type.Integer({
+              minimum: 1,
+              maximum: MAX_LOOKUP_PAGE_SIZE,
+              description: `Maximum number of ${what} on a page.`,
+              examples: [100],
+            }),
+            total_count: count(`Number of ${what} on all pages.`, 1),
+          },
+          'Facts about the page.',
+        ),
+      },
+      `A page of ${what}, sorted by ${key}.`,
+    ),
+  );
+
+export const segmentPage = lookupPage('SegmentPage', segmentItem.ref, 'segments', 'ID');
+export const eventPropertyPage = lookupPage('EventPropertyPage', propertyItem.ref, 'properties', 'key');
+export type EventPropertyPage = Static<typeof eventPropertyPage.schema>;
 export type SegmentPage = Static<typeof segmentPage.schema>;
 
 const definitionWords = Type.Array(

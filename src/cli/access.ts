@@ -3,6 +3,7 @@ import { createSignInLink } from '../access/console-session.ts';
 import { renderEnvironment, renderKey } from '../access/verify-key.ts';
 import { render } from '../api/render.ts';
 import { consolePath } from '../console/assets.ts';
+import { exportLayouts } from '../domain/export.ts';
 import { keyScopes } from '../domain/scope.ts';
 import {
   createApiKey,
@@ -13,8 +14,15 @@ import {
   revokeApiKey,
   rotateApiKey,
 } from '../postgres/stores/api-keys.ts';
-import { createEnvironment, listEnvironments, setAllowedOrigins } from '../postgres/stores/environments.ts';
 import {
+  createEnvironment,
+  listEnvironments,
+  readExportLayout,
+  setAllowedOrigins,
+  setExportLayout,
+} from '../postgres/stores/environments.ts';
+import {
+  choice,
   defineCommand,
   type Invocation,
   parsed,
@@ -82,12 +90,29 @@ const originsOfEnv = defineCommand({
   },
 });
 
+const layoutOfEnv = defineCommand({
+  name: 'layout',
+  summary: 'layout of exports that name none',
+  description: 'Shows which layout the exports of an environment have that name none, or sets it.',
+  options: {
+    set: choice('--set <layout>', 'a file of each kind, or one of rows of all kinds', exportLayouts),
+  },
+  json: true,
+  examples: ['sluice env layout --env shop --set stream'],
+  inEnvironment: async ({ system, environmentId, env, flags, terminal, json }) => {
+    if (flags.set !== undefined) await setExportLayout(system.db, env, flags.set);
+    const layout = await readExportLayout(system.db, environmentId);
+    if (json) terminal.json({ export_layout: layout });
+    else terminal.print(layout);
+  },
+});
+
 export const environments = defineCommand({
   name: 'env',
-  summary: 'environments: create, list, origins',
+  summary: 'environments: create, list, origins, layout',
   description: 'An environment is a tenant: no other reaches its profiles, loads and keys.',
   examples: ['sluice env create staging', 'sluice env list --json'],
-  commands: [createEnv, listEnvs, originsOfEnv],
+  commands: [createEnv, listEnvs, originsOfEnv, layoutOfEnv],
 });
 
 const createKey = defineCommand({

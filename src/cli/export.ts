@@ -77,9 +77,8 @@ const options = {
   ),
   layout: choice(
     '--layout <layout>',
-    'a file of each kind, or one of rows of all kinds in order of time',
+    'a file of each kind, or one of rows of all kinds in order of time; default: `sluice env layout`',
     exportLayouts,
-    'datasets',
   ),
   format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
   compression: choice(
@@ -121,11 +120,12 @@ Ctrl-C, which cancels the export.`,
     const { out, quiet, everything, ...wish } = flags;
     if (out === undefined) throw new UsageError('Name a folder for the files: --out FOLDER.');
     if (everything) requireAll(wish);
+    const body = toBody(everything ? { ...wish, layout: 'datasets' } : wish);
     await requireEmpty(out);
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
       const { system, environmentId } = session;
-      const jobId = await requestExport(system, environmentId, toBody(wish), null, {
+      const jobId = await requestExport(system, environmentId, body, null, {
         origin: { kind: 'command_line', name: null },
       });
       try {
@@ -164,7 +164,7 @@ type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 /** @throws UsageError if something is left out, or would not come back as it is. */
 function requireAll({ layout, format, compression, escapeFormulas, includeRemoved, ...filters }: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
-  if (!isFiltered && layout === 'datasets' && exportFormatFacts[format].isLossless) return;
+  if (!isFiltered && layout !== 'stream' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
     '--everything takes no filter, and neither CSV nor a stream: they say less than what is stored.',
   );

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Problem } from '../domain/errors.ts';
 import {
   type Exclusion,
+  type ExportLayout,
   type ExportRequest,
   type ExportWarning,
   exclusionKinds,
@@ -37,21 +38,27 @@ export const noSuchSegment =
   'There is no such segment; the lookup of segments lists those there are, and `sluice definitions apply FILE` makes them: docs/definitions.md';
 
 /** Reads what an export is asked for, and finds everything that is wrong with it. */
-export function readRequest(body: Readonly<Record<string, unknown>>, now = new Date()): ReadRequest {
+export function readRequest(
+  body: Readonly<Record<string, unknown>>,
+  usual: ExportLayout = 'datasets',
+  now = new Date(),
+): ReadRequest {
   const given = plain(body);
   const problems = findProblems(given);
   const fields = withoutWrong(given, problems);
   const eventTypes = distinct(fields.event_type);
   const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
   const { isPackedInside } = exportFormatFacts[format];
-  const { layout = 'datasets', compression = isPackedInside ? 'none' : 'gzip' } = fields;
+  const { compression = isPackedInside ? 'none' : 'gzip', include_removed: includeRemoved = false } = fields;
+  // Streams tell nothing that was removed.
+  const { layout = includeRemoved ? 'datasets' : usual } = fields;
   if (isPackedInside && compression === 'gzip') {
     problems.push(wrong(`Files of ${format} are compressed inside; leave compression out`, 'compression'));
   }
   const request: ExportRequest = {
     ...readRange(fields.from, fields.to, now, problems),
     since: fields.since ?? null,
-    includeRemoved: fields.include_removed ?? false,
+    includeRemoved,
     layout,
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),
@@ -85,13 +92,22 @@ const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
 type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
 
+/** Other names of fields. One that is given beside the field itself is ignored. */
+const otherNames: Readonly<Record<string, string>> = {
+  event_types: 'event_type',
+  start_date: 'from',
+  end_date: 'to',
+};
+
 /** Lists as lists, and numbers in them as their digits, as in bulk data; what says nothing is left out. */
 function plain(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = Object.entries(body).filter(
     ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),
   );
   return Object.fromEntries(
-    given.map(([name, value]) => {
+    given.map(([own, value]) => {
+      const other = otherNames[own];
+      const name = other !== undefined && (body[other] ?? '') === '' ? other : own;
       if (lists.some((each) => each === name)) return [name, [value].flat().map(digits)];
       const isTerms = name === 'exclusions' && Array.isArray(value) && value.every(isText);
       return [name, isTerms ? value.join(',') : value];

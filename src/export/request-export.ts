@@ -36,6 +36,7 @@ import { isCancelledStatement } from '../postgres/sqlstate.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
 import { findCursorProblem } from '../postgres/stores/change-log.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
+import { readExportLayout } from '../postgres/stores/environments.ts';
 import { insertExport } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { readSegmentDefinitions } from '../postgres/stores/segments.ts';
@@ -69,7 +70,7 @@ export async function requestExport(
   idempotency: Idempotency | null = null,
   extras: ExportExtras | null = null,
 ): Promise<string> {
-  const read = readRequest(body);
+  const read = readRequest(body, await readExportLayout(context.db, environmentId));
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
@@ -206,7 +207,7 @@ export async function previewExport(
   environmentId: number,
   body: Readonly<Record<string, unknown>>,
 ): Promise<ExportPreview> {
-  const read = readRequest(body);
+  const read = readRequest(body, await readExportLayout(reader.db, environmentId));
   const { request, warnings } = read;
   await requireValid(reader.db, environmentId, read);
   const segments = await findSegments(reader.db, environmentId, request).catch((error: unknown) => {

@@ -64,9 +64,12 @@ export const exportRequest = Type.Object(
   {
     from: end(
       'from',
-      'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data.',
+      'Inclusive start of the range: a day (UTC) or an ISO 8601 instant (UTC unless it has an offset). Default: the beginning of the data. `start_date` is another name.',
     ),
-    to: end('to', 'End of the range: a day, inclusive, or an instant, exclusive. Default: no end.'),
+    to: end(
+      'to',
+      'End of the range: a day, inclusive, or an instant, exclusive. Default: no end. `end_date` is another name.',
+    ),
     since: Type.Optional(
       worded(
         ruled(
@@ -99,7 +102,7 @@ export const exportRequest = Type.Object(
     event_type: values(
       'event_type',
       MAX_EVENT_NAME_BYTES,
-      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`, `interaction`, `track_feature`, `session_start`, with those of that name; any other value is the key of an event or feature, and selects those events. Default: users, companies and events.',
+      'Data to export: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`, `interaction`, `track_feature`, `session_start`, with those of that name; any other value is the key of an event or feature, and selects those events. Default: users, companies and events. `event_types` is another name.',
     ),
     user_id: values('user_id', MAX_ID_BYTES, 'Only export these users, their companies and their events.'),
     company_id: values(
@@ -127,9 +130,8 @@ export const exportRequest = Type.Object(
       ),
     ),
     layout: oneOf('layout', exportLayouts, {
-      default: 'datasets',
       description:
-        '`datasets`: files of users, companies and events. `stream`: one file of rows `event_type`, `user_id`, `company_id`, `inserted_at`, `event_name`, `source`, `metadata` of all kinds, in order of time; it loads back.',
+        '`datasets`: files of users, companies and events. `stream`: one file of rows `event_type`, `user_id`, `company_id`, `inserted_at`, `event_id`, `event_name`, `source`, `metadata` of all kinds, in order of time, each with all columns; it loads back. Default: that of the environment, which is `datasets` unless set.',
     }),
     format: oneOf('format', [...exportFormats, 'json'], {
       default: 'ndjson',

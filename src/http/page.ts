@@ -18,7 +18,7 @@ export function limitParameter(maximum: number, description: string) {
   return Type.Optional(worded(limit, `limit is a whole number from 1 to ${maximum}`));
 }
 
-interface CursorKind<T> {
+export interface CursorKind<T> {
   readonly write: (place: T) => string;
   readonly read: (cursor: string) => T | null;
 }
@@ -49,6 +49,11 @@ export const rowCursor = cursorKind<number>(String, (text) =>
 export const keyCursor = cursorKind<string>(
   (key) => `id:${key}`,
   (text) => (text.startsWith('id:') && isId(text.slice(3)) ? text.slice(3) : null),
+);
+/** The name of a property. */
+export const propertyCursor = cursorKind<string>(
+  (key) => `property:${key}`,
+  (text) => (text.startsWith('property:') && !text.includes('\0') ? text.slice('property:'.length) : null),
 );
 export const eventCursor = cursorKind<{ readonly at: string; readonly id: string }>(
   ({ at, id }) => `${at} ${id}`,

@@ -18,6 +18,7 @@ import type { Entity, LoadEntity, NameKind } from '../domain/entity.ts';
 import type {
   ExportFile,
   ExportFormat,
+  ExportLayout,
   ExportRequest,
   ExportStatus,
   ExportWarning,
@@ -50,6 +51,7 @@ interface Known {
   deletion_ids: { outcome: DeletionOutcome };
   deletions: { entity: Entity; status: DeletionStatus; origin: Origin['kind'] };
   export_files: { dataset: ExportFile['dataset']; file_ref: FileRef };
+  environments: { export_layout: ExportLayout };
   exports: {
     format: ExportFormat;
     origin: Origin['kind'];

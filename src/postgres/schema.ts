@@ -181,6 +181,7 @@ export interface DB {
     app_token: string;
     created_at: Generated<Date>;
     environment_id: Generated<number>;
+    export_layout: Generated<string>;
     name: string;
     record_key: Generated<string>;
   };

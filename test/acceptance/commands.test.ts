@@ -34,11 +34,29 @@ describe('sluice env and keys', () => {
   test('an environment is made, listed, and not made twice', async () => {
     expect(json(await sluice('env', 'create', 'staging', '--json'))).toMatchObject({ name: 'staging' });
     expect(json(await sluice('env', 'list', '--json'))).toEqual([
-      { name: 'staging', app_token: expect.stringMatching(/^NX-[0-9A-Z]{8}$/), allowed_origins: [] },
+      {
+        name: 'staging',
+        app_token: expect.stringMatching(/^NX-[0-9A-Z]{8}$/),
+        allowed_origins: [],
+        export_layout: 'datasets',
+      },
     ]);
     const twice = await sluice('env', 'create', 'staging');
     expect(twice.code).toBe(2);
     expect(twice.stderr).toContain('staging exists');
+  });
+
+  test('an environment has a layout for exports that name none', async () => {
+    await sluice('env', 'create', 'lake');
+    const layout = (...flags: string[]) => sluice('env', 'layout', '--env', 'lake', ...flags);
+    expect((await layout()).stdout).toBe('datasets\n');
+    expect(json(await layout('--set', 'stream', '--json'))).toEqual({ export_layout: 'stream' });
+    expect((await layout('--set', 'rows')).code).toBe(2);
+    const out = join(dataDir, 'lake');
+    expect(json(await sluice('export', '--env', 'lake', '--out', out, '--json'))).toMatchObject({
+      job: { status: 'completed' },
+    });
+    expect(await readdir(out)).toContain('stream.ndjson.gz');
   });
 
   // proves: browser-keys
@@ -96,7 +114,7 @@ describe('sluice jobs', () => {
     const id = job?.job_id ?? '';
     expect(await sluice('jobs', 'cancel', id)).toMatchObject({ code: 0 });
     expect(json(await sluice('jobs', 'retry', id, '--wait', '--json'))).toMatchObject({
-      status: 'completed',
+      job: { status: 'completed' },
     });
     expect(await sluice('jobs', 'retry', id)).toMatchObject({ code: 1 });
   });

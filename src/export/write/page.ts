@@ -57,7 +57,7 @@ const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   ],
   stream: [
     ...[column('event_type'), optional('user_id'), optional('company_id'), insertedAt],
-    ...[optional('event_name'), optional('source'), metadata],
+    ...[optional('event_id'), optional('event_name'), optional('source'), metadata],
   ],
 };
 
@@ -163,7 +163,7 @@ const withLost = sql`coalesce(
  */
 export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
   const { datasets } = filter.request;
-  const absent = sql`null::text as event_name, null::text as source`;
+  const absent = sql`null::text as event_id, null::text as event_name, null::text as source`;
   const selects = [
     ...(datasets.includes('users')
       ? [
@@ -247,6 +247,9 @@ function selected(
   if (kind === 'json' && isOptional)
     return sql`case when page.removed is null then ${pageMetadata(filter)}::text end`;
   if (kind === 'json') return sql`${pageMetadata(filter)}::text`;
+  // Each row of a stream has all columns, as in other programs' files.
+  if (dataset === 'stream' && format === 'ndjson' && isOptional)
+    return sql`coalesce(to_json(${stored})::text, 'null')`;
   if (kind === 'text') return sql`to_json(${stored})::text`;
   return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;
 }

@@ -2,9 +2,11 @@ import { Type } from 'typebox';
 import { renderEnvironment, renderKey } from '../../access/verify-key.ts';
 import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
 import { object } from '../../api/schema.ts';
+import { inputError } from '../../domain/errors.ts';
+import { exportLayouts } from '../../domain/export.ts';
 import { keyScopes } from '../../domain/scope.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
-import { createEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
+import { createEnvironment, listEnvironments, setExportLayout } from '../../postgres/stores/environments.ts';
 import { worded } from '../../validation.ts';
 import { dateOf, instantParameter, pathParameter } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -149,6 +151,41 @@ const createEnvironmentRoute = route({
   },
 });
 
+const changeEnvironment = route({
+  at: 'PATCH /v1/environments/:name',
+  operationId: 'changeEnvironment',
+  summary: 'Change an environment',
+  description: 'Sets the layout of exports that name none.',
+  access: 'admin',
+  params: pathParameter(
+    'name',
+    Type.String({
+      pattern: '^[a-z0-9][a-z0-9_-]{0,62}$',
+      description: 'Name of the environment.',
+      examples: ['staging'],
+    }),
+    'there is no such environment',
+  ),
+  json: {
+    schema: object(
+      {
+        export_layout: worded(
+          Type.Enum([...exportLayouts], { type: 'string', description: 'Layout of exports that name none.' }),
+          `export_layout is one of ${exportLayouts.join(', ')}`,
+        ),
+      },
+      'What to change.',
+    ),
+    examples: { stream: { summary: 'One file of all kinds', value: { export_layout: 'stream' } } },
+  },
+  answer: { description: 'The environment.', schema: environmentRecord.ref },
+  handle: async ({ system: { db }, params: { name }, body }) => {
+    const changed = await setExportLayout(db, name, body.export_layout);
+    if (changed === null) throw inputError('not_found', 'there is no such environment', `name: ${name}`);
+    return renderEnvironment(changed);
+  },
+});
+
 const environments = route({
   at: 'GET /v1/environments',
   operationId: 'listEnvironments',
@@ -171,4 +208,9 @@ const settings = route({
 
 export const keyRoutes: readonly Route[] = [list, create, rotate, revoke, validate];
 
-export const environmentRoutes: readonly Route[] = [createEnvironmentRoute, environments, settings];
+export const environmentRoutes: readonly Route[] = [
+  createEnvironmentRoute,
+  changeEnvironment,
+  environments,
+  settings,
+];

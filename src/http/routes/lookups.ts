@@ -1,6 +1,7 @@
-import { type TSchema, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import {
   embedItem,
+  eventPropertyPage,
   keyedItem,
   type Property,
   propertyItem,
@@ -14,9 +15,16 @@ import type { PropertyEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE } from '../../domain/limits.ts';
 import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
-import { listProperties } from '../../postgres/stores/properties.ts';
+import { listProperties, pageProperties } from '../../postgres/stores/properties.ts';
 import { listSegments } from '../../postgres/stores/segments.ts';
-import { cursorParameter, limitParameter, pageBytes, segmentCursor } from '../page.ts';
+import {
+  type CursorKind,
+  cursorParameter,
+  limitParameter,
+  pageBytes,
+  propertyCursor,
+  segmentCursor,
+} from '../page.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
 
@@ -27,11 +35,11 @@ interface Lookup {
   read(system: System, environmentId: number): Promise<readonly object[]>;
 }
 
-function properties(entity: PropertyEntity, what: 'user' | 'company' | 'event', operationId: string): Lookup {
+function properties(entity: PropertyEntity, what: 'user' | 'company', operationId: string): Lookup {
   const type: Property['type'] = `${what}_property`;
   return {
     operationId,
-    description: `Lists every property that ${what === 'event' ? 'an' : 'a'} ${what} has ever had, sorted by key.`,
+    description: `Lists every property that a ${what} has ever had, sorted by key.`,
     item: propertyItem.ref,
     read: async ({ reader: { db } }, environment) =>
       (await listProperties(db, environment, entity)).map(
@@ -82,7 +90,6 @@ const lookups: Readonly<Record<string, Lookup>> = {
   embeds: titled('embeds', 'listEmbeds', embedItem.ref),
   user_properties: properties('users', 'user', 'listUserProperties'),
   company_properties: properties('companies', 'company', 'listCompanyProperties'),
-  events_properties: properties('events', 'event', 'listEventsProperties'),
   flows: titled('flows', 'listFlows'),
   banners: titled('banners', 'listBanners', titledItem.ref, ' Embedded banners are listed by `embeds` only.'),
   spotlights: titled('spotlights', 'listSpotlights'),
@@ -115,8 +122,57 @@ const plainRoutes = Object.entries(lookups).map(([name, { item, read, descriptio
   }),
 );
 
-const cursor = (name: string, description: string) =>
-  cursorParameter(segmentCursor, `${name} is taken, unchanged, from metadata.cursor`, description);
+/** What both sides of a cursor have in common: a page of a lookup, and the cursors to its neighbours. */
+function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
+  const cursor = (name: string, description: string) =>
+    cursorParameter(kind, `${name} is taken, unchanged, from metadata.cursor`, description);
+  return lenientQuery({
+    limit: limitParameter(MAX_LOOKUP_PAGE_SIZE, `Maximum number of ${what} on a page.`),
+    after_cursor: cursor(
+      'after_cursor',
+      'Returns the next page: `metadata.cursor.after` of the previous answer, unchanged.',
+    ),
+    before_cursor: cursor(
+      'before_cursor',
+      'Returns the previous page: `metadata.cursor.before`, unchanged. Not together with `after_cursor`.',
+    ),
+  });
+}
+
+interface LookupPage<T> {
+  readonly items: readonly T[];
+  readonly total: number;
+  readonly hasBefore: boolean;
+  readonly hasAfter: boolean;
+}
+
+/** Reads which page is asked for, and answers it with the cursors to its neighbours. */
+async function answerPage<T, P>(
+  query: Static<ReturnType<typeof pageQuery>>,
+  kind: CursorKind<P>,
+  placeOf: (item: T) => P,
+  read: (asked: { limit: number; after: P | null; before: P | null }) => Promise<LookupPage<T>>,
+) {
+  const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '' } = query;
+  if (after_cursor !== '' && before_cursor !== '') {
+    const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
+    throw inputError('invalid_field', message, 'before_cursor');
+  }
+  const found = await read({ limit, after: kind.read(after_cursor), before: kind.read(before_cursor) });
+  const [first, last] = [found.items[0], found.items.at(-1)];
+  return {
+    data: [...found.items],
+    metadata: {
+      cursor: {
+        // The interface has a string here; an empty one ends the loop of a caller as null would.
+        after: found.hasAfter && last !== undefined ? kind.write(placeOf(last)) : '',
+        before: found.hasBefore && first !== undefined ? kind.write(placeOf(first)) : null,
+      },
+      limit,
+      total_count: found.total,
+    },
+  };
+}
 
 const listSegmentsRoute = route({
   at: 'GET /api/v1/analytics/exports/lookups/segments',
@@ -126,41 +182,37 @@ const listSegmentsRoute = route({
     'Lists the segments that the operator defined, sorted by ID. A cursor stays valid when segments are added or removed. A request body is ignored.',
   access: 'read',
   config: pageBytes,
-  query: lenientQuery({
-    limit: limitParameter(MAX_LOOKUP_PAGE_SIZE, 'Maximum number of segments on a page.'),
-    after_cursor: cursor(
-      'after_cursor',
-      'Returns the next page: `metadata.cursor.after` of the previous answer, unchanged.',
-    ),
-    before_cursor: cursor(
-      'before_cursor',
-      'Returns the previous page: `metadata.cursor.before`, unchanged. Not together with `after_cursor`.',
-    ),
-  }),
+  query: pageQuery(segmentCursor, 'segments'),
   answer: { description: 'A page of segments.', schema: segmentPage.ref },
-  handle: async ({ system: { reader }, query, environment }) => {
-    const { limit = DEFAULT_PAGE_SIZE, after_cursor = '', before_cursor = '' } = query;
-    if (after_cursor !== '' && before_cursor !== '') {
-      const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
-      throw inputError('invalid_field', message, 'before_cursor');
-    }
-    const [after, before] = [segmentCursor.read(after_cursor), segmentCursor.read(before_cursor)];
-    const found = await listSegments(reader.db, environment, { limit, after, before });
-    const { segments, total, hasBefore, hasAfter } = found;
-    const [first, last] = [segments[0], segments.at(-1)];
-    return {
-      data: segments,
-      metadata: {
-        cursor: {
-          // The interface has a string here; an empty one ends the loop of a caller as null would.
-          after: hasAfter && last !== undefined ? segmentCursor.write(last.id) : '',
-          before: hasBefore && first !== undefined ? segmentCursor.write(first.id) : null,
-        },
-        limit,
-        total_count: total,
-      },
-    };
-  },
+  handle: ({ system: { reader }, query, environment }) =>
+    answerPage(
+      query,
+      segmentCursor,
+      ({ id }) => id,
+      (asked) => listSegments(reader.db, environment, asked),
+    ),
 });
 
-export const lookupRoutes: readonly Route[] = [...plainRoutes, listSegmentsRoute];
+const listEventsProperties = route({
+  at: 'GET /api/v1/analytics/exports/lookups/events_properties',
+  operationId: 'listEventsProperties',
+  summary: 'List events properties',
+  description:
+    'Lists every property that an event has ever had, sorted by key. A cursor stays valid when properties are added. A request body is ignored.',
+  access: 'read',
+  config: pageBytes,
+  query: pageQuery(propertyCursor, 'properties'),
+  answer: { description: 'A page of properties.', schema: eventPropertyPage.ref },
+  handle: ({ system: { reader }, query, environment }) =>
+    answerPage(
+      query,
+      propertyCursor,
+      ({ key }) => key,
+      async (asked) => {
+        const page = await pageProperties(reader.db, environment, 'events', asked);
+        return { ...page, items: page.items.map((each): Property => ({ ...each, type: 'event_property' })) };
+      },
+    ),
+});
+
+export const lookupRoutes: readonly Route[] = [...plainRoutes, listSegmentsRoute, listEventsProperties];

@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { Fault, inputError } from '../../domain/errors.ts';
+import type { ExportLayout } from '../../domain/export.ts';
 import { MAX_ALLOWED_ORIGINS } from '../../domain/limits.ts';
 import { camel } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -16,6 +17,8 @@ export interface Environment {
 export interface ListedEnvironment extends Environment {
   /** Origins of the pages that may send records. */
   readonly allowedOrigins: readonly string[];
+  /** The layout of exports that name none. */
+  readonly exportLayout: ExportLayout;
 }
 
 export const defaultEnvironmentName = 'default';
@@ -41,7 +44,7 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
     .insertInto('environments')
     .values({ name, app_token: generateAppToken() })
     .onConflict((conflict) => conflict.column('name').doNothing())
-    .returning([...environmentColumns, 'allowed_origins as allowedOrigins'])
+    .returning(listedColumns)
     .executeTakeFirst();
   if (environment === undefined) return null;
   await addAutoProperties(transaction, environment.environmentId);
@@ -49,11 +52,7 @@ async function insertEnvironment(transaction: Database, name: string): Promise<L
 }
 
 export function listEnvironments(db: Database): Promise<ListedEnvironment[]> {
-  return db
-    .selectFrom('environments')
-    .select([...environmentColumns, 'allowed_origins as allowedOrigins'])
-    .orderBy('name')
-    .execute();
+  return db.selectFrom('environments').select(listedColumns).orderBy('name').execute();
 }
 
 /** Says from which pages an environment takes records. Throws `InputError` `invalid_field`: what is no origin. */
@@ -77,6 +76,30 @@ export async function setAllowedOrigins(
     .set({ allowed_origins: [...origins] })
     .where('environment_id', '=', environmentId)
     .execute();
+}
+
+/** Sets the layout of exports that name none. Returns `null` if there is no such environment. */
+export async function setExportLayout(
+  db: Database,
+  name: string,
+  layout: ExportLayout,
+): Promise<ListedEnvironment | null> {
+  const row = await db
+    .updateTable('environments')
+    .set({ export_layout: layout })
+    .where('name', '=', name)
+    .returning(listedColumns)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+export async function readExportLayout(db: Database, environmentId: number): Promise<ExportLayout> {
+  const { export_layout } = await db
+    .selectFrom('environments')
+    .select('export_layout')
+    .where('environment_id', '=', environmentId)
+    .executeTakeFirstOrThrow();
+  return export_layout;
 }
 
 export async function findEnvironment(db: Database, name: string): Promise<Environment | null> {
@@ -110,6 +133,7 @@ export async function ensureDefaultEnvironment(
 }
 
 const environmentColumns = camel('environment_id', 'name', 'app_token');
+const listedColumns = camel('environment_id', 'name', 'app_token', 'allowed_origins', 'export_layout');
 
 function generateAppToken(): string {
   const pick = () => tokenCharacters[randomInt(tokenCharacters.length)];

@@ -104,11 +104,36 @@ export async function addAutoProperties(db: Database, environmentId: number): Pr
   await db.insertInto('properties').values(rows).execute();
 }
 
-export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
-  return db
+const selectProperties = (db: Database, environmentId: number, entity: PropertyEntity) =>
+  db
     .selectFrom('properties')
     .select(['property_id as id', 'key', 'display_name', 'data_type', 'is_auto_property'])
-    .where((eb) => eb.and({ environment_id: environmentId, entity }))
-    .orderBy('key')
+    .where((eb) => eb.and({ environment_id: environmentId, entity }));
+
+export function listProperties(db: Database, environmentId: number, entity: PropertyEntity) {
+  return selectProperties(db, environmentId, entity).orderBy('key').execute();
+}
+
+/** Reads a page of the properties behind, or before, a key. Nobody removes one, so the key is still there. */
+export async function pageProperties(
+  db: Database,
+  environmentId: number,
+  entity: PropertyEntity,
+  { limit, after, before }: { limit: number; after: string | null; before: string | null },
+) {
+  const found = await selectProperties(db, environmentId, entity)
+    .$if(after !== null, (all) => all.where('key', '>', after))
+    .$if(before !== null, (all) => all.where('key', '<', before))
+    .orderBy('key', before === null ? 'asc' : 'desc')
+    .limit(limit + 1)
     .execute();
+  const more = found.length > limit;
+  const items = before === null ? found.slice(0, limit) : found.slice(0, limit).reverse();
+  const { total } = await db
+    .selectFrom('properties')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where((eb) => eb.and({ environment_id: environmentId, entity }))
+    .executeTakeFirstOrThrow();
+  const [hasBefore, hasAfter] = before === null ? [after !== null, more] : [more, true];
+  return { items, total, hasBefore, hasAfter };
 }

@@ -12,7 +12,7 @@ export interface SegmentPageQuery {
 }
 
 export interface SegmentPage {
-  readonly segments: readonly ListedSegment[];
+  readonly items: readonly ListedSegment[];
   readonly total: number;
   readonly hasBefore: boolean;
   readonly hasAfter: boolean;
@@ -51,7 +51,7 @@ export async function listSegments(
     .executeTakeFirstOrThrow();
   const [first, last] = [segments[0], segments.at(-1)];
   return {
-    segments,
+    items: segments,
     total,
     hasBefore: first !== undefined && lowest !== null && lowest < first.id,
     hasAfter: last !== undefined && highest !== null && highest > last.id,

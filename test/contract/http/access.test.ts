@@ -123,6 +123,7 @@ const withoutScope = [
   'DELETE /v1/console/sessions/{session_id}',
   ...['GET /v1/keys', 'POST /v1/keys', 'POST /v1/keys/{key_id}/rotate', 'POST /v1/keys/{key_id}/revoke'],
   ...['GET /v1/settings', 'GET /v1/environments', 'POST /v1/environments'],
+  'PATCH /v1/environments/{name}',
   'POST /v1/subscriptions',
   'POST /v1/subscriptions/{subscription_id}/rotate_secret',
   'DELETE /v1/subscriptions/{subscription_id}',

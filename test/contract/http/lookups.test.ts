@@ -2,10 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { SegmentPage as Page, Property } from '../../../src/api/definition.ts';
+import type {
+  SegmentPage as Page,
+  Property,
+  EventPropertyPage as PropertyPage,
+} from '../../../src/api/definition.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
-import { type ErrorBody, openServer } from '../../support/http.ts';
+import { type ErrorBody, openServer, refusalOf } from '../../support/http.ts';
 import { runs } from '../../support/runs.ts';
 import type { Tenant } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -17,7 +21,6 @@ const arrays = [
   'embeds',
   'user_properties',
   'company_properties',
-  'events_properties',
   'flows',
   'banners',
   'spotlights',
@@ -25,7 +28,7 @@ const arrays = [
   'features_events',
   'checklists',
 ] as const;
-const lookups = ['segments', ...arrays] as const;
+const lookups = ['segments', 'events_properties', ...arrays] as const;
 
 const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
@@ -149,7 +152,9 @@ describe('what data brought', () => {
   test('properties of events: whatever route they came by, with a type that all values have', async () => {
     const tenant = await t.addEnvironment('event-properties');
     const properties = async () =>
-      (await get<Property[]>('events_properties', tenant)).map(({ key, data_type }) => `${key} ${data_type}`);
+      (await get<PropertyPage>('events_properties', tenant)).data.map(
+        ({ key, data_type }) => `${key} ${data_type}`,
+      );
     expect(await properties()).toEqual([]);
     const event = { user_id: 'u', event_name: 'Order Completed' };
     await post('/v1/track', { ...event, metadata: { total: 9.5, paidAt: '2026-11-20', none: null } }, tenant);
@@ -176,7 +181,7 @@ describe('what data brought', () => {
       'size numeric',
       'total string',
     ]);
-    expect((await get<Property[]>('events_properties', tenant))[3]).toEqual({
+    expect((await get<PropertyPage>('events_properties', tenant)).data[3]).toEqual({
       id: expect.any(Number),
       type: 'event_property',
       key: 'paidAt',
@@ -185,6 +190,29 @@ describe('what data brought', () => {
       is_auto_property: false,
     });
     expect(await keysOf('user_properties', tenant)).toEqual(['first_seen_at date', 'last_seen_at date']);
+  });
+
+  test('events_properties: page by page in both directions, in the envelope of the segments', async () => {
+    const tenant = await t.addEnvironment('event-property-pages');
+    const keys = Array.from({ length: 7 }, (_, at) => `p${at}`);
+    const metadata = Object.fromEntries(keys.map((key) => [key, 1]));
+    await post('/v1/track', { user_id: 'u', event_name: 'e', metadata }, tenant);
+    const page = (query: string) => get<PropertyPage>(`events_properties?limit=3${query}`, tenant);
+    const [first, names] = [await page(''), ({ data }: PropertyPage) => data.map(({ key }) => key)];
+    expect(first.metadata).toMatchObject({ limit: 3, total_count: 7, cursor: { before: null } });
+    const second = await page(`&after_cursor=${first.metadata.cursor.after}`);
+    const third = await page(`&after_cursor=${second.metadata.cursor.after}`);
+    expect([first, second, third].flatMap(names)).toEqual(keys);
+    expect(third.metadata.cursor.after).toBe('');
+    expect(await page(`&before_cursor=${third.metadata.cursor.before}`)).toEqual(second);
+    expect(await page(`&before_cursor=${second.metadata.cursor.before}`)).toEqual(first);
+    const wrong = [`after_cursor=x`, `after_cursor=${'cA'.repeat(9)}`];
+    for (const query of wrong) {
+      expect(await refusalOf(server, `${root}/events_properties?${query}`)).toEqual([
+        400,
+        ['invalid_cursor'],
+      ]);
+    }
   });
 
   test('features_events: every event tracked, and the features, which name events of the same key', async () => {

@@ -232,6 +232,14 @@ describe('keys, environments and settings', () => {
     expect((await server.json<object[]>('/v1/environments', admin)).body).toContainEqual(made.body);
     for (const name of ['made-here', 'No Name', ''])
       expect(await refusalOf(server, '/v1/environments', as({ name }))).toEqual([400, ['invalid_field']]);
+    const layout = as({ export_layout: 'stream' }, 'PATCH');
+    expect(await server.json('/v1/environments/made-here', layout)).toMatchObject({
+      status: 200,
+      body: { name: 'made-here', export_layout: 'stream' },
+    });
+    expect(await refusalOf(server, '/v1/environments/nobody', layout)).toEqual([404, ['not_found']]);
+    const wrong = as({ export_layout: 'rows' }, 'PATCH');
+    expect(await refusalOf(server, '/v1/environments/made-here', wrong)).toEqual([400, ['invalid_field']]);
     const wish = { url: receiver.url, on: ['failed'] };
     const added = await server.json<{ id: number; secret: string }>('/v1/subscriptions', as(wish));
     const { id, secret } = added.body;

@@ -33,6 +33,22 @@ const body = fc.record(
   { requiredKeys: [] },
 );
 
+test('other names of fields count if the field itself is not given', () => {
+  const other = { event_types: ['users'], start_date: '2026-11-01', end_date: '2026-11-20' };
+  const own = { event_type: ['users'], from: '2026-11-01', to: '2026-11-20' };
+  expect(readRequest(other)).toEqual(readRequest(own));
+  const both = readRequest({ ...own, start_date: 'nonsense', event_type: '', event_types: 'companies' });
+  expect(both.request).toMatchObject({ from: readRequest(own).request.from, datasets: ['companies'] });
+  expect(both.warnings).toMatchObject([{ details: 'start_date' }]);
+});
+
+test('the usual layout is that of requests that name none, and that ask for nothing removed', () => {
+  const layoutOf = (given: object) => readRequest({ ...given }, 'stream').request.layout;
+  expect(layoutOf({})).toBe('stream');
+  expect(layoutOf({ layout: 'datasets' })).toBe('datasets');
+  expect(layoutOf({ since: '1:1:', include_removed: true })).toBe('datasets');
+});
+
 // proves: manifest
 test('the request in a manifest, which a job shows too, asks for the same again', () => {
   fc.assert(

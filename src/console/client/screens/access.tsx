@@ -2,9 +2,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ApiKey, Environment, Setting } from '../../../api/access.ts';
 import { keyScopes, type Scope } from '../../../domain/scope.ts';
-import { post, session, useApi, useQuery } from '../lib/api.ts';
+import { api, post, session, useApi, useQuery } from '../lib/api.ts';
 import { visibleText } from '../lib/format.ts';
-import { Checks, InputField, named } from '../ui/controls.tsx';
+import { Checks, InputField, named, Select } from '../ui/controls.tsx';
 import { ConfirmButton, DialogButton, FormDialog, SecretDialog } from '../ui/dialog.tsx';
 import { Badge, Empty, Page, Time, type Tone, TwoLines } from '../ui/page.tsx';
 import { type Column, TableSection } from '../ui/table.tsx';
@@ -149,9 +149,29 @@ function NewKey({ onClose, onMake }: MakeProps<object>): VNode {
   );
 }
 
-const environmentColumns: readonly Column<Environment>[] = [
+const layouts = [
+  ['datasets', 'A file of each kind'],
+  ['stream', 'One stream'],
+] as const;
+
+const columnsWith = (reload: () => void): readonly Column<Environment>[] => [
   ['Name', ({ name }) => <strong>{name}</strong>],
   ['App token', ({ app_token }) => <code>{app_token}</code>],
+  [
+    'Exports',
+    ({ name, export_layout }) => (
+      <Select
+        label={`Layout of the exports of ${name}`}
+        value={export_layout}
+        options={layouts}
+        onChange={(layout) =>
+          void api(`/v1/environments/${name}`, { method: 'PATCH', body: { export_layout: layout } }).finally(
+            reload,
+          )
+        }
+      />
+    ),
+  ],
 ];
 
 function Environments(): VNode {
@@ -172,7 +192,7 @@ function Environments(): VNode {
       of={all}
       room={2}
       caption="Environments"
-      columns={environmentColumns}
+      columns={columnsWith(all.reload)}
       keyOf={({ name }) => name}
     />
   );

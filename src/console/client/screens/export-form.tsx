@@ -180,6 +180,7 @@ function Choice({ wish, onChange, name, label, options }: Part & ChoiceProps): V
 
 const formats: Options = exportFormats.map((each) => [each, exportFormatFacts[each].label]);
 const layouts: Options = [
+  ['', 'As usual'],
   ['datasets', 'A file of each kind'],
   ['stream', 'One stream'],
 ];
