@@ -41,7 +41,7 @@ export const fileFlags = {
     collectMap,
     {},
   ),
-  preset: choice('--preset <product>', 'the product that exported the files (JSON or NDJSON)', presets),
+  preset: choice('--preset <product>', 'the product that exported the files', presets),
   format: choice('--format <format>', 'default: detected', sourceFormats),
   ...sourceFlags,
 };

@@ -31,6 +31,7 @@ import {
 } from '../postgres/stores/uploads.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
+import { findForeign, foreignProblem, readBeginning } from './foreign-file.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import type { ReceivingStore } from './receive/unpack.ts';
 import { convertIn, sniffIn } from './sandbox-tasks.ts';
@@ -94,6 +95,7 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
   let isWritten = false;
   try {
     const named = withColumnNames(request);
+    await refuseForeign(context, named);
     const entity = resolveEntity(named);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
@@ -138,6 +140,15 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
   const hasHeader = received.readAs.csv?.headerLine !== null;
   const map = resolveMap(options.map, received.header.columns, hasHeader);
   return { ...request, options: { ...options, map } };
+}
+
+/** Refuses a file of events that a load would turn into profiles. @throws InputError `unrecognised_columns`. */
+async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Promise<void> {
+  const { received, options, amends } = request;
+  if (options.preset !== null || options.entity !== 'auto' || amends !== undefined) return;
+  const beginning = await readBeginning(files, received);
+  const foreign = findForeign(beginning, received.header !== null, options.map);
+  if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 
 /** In a CSV the header decides what the records are. */

@@ -11,7 +11,7 @@ import { ALL_RECORDS_REFUSED, FIRST_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { TaskClaim, TaskFailure } from '../domain/task.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { foreignColumns, foreignRecord } from '../mapping/foreign-events.ts';
+import { foreignColumns, foreignRecord } from '../mapping/foreign-records.ts';
 import type { Database } from '../postgres/database.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import {

@@ -4,7 +4,7 @@ import { isDefused, undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { foreignColumns } from './foreign-events.ts';
+import { foreignColumns } from './foreign-records.ts';
 
 /** Columns of a file whose records say what they are that are no properties. */
 export const eventColumns = [

@@ -11,14 +11,14 @@ import type { Rows } from './rows.ts';
 /** Turns chunks of a CSV that another product exported into rows and rejects. A preset reads each record as the object of its cells. */
 export class CsvPresetRows {
   readonly saysKinds = false;
-  readonly #columns: readonly string[];
+  readonly #paths: readonly (readonly [within: string, name: string])[];
   readonly #rows: Rows;
   readonly #chunk: CsvChunk;
   readonly #records: JsonRecords;
   readonly #repeatedHeader: RepeatedHeader;
 
   constructor(header: CsvHeader, rules: RecordRules, rows: Rows) {
-    this.#columns = header.columns;
+    this.#paths = header.columns.map(pathOf);
     this.#rows = rows;
     this.#chunk = new CsvChunk(header, rows.records);
     this.#records = new JsonRecords(rules, rows);
@@ -46,12 +46,26 @@ export class CsvPresetRows {
     if (this.#repeatedHeader.isIn(cells)) return repeatedHeader;
     const problem = this.#chunk.undoDefused() ?? this.#chunk.findCellProblem(record, []);
     if (problem !== null) return problem;
-    const members = this.#columns.flatMap((name, column) => {
-      if (cells.isEmpty(column) || isRejectColumn(name)) return [];
-      return [`${JSON.stringify(name)}:${jsonOf(fromByteString(cells.byteString(column)))}`];
-    });
-    return this.#records.parse(`{${members.join(',')}}`, record);
+    const members = new Map<string, string[]>([['', []]]);
+    for (const [column, [within, name]] of this.#paths.entries()) {
+      if (cells.isEmpty(column) || isRejectColumn(name)) continue;
+      const member = `${JSON.stringify(name)}:${jsonOf(fromByteString(cells.byteString(column)))}`;
+      members.set(within, [...(members.get(within) ?? []), member]);
+    }
+    const { '': own = [], ...objects } = Object.fromEntries(members);
+    for (const [name, inner] of Object.entries(objects)) own.push(`"${name}":{${inner.join(',')}}`);
+    return this.#records.parse(`{${own.join(',')}}`, record);
   }
+}
+
+/** A program that makes a table of JSON writes members of these as columns of their own. */
+const flattened =
+  /^(context|event_properties|group_properties|groups|metadata|properties|traits|user_properties)\.(.+)$/s;
+
+/** Returns the object that a column is a member of, if any, and its name. */
+function pathOf(column: string): readonly [within: string, name: string] {
+  const [, within = '', name = column] = flattened.exec(column) ?? [];
+  return [within, name];
 }
 
 /** Returns a cell as JSON: an object or a list as it stands, anything else as a text. */

@@ -21,7 +21,10 @@ export const readPreset: Readonly<Record<Preset, ReadPreset>> = {
 };
 
 /** Members that may be JSON as a text. */
-export const presetTexts: Readonly<Partial<Record<Preset, readonly string[]>>> = { posthog: posthogTexts };
+export const presetTexts: Readonly<Partial<Record<Preset, readonly string[]>>> = {
+  posthog: posthogTexts,
+  userpilot: ['metadata'],
+};
 
 /** An event makes its user, who then was in the event's company. */
 function ofMember(read: ReadPreset): ReadPreset {

@@ -81,7 +81,7 @@ function sourceMember(name: SourceOptionName): TSchema {
 export const loadMembers = {
   map: withDefault(columnMap, {}),
   preset: Type.Optional(
-    choice(presets, 'The product whose export files they are, JSON or NDJSON; not together with map.'),
+    choice(presets, 'The product whose export files they are; not together with map.'),
   ),
   mapping: Type.Optional(
     text({

@@ -182,14 +182,16 @@ describe('a file that is dropped', () => {
     const { environment, folder } = await tenant();
     await drop(join(folder, 'mapping.yaml'), 'preset: segment\n');
     await drop(join(folder, 'calls.ndjson'), '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
-    await drop(join(folder, 'calls.csv'), 'type,userId\nidentify,ada\n');
+    await drop(join(folder, 'calls.csv'), 'type,userId,traits.plan\nidentify,eve,free\n');
     const [found] = await concluded(folder, 'calls.ndjson');
     expect(found).toMatchObject({ outcome: 'done', receipt: { options: { preset: 'segment' } } });
     expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
       ada: { metadata: { plan: 'pro' } },
     });
-    const [refused] = await concluded(folder, 'calls.csv');
-    expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'invalid_field', details: 'preset' }]);
+    expect(await concluded(folder, 'calls.csv')).toMatchObject([{ outcome: 'done' }]);
+    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
+      eve: { metadata: { plan: 'free' } },
+    });
   });
 
   // proves: source-options

@@ -74,7 +74,7 @@ const commonOptions = {
   preset: optionalChoice(
     presets,
     `preset must be one of ${presets.join(', ')}`,
-    'The product whose JSON or NDJSON export the file is. Its records become users, companies and events. Not together with `map`.',
+    'The product whose export the file is. Its records become users, companies and events. Not together with `map`.',
   ),
   dry_run: flagParameter('dry_run', 'Reads and checks everything, and writes nothing.', { default: false }),
   plan: flagParameter(

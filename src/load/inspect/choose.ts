@@ -1,13 +1,12 @@
 import type { InspectedColumn } from '../../api/upload.ts';
 import type { ColumnMap } from '../../domain/column-map.ts';
 import { idColumn, isAutomaticProperty, type LoadEntity } from '../../domain/entity.ts';
-import { InputError, inputError } from '../../domain/errors.ts';
-import { MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
+import { InputError } from '../../domain/errors.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
-import { type ForeignEvents, foreignColumns, foreignRecord } from '../../mapping/foreign-events.ts';
-import type { JsonObject } from '../../mapping/json-text.ts';
+import type { ForeignRecords } from '../../mapping/foreign-records.ts';
+import { foreignProblem } from '../foreign-file.ts';
 import type { NamedValues } from './values.ts';
 
 /*
@@ -25,12 +24,18 @@ export interface Chosen {
   /** `null` unless the file is a CSV with an id. */
   readonly plan: ColumnPlan | null;
   readonly problem: InputError | null;
-  /** Its records are events of another product: no column of theirs is proposed as an id. */
+  /** No column is proposed as an id. */
   readonly isForeign: boolean;
 }
 
 export function asGiven({ map, preset }: Said): Chosen {
   return { map, preset, reasons: new Map(), plan: null, problem: null, isForeign: false };
+}
+
+/** Proposes the preset of the product whose records these are. A preset and a map exclude each other. */
+export function asForeign(said: Said, foreign: ForeignRecords, names: readonly string[]): Chosen {
+  const preset = Object.keys(said.map).length === 0 ? foreign.preset : null;
+  return { ...asGiven(said), preset, problem: foreignProblem(foreign, names), isForeign: true };
 }
 
 /** Tells whether a column or a preset is proposed. */
@@ -45,56 +50,26 @@ export function lacksId(chosen: Chosen): boolean {
   );
 }
 
-/** Returns the plan that a load would follow with the given map or, if that names no id, with one that a column's name suggests. */
-export function chooseColumns(header: CsvHeader, said: Said): Chosen {
-  const given = asGiven(said);
+/**
+ * Returns the plan that a load would follow with the given map or, if that names no id, with one that a name suggests. For JSON
+ * there is no plan, and `names` are the keys of the first records.
+ */
+export function choose(
+  header: CsvHeader | null,
+  names: readonly string[],
+  said: Said,
+  isForeign: boolean,
+): Chosen {
+  const given = { ...asGiven(said), isForeign };
   const { map, entity } = said;
   try {
-    return { ...given, plan: planFile(header, map, entity) };
-  } catch (problem) {
-    if (!(problem instanceof InputError)) throw problem;
-    const chosen = { ...given, problem, isForeign: foreignColumns(mappedNames(header, map)) !== null };
-    return lacksId(chosen)
-      ? withProposal(chosen, proposeByName(header.columns, map, entity), header, entity)
-      : chosen;
-  }
-}
-
-/** Explains a file whose columns name an id though none of its records can be stored: it may hold events of another product. */
-export function explainUnstored(header: CsvHeader, chosen: Chosen): Chosen {
-  const foreign = foreignColumns(mappedNames(header, chosen.map));
-  return foreign === null
-    ? chosen
-    : { ...chosen, problem: foreignProblem(foreign, header.columns), isForeign: true };
-}
-
-function mappedNames({ columns }: CsvHeader, map: ColumnMap): string[] {
-  return columns.map((name) => (Object.hasOwn(map, name) ? (map[name] ?? name) : name));
-}
-
-function foreignProblem({ advice }: ForeignEvents, names: readonly string[]): InputError {
-  const seen = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
-  return inputError('unrecognised_columns', `no record can be stored: ${advice}`, `names seen: ${seen}`);
-}
-
-/** Does the same for JSON: `records` are the first of the file, `keys` their keys. */
-export function chooseKeys(records: readonly JsonObject[], keys: readonly string[], said: Said): Chosen {
-  const given = asGiven(said);
-  const { map, entity } = said;
-  const foreign = records.map(foreignRecord).find((each) => each !== null);
-  if (foreign !== undefined) {
-    const problem = foreignProblem(foreign, keys);
-    // A preset and a map exclude each other.
-    const preset = Object.keys(map).length === 0 ? foreign.preset : null;
-    return { ...given, preset, problem, isForeign: true };
-  }
-  try {
-    requireRecord({ keys, arrays: [] }, map);
+    if (header !== null) return { ...given, plan: planFile(header, map, entity) };
+    requireRecord({ keys: names, arrays: [] }, map);
     return given;
   } catch (problem) {
     if (!(problem instanceof InputError)) throw problem;
     const chosen = { ...given, problem };
-    return lacksId(chosen) ? withProposal(chosen, proposeByName(keys, map, entity), null, entity) : chosen;
+    return lacksId(chosen) ? withProposal(chosen, proposeByName(names, map, entity), header, entity) : chosen;
   }
 }
 

@@ -11,40 +11,30 @@ import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import type { JsonObject } from '../../mapping/json-text.ts';
 import type { Rows } from '../../mapping/rows.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';
+import { findForeign, readBeginning } from '../foreign-file.ts';
 import { createChunkReader } from '../read-chunk.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../receive/receive.ts';
 import type { ReceivingStore } from '../receive/unpack.ts';
 import { renderReadAs, renderReject } from '../render-load.ts';
 import {
+  asForeign,
   asGiven,
   type Chosen,
+  choose,
   chooseByValues,
-  chooseColumns,
-  chooseKeys,
   describeColumns,
   describeKeys,
   describeUnread,
-  explainUnstored,
   isProposed,
   lacksId,
 } from './choose.ts';
-import {
-  NamedValues,
-  parseObject,
-  readValues,
-  recordsWithin,
-  type StoredRecord,
-  storedRecords,
-} from './values.ts';
+import { NamedValues, readValues, recordsWithin, type StoredRecord, storedRecords } from './values.ts';
 
 /** Bytes of text that an inspection reads. */
 export const INSPECTED_BYTES = 8 * 1024 * 1024;
-/** The beginning of a JSON file in which the keys of its records are looked for. */
-const FIRST_BYTES = 64 * 1024;
 
 /** The result of every inspection, in a sandbox or not. */
 export interface Looked {
@@ -123,19 +113,21 @@ export async function look(
   options: LookOptions,
 ): Promise<Inspection> {
   const { header, readAs } = received;
-  const first = header === null ? await firstObjects(store, received) : [];
-  const columns = header?.columns ?? [...new Set(first.flatMap((record) => Object.keys(record)))];
+  const beginning = await readBeginning(store, received);
+  const columns = beginning.names;
   const hasHeader = readAs.csv?.headerLine !== null;
   const given = resolveMap(options.map, columns, hasHeader);
   const said = { ...options, map: given };
   const most = recordsWithin(columns.length, SHOWN_RECORDS);
-  let chosen = header === null ? asGiven(said) : chooseColumns(header, said);
+  const foreign = options.preset === null ? findForeign(beginning, header !== null, given) : null;
+  const isRefused = foreign !== null && options.entity === 'auto';
+  let chosen = isRefused ? asForeign(said, foreign, columns) : asGiven(said);
+  const isPlanned = header !== null && chosen.preset === null && !isRefused;
+  if (isPlanned) chosen = choose(header, columns, said, foreign !== null);
   let sample = await readSample(store, received, said, chosen, most);
-  if (header !== null && chosen.plan !== null && sample.rows.length === 0)
-    chosen = explainUnstored(header, chosen);
   // The keys of a JSON record say what it is. Only if no record can be stored are other names for the keys considered.
-  const isUnread = header === null && options.preset === null && sample.rows.length === 0;
-  if (isUnread) chosen = chooseKeys(first, columns, said);
+  const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
+  if (isUnread && !isRefused) chosen = choose(null, columns, said, foreign !== null);
   const values = header === null && !isUnread ? new NamedValues() : await readValues(store, received, most);
   if (lacksId(chosen)) chosen = chooseByValues(header, columns, values, chosen, said);
   if (isProposed(chosen) && sample.rows.length === 0)
@@ -163,7 +155,7 @@ function describe(
   columns: readonly string[],
   { values: stored }: Sample,
   cells: NamedValues,
-  { map, plan, reasons }: Chosen,
+  { map, plan, preset, reasons }: Chosen,
   { mapSays = 'map says so', given, source }: LookOptions & { readonly given: ColumnMap },
 ): InspectedColumn[] {
   const why = { given, mapSays, reasons };
@@ -173,7 +165,7 @@ function describe(
     );
     return describeColumns({ ...plan, roles }, columns, stored, cells, why);
   }
-  const isUnread = header !== null || stored.names.length === 0;
+  const isUnread = (header !== null && preset === null) || stored.names.length === 0;
   return isUnread ? describeUnread(columns, cells) : describeKeys(stored, map, why);
 }
 
@@ -184,8 +176,11 @@ async function headOf(store: LookedStore, { ref, chunks }: ReceivedFile): Promis
 }
 
 /** Returns null if the columns do not tell. */
-function entityOf(header: CsvHeader | null, { entity }: LookOptions, { plan }: Chosen): LoadEntity | null {
-  return header === null ? entity : (plan?.entity ?? null);
+function entityOf(header: CsvHeader | null, { entity }: LookOptions, chosen: Chosen): LoadEntity | null {
+  const { plan, preset, isForeign } = chosen;
+  if (header === null || preset !== null)
+    return isForeign && preset === null && entity === 'auto' ? null : entity;
+  return plan?.entity ?? null;
 }
 
 async function readSample(
@@ -209,16 +204,6 @@ async function readSample(
     sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
   }
   return sample;
-}
-
-async function firstObjects(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<JsonObject[]> {
-  const [chunk] = chunks;
-  if (chunk === undefined) return [];
-  const end = Math.min(chunk.byteEnd, chunk.byteStart + FIRST_BYTES);
-  const lines = (await store.readRange(ref, chunk.byteStart, end))
-    .toString('utf8')
-    .split('\n', SHOWN_RECORDS);
-  return lines.map(parseObject).filter((record) => record !== null);
 }
 
 function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: LookOptions): LoadSource {

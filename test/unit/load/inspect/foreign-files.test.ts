@@ -44,6 +44,20 @@ const products: readonly (readonly [
     { event: 'event_name', 'properties.time': 'inserted_at', 'properties.distinct_id': 'user_id' },
   ],
   [
+    'Userpilot',
+    [
+      {
+        ...{ app_token: 'NX-1', event_type: 'track', event_name: 'Paid', user_id: 'ada', company_id: 'acme' },
+        ...{ source: 'web-client', inserted_at: at, browser: 'Firefox', session: '1', metadata: { n: 1 } },
+      },
+      {
+        ...{ app_token: 'NX-1', event_type: 'session_start', event_name: '', user_id: 'eve', company_id: '' },
+        ...{ source: 'web-client', inserted_at: at, browser: 'Firefox', session: '2', metadata: {} },
+      },
+    ],
+    {},
+  ],
+  [
     'a tracker of one’s own',
     [
       { id: 1, 'Event Name': 'paid', createdAt: at, customerId: 'ada' },
@@ -61,10 +75,11 @@ const products: readonly (readonly [
   ],
 ];
 
-const kinds = ['CSV', 'NDJSON'] as const;
+const kinds = ['CSV', 'NDJSON', 'JSON'] as const;
 const files = products.flatMap(([name, ...file]) => kinds.map((kind) => [name, kind, ...file] as const));
 
 function write(records: readonly Members[], kind: (typeof kinds)[number]): string {
+  if (kind === 'JSON') return JSON.stringify({ next: null, results: records });
   if (kind === 'NDJSON') return records.map((record) => `${JSON.stringify(record)}\n`).join('');
   const flat = records.map((record) => Object.fromEntries(flatten(record)));
   const columns = [...new Set(flat.flatMap((record) => Object.keys(record)))];
@@ -85,17 +100,18 @@ function quoted(value: unknown): string {
 }
 
 describe('the file of another product', () => {
-  // proves: inspection
+  // proves: foreign-files
   test.each(files)(
     'of %s as %s: no id is proposed for its events, and what is advised loads them as events',
     async (_, kind, records, names) => {
       const text = write(records, kind);
       const found = await inspect(text);
-      expect(Object.values(found.map)).toEqual([]);
+      expect(found.map).toEqual({});
       expect(found.rows.map((row) => row.kind)).not.toContain('identify_user');
       expect(found.problem?.problems[0].code).toBe('unrecognised_columns');
       const advice = found.problem?.problems[0].message ?? '';
-      const preset = /load them with preset=(\w+)/.exec(advice)?.[1] as Preset | undefined;
+      const preset = /load it with preset=(\w+)/.exec(advice)?.[1] as Preset | undefined;
+      expect(found.preset).toBe(preset ?? null);
       if (preset === undefined) expect(advice).toMatch(/add a (column|key) event_type that says track/);
       const typed = records.map((record) => ({ kind: 'track', ...record }));
       // A map does not reach into a record.
@@ -104,9 +120,18 @@ describe('the file of another product', () => {
         ? inspect(write(flat, kind), { map: { kind: 'event_type', ...names } })
         : inspect(text, { preset }));
       expect(loaded.problem).toBeNull();
-      expect(loaded.rows.length).toBeGreaterThan(0);
-      for (const row of loaded.rows) expect(row.kind).toMatch(/^(track|page_view)$/);
+      expect(loaded.rows).toHaveLength(records.length);
+      for (const row of loaded.rows) expect(row.kind).toMatch(/^(track|page_view|session_start)$/);
       if (preset !== undefined) expect(found.rows).toEqual(loaded.rows);
+    },
+  );
+
+  // proves: foreign-files
+  test.each(files)(
+    'of %s as %s: that its records are said to be users brings no proposal of an id',
+    async (_, kind, records) => {
+      const { map } = await inspect(write(records, kind), { entity: 'users' });
+      expect(map).toEqual({});
     },
   );
 
@@ -116,6 +141,20 @@ describe('the file of another product', () => {
   ])('is not what %s are: the id is proposed', async (_, text, map) => {
     const found = await inspect(text);
     expect(found).toMatchObject({ map, preset: null });
+    expect(found.rows).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      'a user with properties of such names',
+      '{"user_id":"ada","metadata":{"event":"x","created_at":"2026-01-01"}}\n',
+    ],
+    ['a CSV of users that we exported', 'user_id,company_id,first_seen_at,last_seen_at,event\nada,,,,x\n'],
+    ['a CSV of profiles that says so', 'event_type,user_id,signed_up_at\nidentify_user,ada,2026-01-01\n'],
+    ['an event of ours', '{"event_type":"track","event_name":"x","user_id":"ada","time":1}\n'],
+  ])('is not what %s is', async (_, text) => {
+    const found = await inspect(text);
+    expect(found).toMatchObject({ problem: null, preset: null });
     expect(found.rows).toHaveLength(1);
   });
 });

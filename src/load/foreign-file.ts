@@ -1,0 +1,53 @@
+import type { ColumnMap } from '../domain/column-map.ts';
+import { type InputError, inputError } from '../domain/errors.ts';
+import { MAX_SHOWN_COLUMNS, SHOWN_RECORDS } from '../domain/limits.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from '../mapping/foreign-records.ts';
+import type { JsonObject } from '../mapping/json-text.ts';
+import { parseObject } from './inspect/values.ts';
+import type { ReceivedFile } from './receive/receive.ts';
+
+/** The beginning of a JSON file in which its first records are looked for. */
+const FIRST_BYTES = 64 * 1024;
+
+/** What the header of a CSV or the first records of a JSON file say. */
+export interface Beginning {
+  readonly records: readonly JsonObject[];
+  /** The columns or keys. */
+  readonly names: readonly string[];
+}
+
+export async function readBeginning(
+  files: Pick<FileStore, 'readRange'>,
+  { ref, chunks: [chunk], header }: Pick<ReceivedFile, 'ref' | 'chunks' | 'header'>,
+): Promise<Beginning> {
+  if (header !== null) return { records: [], names: header.columns };
+  if (chunk === undefined) return { records: [], names: [] };
+  const end = Math.min(chunk.byteEnd, chunk.byteStart + FIRST_BYTES);
+  const text = (await files.readRange(ref, chunk.byteStart, end)).toString('utf8');
+  const records = text
+    .split('\n', SHOWN_RECORDS)
+    .map(parseObject)
+    .filter((record) => record !== null);
+  return { records, names: [...new Set(records.flatMap((record) => Object.keys(record)))] };
+}
+
+/** Tells whether the file holds foreign records, with its columns or keys as the map names them. */
+export function findForeign(
+  { records, names }: Beginning,
+  isCsv: boolean,
+  map: ColumnMap,
+): ForeignRecords | null {
+  if (isCsv)
+    return foreignColumns(names.map((name) => (Object.hasOwn(map, name) ? (map[name] ?? name) : name)));
+  return records.map((record) => foreignRecord(renamed(record, map))).find((found) => found !== null) ?? null;
+}
+
+export function foreignProblem({ advice }: ForeignRecords, names: readonly string[]): InputError {
+  const message = `${advice.charAt(0).toUpperCase()}${advice.slice(1)}`;
+  return inputError(
+    'unrecognised_columns',
+    message,
+    `names seen: ${names.slice(0, MAX_SHOWN_COLUMNS).join(', ')}`,
+  );
+}

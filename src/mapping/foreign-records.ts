@@ -1,0 +1,117 @@
+import type { ColumnMap } from '../domain/column-map.ts';
+import { automaticProperties, idColumn, isRecordKind } from '../domain/entity.ts';
+import { type Preset, presetTitles } from '../domain/load.ts';
+
+/*
+ * Foreign records are those of another product, and all that have an event's name and time but no kind. An id alone would load them as
+ * profiles, with properties overwritten by the event's columns: a load is refused unless it says what they are, and no proposal
+ * names an id (docs/decisions/loading.md).
+ */
+
+type Members = Readonly<Record<string, unknown>>;
+
+export interface ForeignRecords {
+  /** The product whose records these are; `null` if none is known. */
+  readonly preset: Preset | null;
+  /** Advice for a person on how to load them. */
+  readonly advice: string;
+}
+
+/** The most names of one record that are examined, and their greatest depth. */
+const MAX_NAMES = 10_000;
+const MAX_NAME_DEPTH = 3;
+
+/** Groups of names by product: only its files have a name from each group. */
+const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
+  ['userpilot', ['app_token'], ['event_type']],
+  ['mixpanel', ['$distinct_id', '$group_id']],
+  ['mixpanel', ['event'], ['properties.time', 'time'], ['properties.distinct_id', 'distinct_id']],
+  ['posthog', ['event'], ['timestamp'], ['distinct_id', 'properties.distinct_id']],
+  ['posthog', ['properties'], ['distinct_ids', 'person_id'], ['distinct_ids', 'distinct_id']],
+  ['amplitude', ['event_type'], ['event_time', 'time', 'event_properties']],
+  [
+    'segment',
+    ['type'],
+    ['userId', 'anonymousId', 'groupId'],
+    ['event', 'messageId', 'originalTimestamp', 'timestamp', 'traits', 'properties', 'context'],
+  ],
+];
+const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
+
+const eventName = /^event(?:_?(?:name|type|title|action))?$/;
+const timeName = /(?:^|_)(?:time|timestamp|datetime|ts|date|at)$/;
+
+/** Tells whether a CSV with these columns, as the map names them, holds foreign records. */
+export function foreignColumns(columns: readonly string[]): ForeignRecords | null {
+  const isOwn =
+    columns.includes('event_type') && ['event_name', 'inserted_at'].some((name) => columns.includes(name));
+  const preset = productOf(columns, isOwn);
+  // Our own exports say when each profile was seen.
+  const isExport = automaticProperties.every((name) => columns.includes(name));
+  const isEvents = !columns.includes('event_type') && !isExport && hasNameAndTime(columns);
+  return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
+}
+
+/** Does the same for a JSON record. */
+export function foreignRecord(record: Members): ForeignRecords | null {
+  const { event_type: kind, type } = record;
+  const names = namesOf(record);
+  const found = productOf(names, typeof kind === 'string' && isRecordKind(kind));
+  const preset = found === 'segment' && !segmentTypes.has(type) ? null : found;
+  // Properties of a profile may bear any name.
+  const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
+  const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
+  return preset === null && !isEvent ? null : { preset, advice: adviceOn(preset, 'key') };
+}
+
+/** Returns a record with its keys as the map names them. */
+export function renamed(record: Members, map: ColumnMap): Members {
+  const entries = Object.entries(record).map(([name, value]) => [
+    Object.hasOwn(map, name) ? map[name] : name,
+    value,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** `isOwn`: the records say in our words what they are, as only one other product does. */
+function productOf(names: readonly string[], isOwn: boolean): Preset | null {
+  const there = new Set(names);
+  const product = products.find(
+    ([preset, ...groups]) =>
+      (!isOwn || preset === 'userpilot') && groups.every((group) => group.some((name) => there.has(name))),
+  );
+  return product?.[0] ?? null;
+}
+
+function hasNameAndTime(names: readonly string[]): boolean {
+  return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));
+}
+
+/** Returns the last part of the name, written as our own names are. */
+function plainName(path: string): string {
+  return path
+    .slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '_')
+    .replace(/^_|_$/g, '');
+}
+
+function adviceOn(preset: Preset | null, what: 'column' | 'key'): string {
+  const how =
+    preset === null
+      ? `the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map`
+      : `this is an export of ${presetTitles[preset]}: load it with preset=${preset}`;
+  return `${how}. If each record is a profile all the same, say entity=users or entity=companies`;
+}
+
+/** Returns the names of a record's members and of those within them, as paths. */
+function namesOf(record: Members, within = '', depth = 1, names: string[] = []): string[] {
+  for (const [name, value] of Object.entries(record)) {
+    if (names.length === MAX_NAMES) break;
+    names.push(within + name);
+    if (depth < MAX_NAME_DEPTH && typeof value === 'object' && value !== null && !Array.isArray(value))
+      namesOf(value as Members, `${within}${name}.`, depth + 1, names);
+  }
+  return names;
+}
