@@ -80,9 +80,7 @@ function sourceMember(name: SourceOptionName): TSchema {
 /** The members, `entity` left out. */
 export const loadMembers = {
   map: withDefault(columnMap, {}),
-  preset: Type.Optional(
-    choice(presets, 'The product whose export files they are; not together with map.'),
-  ),
+  preset: Type.Optional(choice(presets, 'The product whose export files they are; not together with map.')),
   mapping: Type.Optional(
     text({
       maxChars: 63,
