@@ -153,14 +153,8 @@ interface Watched extends Pick<System, 'monitor' | 'backend' | 'files' | 'pool' 
 }
 
 /** Opens health and metrics, which ask on connections of their own. */
-function openHealth({
-  monitor,
-  backend,
-  files,
-  pool,
-  watch,
-  log,
-}: Watched): Pick<System, 'health' | 'metrics'> {
+function openHealth(watched: Watched): Pick<System, 'health' | 'metrics'> {
+  const { monitor, backend, files, pool, watch, log } = watched;
   const checks = {
     database: async () => {
       await checkDatabase(watch);

@@ -15,23 +15,21 @@ import { planJson } from '../load/render-load.ts';
 import { applyPlan, retryLoad } from '../load/retry-load.ts';
 import { acceptUndo } from '../load/undo/accept-undo.ts';
 import { pageJobs } from '../postgres/stores/background-jobs.ts';
-import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
-import { countLiveWorkers } from '../postgres/stores/workers.ts';
+import { requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   choice,
   defineCommand,
   flag,
-  type Invocation,
   jobIdArgument,
   limitOption,
   parsed,
   several,
 } from './define-command.ts';
 import { exitCodeOf } from './errors.ts';
-import { createProgress, followJob, followLoad } from './follow.ts';
+import { followJob } from './follow.ts';
 import { mend, rejects } from './rejects.ts';
 import { listenForStop } from './service/processes.ts';
-import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { withEnvironment } from './session.ts';
 import {
   printable,
   printDone,
@@ -41,7 +39,7 @@ import {
   printTable,
   type Terminal,
 } from './terminal.ts';
-import { withWorkers } from './workers.ts';
+import { queueLoad } from './workers.ts';
 
 const list = defineCommand({
   name: 'list',
@@ -195,40 +193,11 @@ const undo = defineCommand({
         acceptUndo(system, { jobIds, properties, plan: isPlan, ...noGuards }, { environmentId, ...asked }),
       async ({ system, environmentId }, { jobId, plan: planned }) => {
         if (planned !== null && !json) printPlan(terminal, await showPlan(system, environmentId, jobId));
+        return undefined;
       },
     );
   },
 });
-
-/** Queues a load by `queue`, which returns its job. With `waits` does it here, and shows how it ended. */
-async function queueLoad(
-  invocation: Invocation,
-  waits: boolean,
-  queue: (session: EnvironmentSession) => Promise<string>,
-  show: (session: EnvironmentSession, load: Load) => Promise<void> = async () => undefined,
-): Promise<void> {
-  const { terminal, json } = invocation;
-  const stop = listenForStop();
-  await withEnvironment(invocation, async (session) => {
-    const { system, environmentId, baseUrl } = session;
-    const jobId = await queue(session);
-    if (!waits) {
-      const load = await requireLoad(system, environmentId, jobId);
-      const continues =
-        (await countLiveWorkers(system.db)) > 0
-          ? 'the running workers do it.'
-          : 'it begins as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
-      return printDone(invocation, renderJobListItem(load, baseUrl), `Job ${jobId} is queued; ${continues}`);
-    }
-    const progress = createProgress(terminal, jobId, json);
-    await withWorkers(session, { entry: invocation.cli.entry, stop }, async () => {
-      const load = await followLoad(system, { environmentId, jobId, signal: stop.signal }, progress);
-      await show(session, load);
-      printDone(invocation, renderJobListItem(load, baseUrl), `The job is ${load.status}.`);
-      process.exitCode = exitCodeOf(load);
-    });
-  });
-}
 
 const plan = defineCommand({
   name: 'plan',

@@ -3,7 +3,6 @@
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { renderJobListItem } from '../api/render.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import { readCauseId, writeCauseId } from '../domain/reject.ts';
@@ -20,12 +19,10 @@ import type { Load } from '../postgres/stores/read-loads.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readRejectsSource } from '../postgres/stores/rejects.ts';
 import { choice, defineCommand, flag, jobIdArgument, parsed, text } from './define-command.ts';
-import { exitCodeOf, UsageError } from './errors.ts';
-import { createProgress, followLoad } from './follow.ts';
-import { listenForStop } from './service/processes.ts';
-import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { type Columns, printable, printDone, printTable, type Terminal } from './terminal.ts';
-import { withWorkers } from './workers.ts';
+import { UsageError } from './errors.ts';
+import type { EnvironmentSession } from './session.ts';
+import { type Columns, printable, printTable, type Terminal } from './terminal.ts';
+import { queueLoad } from './workers.ts';
 
 type Context = Pick<EnvironmentSession, 'system' | 'environmentId'>;
 
@@ -220,29 +217,27 @@ export const mend = defineCommand({
   json: 'print the record of the job that mends as JSON',
   examples: ['sluice jobs mend 0195… --file mended.csv', 'sluice jobs mend 0195… --apply 0-trim'],
   run: async (invocation) => {
-    const { argument: jobId, flags, terminal, json, cli } = invocation;
+    const { argument: jobId, flags } = invocation;
     const { file, apply, wins } = flags;
     if ((file === undefined) === (apply === undefined)) throw new UsageError('Give --file or --apply.');
-    const stop = listenForStop();
-    const { signal } = stop;
-    await withEnvironment(invocation, async (session) => {
-      const { system, environmentId, baseUrl } = session;
-      const parent = await requireParent(system, environmentId, jobId);
-      const bytes =
-        apply === undefined ? openInput(file) : mendedRejects(system, environmentId, jobId, apply, signal);
-      const amendment = await accept(session, parent, bytes, wins, signal);
-      const progress = createProgress(terminal, amendment, json);
-      await withWorkers(session, { entry: cli.entry, stop }, async () => {
-        const load = await followLoad(system, { environmentId, jobId: amendment, signal }, progress);
-        process.exitCode = exitCodeOf(load);
+    await queueLoad(
+      invocation,
+      true,
+      async (session, signal) => {
+        const { system, environmentId } = session;
+        const parent = await requireParent(system, environmentId, jobId);
+        const bytes =
+          apply === undefined ? openInput(file) : mendedRejects(system, environmentId, jobId, apply, signal);
+        return accept(session, parent, bytes, wins, signal);
+      },
+      async ({ system, environmentId }) => {
         const { tally } = await requireLoad(system, environmentId, jobId);
         const verb = (count: number): string => (count === 1 ? 'is' : 'are');
         const left =
           tally.rejected === 0 ? 'nothing is' : `${formatCount(tally.rejected)} ${verb(tally.rejected)}`;
-        const mended = `${plural(tally.amended, 'refused record')} ${verb(tally.amended)} mended`;
-        printDone(invocation, renderJobListItem(load, baseUrl), `${mended}, ${left} left.`);
-      });
-    });
+        return `${plural(tally.amended, 'refused record')} ${verb(tally.amended)} mended, ${left} left.`;
+      },
+    );
   },
 });
 

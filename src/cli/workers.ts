@@ -1,14 +1,19 @@
 /** The work of a command that waits for it is done by workers, and small loads by this process itself. */
 import { chunkJob } from '../../jobs/load.ts';
+import { renderJobListItem } from '../api/render.ts';
 import type { System } from '../context.ts';
 import { kindsInTurn, queueName } from '../domain/task.ts';
+import { type Load, requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { openOwnTasks } from '../tasks/runner.ts';
-import { CommandFailed } from './errors.ts';
+import type { Invocation } from './define-command.ts';
+import { CommandFailed, exitCodeOf } from './errors.ts';
+import { createProgress, followLoad } from './follow.ts';
 import { findRedisFault } from './service/preflight.ts';
 import type { StopRequest } from './service/processes.ts';
-import { type Supervisor, superviseWorkers, workerEnvironment } from './service/processes.ts';
-import type { Session } from './session.ts';
+import { listenForStop, type Supervisor, superviseWorkers, workerEnvironment } from './service/processes.ts';
+import { type EnvironmentSession, type Session, withEnvironment } from './session.ts';
+import { printDone } from './terminal.ts';
 
 const checkMs = 3_000;
 
@@ -117,4 +122,38 @@ export function withSmallLoads(system: System): System {
       await system.close();
     },
   };
+}
+
+/**
+ * Queues a load by `queue`, which returns its job. With `waits` does it here; `show` then shows how it ended, and may return what is
+ * said of it.
+ */
+export async function queueLoad(
+  invocation: Invocation,
+  waits: boolean,
+  queue: (session: EnvironmentSession, signal: AbortSignal) => Promise<string>,
+  show: (session: EnvironmentSession, load: Load) => Promise<string | undefined> = async () => undefined,
+): Promise<void> {
+  const { cli, terminal, json } = invocation;
+  const stop = listenForStop();
+  const { signal } = stop;
+  await withEnvironment(invocation, async (session) => {
+    const { system, environmentId, baseUrl } = session;
+    const jobId = await queue(session, signal);
+    if (!waits) {
+      const load = await requireLoad(system, environmentId, jobId);
+      const continues =
+        (await countLiveWorkers(system.db)) > 0
+          ? 'the running workers do it.'
+          : 'it begins as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
+      return printDone(invocation, renderJobListItem(load, baseUrl), `Job ${jobId} is queued; ${continues}`);
+    }
+    const progress = createProgress(terminal, jobId, json);
+    await withWorkers(session, { entry: cli.entry, stop }, async () => {
+      const load = await followLoad(system, { environmentId, jobId, signal }, progress);
+      process.exitCode = exitCodeOf(load);
+      const said = await show(session, load);
+      printDone(invocation, renderJobListItem(load, baseUrl), said ?? `The job is ${load.status}.`);
+    });
+  });
 }

@@ -127,11 +127,8 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
   return Object.fromEntries(Object.entries(all).filter(([, value]) => !saysNothing(value)));
 }
 
-function givenEvents({
-  datasets: chosen,
-  eventKinds: kinds,
-  eventNames: names,
-}: Selection): readonly string[] {
+function givenEvents(selection: Selection): readonly string[] {
+  const { datasets: chosen, eventKinds: kinds, eventNames: names } = selection;
   const some = [...kinds, ...names.filter((name) => !kinds.includes(name))];
   if (chosen.length === datasets.length && some.length === 0) return [];
   return chosen.flatMap((dataset) => (dataset === 'events' && some.length > 0 ? some : [dataset]));

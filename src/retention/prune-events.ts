@@ -4,9 +4,7 @@
  * killed process. Exports read archives (src/export/read-archives.ts); a deletion rewrites them.
  */
 
-import type pg from 'pg';
-import type { FileStore } from '../files/file-store.ts';
-import { type Database, withLockTries } from '../postgres/database.ts';
+import { withLockTries } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
 import {
   awaitReaders,
@@ -154,15 +152,10 @@ function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
   return { events, months, archived: a.archived + b.archived, problem: a.problem ?? b.problem };
 }
 /** Removes archives that were replaced, if no export reads them any more; else the next sweep does. Returns how many. */
-export async function removeReplaced({
-  pool,
-  db,
-  files,
-}: {
-  readonly pool: pg.Pool;
-  readonly db: Database;
-  readonly files: FileStore;
-}): Promise<number> {
+export async function removeReplaced(
+  system: Pick<RetentionContext, 'pool' | 'db' | 'files'>,
+): Promise<number> {
+  const { pool, db, files } = system;
   const replaced = await findReplaced(db);
   if (replaced.length === 0) return 0;
   try {

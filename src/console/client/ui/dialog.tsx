@@ -156,13 +156,8 @@ function Confirm(props: ConfirmProps): VNode {
 type ConfirmButtonProps = Omit<ConfirmProps, 'onClose'> & Omit<OpenerProps, 'title' | 'children'>;
 
 /** A button for what is asked about first. */
-export function ConfirmButton({
-  label,
-  look,
-  needs,
-  disabled = false,
-  ...confirm
-}: ConfirmButtonProps): VNode {
+export function ConfirmButton(props: ConfirmButtonProps): VNode {
+  const { label, look, needs, disabled = false, ...confirm } = props;
   return (
     <DialogButton label={label} disabled={disabled} {...(look && { look })} {...(needs && { needs })}>
       {(close) => <Confirm {...confirm} onClose={close} />}
