@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { OnDrift } from '../../src/domain/load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
+import { switchChangeLog } from '../../src/postgres/stores/change-log.ts';
 import { forgetFiles } from '../../src/postgres/stores/loads.ts';
 import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import {
   type FileOptions,
@@ -187,6 +189,23 @@ test.each([
   const before = await readVersions(t.system, environmentId);
   expect(await apply(environmentId, jobId)).toMatchObject({ failure: { code: 'plan_drifted' } });
   expect(await readVersions(t.system, environmentId)).toEqual(before);
+});
+
+// proves: plan-once
+test('a plan is refused without a log of changes, too, if a profile that would stay as it is has been removed', async () => {
+  const [drifting, steady] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const switchLog = (days: number) =>
+    connectTo(t.databaseUrl, (client) => switchChangeLog(client, days, t.system.log));
+  await switchLog(0);
+  onTestFinished(() => switchLog(14));
+  const planned = async (environmentId: number) => {
+    await load(environmentId, stored);
+    return load(environmentId, file, { plan: true });
+  };
+  const [{ jobId: drifted }, { jobId: applied }] = [await planned(drifting), await planned(steady)];
+  await load(drifting, removal('same'), { source: { removals: true } });
+  expect(await apply(drifting, drifted)).toMatchObject({ failure: { code: 'plan_drifted' } });
+  expect(await apply(steady, applied)).toMatchObject({ status: 'completed' });
 });
 
 test('a company that a user names and that is there by now counts as drift', async () => {

@@ -368,7 +368,8 @@ interface Plan {
 
 /**
  * Counts the profiles that differ from what the plan of the load found: among those that it would write, those that it found as its file
- * leaves them, and those that were removed since. Of the latter two it has hashes of the keys.
+ * leaves them, and those that were removed since. Of the latter two it has hashes of the keys. If the log does not tell what was removed,
+ * all profiles are looked through.
  */
 export async function countDrift(db: Database, loadId: number): Promise<number> {
   const plan = await db
@@ -420,7 +421,14 @@ function drifted(
     select ${entity}, key
     from changes
     where environment_id = ${environmentId} and entity = ${entity} and removed and is_since(position, ${since}::pg_snapshot)
-      and ${hashIn(sql`key`, sql`k.written || k.unchanged || k.removed`)}`;
+      and ${hashIn(sql`key`, sql`k.written || k.unchanged || k.removed`)}
+    union
+    select ${entity}, hash::text
+    from load_chunk_keys k
+    cross join unnest(k.unchanged) hash
+    where k.load_id = ${loadId} and k.entity = ${entity}
+      and (select pg_snapshot_xmin(${since}::pg_snapshot)::text::bigint >= complete_since from change_log) is not true
+      and hash & -4 not in (select hashtextextended(${id}, 0) & -4 from ${table} p where p.environment_id = ${environmentId})`;
 }
 
 const differs = sql`

@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import type { Static } from 'typebox';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { createdExport, ExportJob as Detail } from '../../../src/api/export.ts';
 import { fileLinks, findLinkedFile } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { switchChangeLog } from '../../../src/postgres/stores/change-log.ts';
+import { connectTo } from '../../support/connect.ts';
 import { type Answer, type ErrorBody, openServer, refusalOf, serve } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -168,6 +170,23 @@ describe('POST /api/v1/analytics/exports', () => {
       const { status, body } = await server.json<ErrorBody>(path, jsonPost({ since: '1:99999999999999:' }));
       expect([status, body.errors[0]?.error_code]).toEqual([410, 'cursor_expired']);
     }
+  });
+
+  test('at a cursor continues where no changes are kept, but does not promise what was removed', async () => {
+    const { rows } = await sql<{ since: string }>`select current_cursor() as since`.execute(t.system.db);
+    const [{ since }] = rows as [{ since: string }];
+    const switchLog = (days: number) =>
+      connectTo(t.databaseUrl, (client) => switchChangeLog(client, days, t.system.log));
+    await switchLog(0);
+    onTestFinished(() => switchLog(14));
+    const asked = { since, event_type: ['users'] };
+    await send('/v1/identify', { user_id: 'u2', metadata: { plan: 'team' } });
+    const { body: preview } = await server.json<{ rows: number }>(`${exportsPath}/preview`, jsonPost(asked));
+    expect(preview.rows).toBe(1);
+    const removals = { ...asked, include_removed: true };
+    expect(await refusalOf(server, exportsPath, jsonPost(removals))).toEqual([400, ['invalid_field']]);
+    await switchLog(14);
+    expect(await refusalOf(server, exportsPath, jsonPost(removals))).toEqual([410, ['cursor_expired']]);
   });
 
   test('ignores unknown fields, and names them in the answer and in the job', async () => {
