@@ -252,6 +252,8 @@ create table sluice.load_rejects (
   kind text,
   cause bigint not null,
   shape text not null,
+  returned_from bigint,
+  returned_row bigint,
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
@@ -262,6 +264,8 @@ comment on column sluice.load_rejects.cause is
   'A hash of error_code, column_name and shape: records of one cause are counted together.';
 comment on column sluice.load_rejects.shape is
   'The value at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
+comment on column sluice.load_rejects.returned_from is
+  'The undone amendment that had mended it, as its record returned_row: undoing the undo mends it again, unless another has.';
 create index load_rejects_cause_idx on sluice.load_rejects (load_id, cause, row_number);
 
 create table sluice.amended_rejects (

@@ -1,4 +1,5 @@
 /** `sluice jobs`: loads, exports and deletions; look at them, cancel, retry, undo, plan, and correct what a load refused. */
+import { InvalidArgumentError } from 'commander';
 import { renderJobListItem, type ShownJob } from '../api/render.ts';
 import {
   cancelFoundJob,
@@ -167,7 +168,11 @@ const undo = defineCommand({
     properties: parsed<readonly string[] | null>(
       '--properties <names>',
       'put back only these properties, such as plan,seats',
-      (names) => names.split(',').map((name) => name.trim()),
+      (text) => {
+        const names = text.split(',').map((name) => name.trim());
+        if (names.includes('')) throw new InvalidArgumentError('write names with a comma between them.');
+        return names;
+      },
       null,
     ),
     plan: flag('--plan', 'only show what it would do; `sluice jobs apply` then does it'),

@@ -37,30 +37,6 @@ export function keepsPlan(pass: LoadPass): boolean {
 /** `failure.code` of a load of which more would change, or go, than was allowed. */
 export const GUARD_EXCEEDED = 'guard_exceeded';
 
-/** An undo, and the loads that it undoes; `isWhole`: all of them, not only some properties. */
-export interface UndoOfLoads {
-  readonly loadId: number;
-  readonly undoes: readonly number[];
-  readonly isWhole: boolean;
-}
-
-/** By load, the latest undo of it that counts: one that was undone as a whole does not, nor do those in `without`. An undo comes after what it undoes. */
-export function undoneLoads(
-  undos: readonly UndoOfLoads[],
-  without: readonly number[] = [],
-): ReadonlyMap<number, number> {
-  const undone = new Map<number, number>();
-  const inactive = new Set(without);
-  for (const { loadId, undoes, isWhole } of [...undos].sort((a, b) => b.loadId - a.loadId)) {
-    if (inactive.has(loadId)) continue;
-    for (const load of undoes) {
-      if (!undone.has(load)) undone.set(load, loadId);
-      if (isWhole) inactive.add(load);
-    }
-  }
-  return undone;
-}
-
 /** The format of the stored file: JSON arrays, Parquet and Avro are rewritten as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 

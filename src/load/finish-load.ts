@@ -14,7 +14,6 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
-import { returnAmended } from '../postgres/stores/amendments.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
@@ -35,6 +34,7 @@ import {
   readLoadSource,
 } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { turnAmendments } from '../postgres/stores/undo.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
@@ -104,7 +104,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     if (pass === 'guard') return goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     await endAmendment(db, claim.subjectId);
-    if (state.type === 'undo') await returnAmended(db, claim.subjectId);
+    if (state.type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, due };

@@ -46,6 +46,8 @@ export interface DB {
     load_id: number;
     message: string;
     raw: Buffer;
+    returned_from: number | null;
+    returned_row: number | null;
     row_number: number;
     shape: string;
   };
@@ -370,6 +372,8 @@ export interface DB {
     load_id: number;
     message: string;
     raw: Buffer;
+    returned_from: number | null;
+    returned_row: number | null;
     row_number: number;
     shape: string;
   };

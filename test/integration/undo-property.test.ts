@@ -28,7 +28,11 @@ type Step =
       readonly properties: Readonly<Record<string, Json>>;
       readonly company: string | null;
     }
-  | { readonly does: 'undo'; readonly picks: readonly number[] };
+  | {
+      readonly does: 'undo';
+      readonly picks: readonly number[];
+      readonly properties: readonly string[] | null;
+    };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -56,14 +60,24 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       does: fc.constant('undo' as const),
       picks: fc.array(fc.nat(), { minLength: 1, maxLength: 2 }),
+      properties: fc.oneof(
+        { weight: 4, arbitrary: fc.constant(null) },
+        { weight: 1, arbitrary: fc.constantFrom(['a'], ['a', 'b']) },
+      ),
     }),
   },
 );
 
-/** What a step changed: profiles by `users/u1`, and of each what it set; undefined removes. */
-type Changes = ReadonlyMap<string, ReadonlyMap<string, unknown> | 'removed'>;
+/** What a step changed: profiles by `users/u1`, whether each was removed, and what was set then; undefined removes a value. */
+type Changes = ReadonlyMap<
+  string,
+  { readonly isRemoved: boolean; readonly values: ReadonlyMap<string, unknown> | null }
+>;
 
 const companyName = '\u0000company';
+
+/** Tells whether a step counts for a property; `null`: for companies and whole profiles. */
+type Counts = (name: string | null) => boolean;
 
 function fields(profile: StoredProfile | undefined): Map<string, unknown> {
   const of = new Map<string, unknown>(Object.entries(profile?.metadata ?? {}));
@@ -97,45 +111,53 @@ const removedBy = ({ says }: RandomFile): ReadonlySet<string> =>
   );
 
 function changesBetween(before: Profiles, after: Profiles, remade: ReadonlySet<string>): Changes {
-  const changes = new Map<string, ReadonlyMap<string, unknown> | 'removed'>();
+  const changes = new Map<
+    string,
+    { readonly isRemoved: boolean; readonly values: ReadonlyMap<string, unknown> | null }
+  >();
   for (const entity of ['users', 'companies'] as const) {
     for (const id of Object.keys(before[entity])) {
-      if (after[entity][id] === undefined) changes.set(`${entity}/${id}`, 'removed');
+      if (after[entity][id] === undefined) changes.set(`${entity}/${id}`, { isRemoved: true, values: null });
     }
     for (const [id, profile] of Object.entries(after[entity])) {
       const [from, to] = [fields(before[entity][id]), fields(profile)];
+      const isNew = before[entity][id] === undefined;
+      const isRemoved = remade.has(`${entity}/${id}`) && !isNew;
       const names = [...new Set([...from.keys(), ...to.keys()])];
-      const isRemade = remade.has(`${entity}/${id}`);
-      const changed = names.filter((name) => isRemade || !isDeepStrictEqual(from.get(name), to.get(name)));
-      if (changed.length > 0 || before[entity][id] === undefined)
-        changes.set(`${entity}/${id}`, new Map(changed.map((name) => [name, to.get(name)])));
+      const changed = names.filter((name) => isRemoved || !isDeepStrictEqual(from.get(name), to.get(name)));
+      if (changed.length > 0 || isNew || isRemoved) {
+        const values = new Map(changed.map((name) => [name, to.get(name)]));
+        changes.set(`${entity}/${id}`, { isRemoved, values });
+      }
     }
   }
   return changes;
 }
 
-/** What the tables hold if only these changes were ever made. */
-function fold(steps: readonly Changes[]): Profiles {
-  const tables = {
-    users: new Map<string, Map<string, unknown>>(),
-    companies: new Map<string, Map<string, unknown>>(),
-  };
-  for (const changes of steps) {
-    for (const [key, values] of changes) {
-      const entity = key.startsWith('users/') ? 'users' : 'companies';
-      const id = key.slice(entity.length + 1);
-      if (values === 'removed') {
-        tables[entity].delete(id);
-        continue;
-      }
-      const profile = tables[entity].get(id) ?? new Map();
-      tables[entity].set(id, profile);
+/** What the tables hold if only what counts of these changes was ever made. */
+function fold(steps: readonly { readonly changes: Changes; readonly counts: Counts }[]): Profiles {
+  const all = new Map<string, { exists: boolean; readonly values: Map<string, unknown> }>();
+  for (const { changes, counts } of steps) {
+    for (const [key, { isRemoved, values }] of changes) {
+      if (isRemoved && counts(null)) all.delete(key);
+      if (values === null) continue;
+      const profile = all.get(key) ?? { exists: false, values: new Map() };
+      all.set(key, profile);
+      if (counts(null)) profile.exists = true;
       for (const [name, value] of values) {
-        if (value === undefined) profile.delete(name);
-        else profile.set(name, value);
+        if (!counts(name === companyName ? null : name)) continue;
+        if (value === undefined) profile.values.delete(name);
+        else profile.values.set(name, value);
       }
     }
   }
+  const existing = (entity: 'users' | 'companies') =>
+    new Map(
+      [...all].flatMap(([key, { exists, values }]) =>
+        exists && key.startsWith(`${entity}/`) ? [[key.slice(entity.length + 1), values] as const] : [],
+      ),
+    );
+  const tables = { users: existing('users'), companies: existing('companies') };
   for (const user of tables.users.values()) {
     const company = user.get(companyName) as string | undefined;
     if (company !== undefined && !tables.companies.has(company)) tables.companies.set(company, new Map());
@@ -171,13 +193,20 @@ test('after any loads, single records and undos, the profiles are as if what is 
         readonly changes: Changes;
         readonly jobId: string | null;
         readonly undoes: readonly number[];
+        readonly properties: readonly string[] | null;
       }[] = [];
-      const isUndone = (index: number): boolean =>
-        journal.some(({ undoes }, by) => undoes.includes(index) && !isUndone(by));
+      const isUndone = (index: number, name: string | null = null): boolean =>
+        journal.some(
+          ({ undoes, properties }, by) =>
+            undoes.includes(index) &&
+            (properties === null || (name !== null && properties.includes(name))) &&
+            !isUndone(by, name),
+        );
       let before = await readProfiles(t.system, environmentId);
       for (const each of steps) {
         let jobId: string | null = null;
         let undoes: readonly number[] = [];
+        let properties: readonly string[] | null = null;
         if (each.does === 'load') {
           const { text, format } = each.file;
           const load = await startManually(t.system, environmentId, text, {
@@ -187,24 +216,37 @@ test('after any loads, single records and undos, the profiles are as if what is 
           const done = await runAtOnce(load, shuffled(load, each.ranks), 2);
           if (done.status === 'completed') jobId = load.jobId;
         } else if (each.does === 'identify') {
-          const { id, properties, company } = each;
-          const removes = Object.values(properties).includes(null);
+          const { id, company } = each;
+          const removes = Object.values(each.properties).includes(null);
           await writeUsers(
             t.system.pool,
-            [{ environmentId, key: id, companyId: company, properties: JSON.stringify(properties), removes }],
+            [
+              {
+                environmentId,
+                key: id,
+                companyId: company,
+                properties: JSON.stringify(each.properties),
+                removes,
+              },
+            ],
             company === null ? [] : [{ environmentId, key: company, properties: '{}', removes: false }],
           );
         } else {
-          const jobs = [...journal.keys()].filter(
-            (index) => journal[index]?.jobId != null && !isUndone(index),
-          );
+          // Part of a whole undo that is undone brings values back only in profiles that are there.
+          const jobs = [...journal.keys()].filter((index) => {
+            const { jobId: job, undoes: of, properties: only } = journal[index] ?? {};
+            const isWholeUndo = of?.length !== 0 && only === null;
+            return job != null && !isUndone(index) && !(isWholeUndo && each.properties !== null);
+          });
           undoes = [...new Set(each.picks.flatMap((pick) => jobs[pick % jobs.length] ?? []))];
           if (undoes.length === 0) continue;
           const done = await undo(
             t.system,
             environmentId,
             undoes.map((index) => journal[index]?.jobId ?? ''),
+            { properties: each.properties },
           );
+          properties = each.properties;
           expect(done).toMatchObject({ status: 'completed', failure: null });
           jobId = done.jobId;
         }
@@ -213,9 +255,12 @@ test('after any loads, single records and undos, the profiles are as if what is 
           each.does === 'undo'
             ? new Map()
             : changesBetween(before, after, each.does === 'load' ? removedBy(each.file) : new Set());
-        journal.push({ changes, jobId, undoes });
+        journal.push({ changes, jobId, undoes, properties });
         before = after;
-        const effective = journal.flatMap((entry, index) => (isUndone(index) ? [] : [entry.changes]));
+        const effective = journal.map((entry, index) => ({
+          changes: entry.changes,
+          counts: (name: string | null) => !isUndone(index, name),
+        }));
         expect(withoutEmpty(after)).toEqual(withoutEmpty(fold(effective)));
       }
     },

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { chunkJob } from '../../jobs/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { applyPlan, retryLoad } from '../../src/load/retry-load.ts';
 import { writeUsers } from '../../src/postgres/stores/profiles.ts';
@@ -16,6 +17,7 @@ import {
 } from '../support/load-file.ts';
 import { expectedRows, readPlannedRows } from '../support/plans.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { runDueTasks } from '../support/tasks.ts';
 import { askToUndo, loadFile, runJob, undo } from '../support/undo.ts';
 
 let t: TestSystem;
@@ -322,10 +324,15 @@ describe('undoing an amendment', () => {
     const counts = async () => (await requireLoad(t.system, environmentId, parent.jobId)).tally;
     const amendment = await mend('wrong');
     expect(await counts()).toMatchObject({ rejected: 0, amended: 1 });
-    await undone(amendment);
+    const first = await undone(amendment);
     expect(Object.keys((await profiles()).users)).toEqual(['u1']);
     expect(await counts()).toEqual(parent.tally);
     expect(await readRejects(t.system, parent.jobId)).toMatchObject([{ row: 2, code: 'missing_id' }]);
+    const second = await undone(first);
+    expect(Object.keys((await profiles()).users)).toEqual(['u1', 'wrong']);
+    expect(await counts()).toMatchObject({ rejected: 0, amended: 1 });
+    await undone(second);
+    expect(await counts()).toEqual(parent.tally);
     await mend('u2');
     expect(await counts()).toMatchObject({ rejected: 0, amended: 1 });
     const whole = await undone(parent);
@@ -335,6 +342,44 @@ describe('undoing an amendment', () => {
 });
 
 describe('an undo', () => {
+  // proves: undo
+  test('names loads that came later and found something unchanged, also one that was accepted before', async () => {
+    const content = 'user_id,plan\nu1,pro\n';
+    const early = await load(content, { plan: true });
+    const wrong = await load(content);
+    const before = await load('user_id,plan\nu1,pro\nu2,pro\n');
+    await applyPlan(withoutQueue(t.system), environmentId, early.jobId, 'proceed');
+    await runJob(t.system, environmentId, early.jobId);
+    expect((await undone(before)).undo?.laterLoads).toEqual([early.jobId]);
+    expect((await undone(wrong)).undo?.laterLoads).toEqual([early.jobId, before.jobId]);
+  });
+
+  // proves: undo
+  test('of a load finds nothing to put back while another undo of it counts, and its events come back with the last', async () => {
+    const event = { event_type: 'track', user_id: 'u1', event_name: 'paid' };
+    const wrong = await load(`{"user_id":"u1","metadata":{"a":"1"}}\n${JSON.stringify(event)}\n`);
+    const both = [await undone(wrong), await undone(wrong)] as const;
+    expect((await undone(both[0])).tally.read).toBe(0);
+    expect(await profiles()).toMatchObject({ users: {} });
+    expect((await undone(both[1])).tally).toMatchObject({ read: 2, inserted: 2 });
+    expect((await events()).events).toHaveLength(1);
+    expect((await undone(wrong)).tally).toMatchObject({ read: 2, removed: 2 });
+    expect([(await profiles()).users, (await events()).events]).toEqual([{}, []]);
+  });
+
+  // proves: undo
+  test('that was cancelled halfway counts as a load with what it wrote, and can be undone', async () => {
+    const wrong = await load('user_id,plan\nu1,free\nu2,free\n');
+    const after = await profiles();
+    const jobId = await askToUndo(t.system, environmentId, [wrong.jobId]);
+    await beginUndo(jobId);
+    await runDueTasks(withoutQueue(t.system), [chunkJob]);
+    await cancelLoad(withoutQueue(t.system), environmentId, jobId);
+    expect(await profiles()).toMatchObject({ users: {} });
+    await undo(t.system, environmentId, [jobId]);
+    expect(await profiles()).toEqual(after);
+  });
+
   test('refuses loads that have not ended, that wrote nothing, and whose changes are no longer kept', async () => {
     const dry = await load('user_id\nu1\n', { dryRun: true });
     await expect(undone(dry)).rejects.toThrow(/wrote nothing/);

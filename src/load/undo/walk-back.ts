@@ -1,50 +1,34 @@
 /*
- * Decides what undoing does to a profile whose changes are not simply the last: property by property, go back from now while the last change
- * is by the undone loads. A load and an earlier undo of it cancel each other out, and so do an undo and the undo of that.
+ * Decides what an undo does to a profile, by one rule: each value is the one that was set last by a load, or anybody else, that counts once
+ * the undo is done; before all changes of the log it is what was there then. Whether the profile exists is one more value, which every
+ * change of it sets, and its removal sets all of them. Only what the loads that turn have changed is put back.
  */
-
 import type { Entity } from '../../domain/entity.ts';
+import type { Author, CountingLoads } from '../../domain/undo.ts';
 
-/** A number of a load; `null`: a single record, a deletion or an operator. */
-type Author = number | null;
-
-/** Properties by their names, as JSON texts, which keep every digit. */
-type Texts = Readonly<Record<string, string>>;
-
-/** A change of the profile, and what was before it. `properties` is null if they were erased. */
-interface LoggedChange {
-  readonly by: Author;
-  /** The load that had written the profile last. */
-  readonly made: Author;
-  readonly removed: boolean;
-  readonly properties: Texts | null;
+/** A state of a profile. Properties are JSON texts, which keep every digit. */
+interface State {
+  readonly properties: Readonly<Record<string, string>>;
   readonly company: string | null;
+  /** The load that had written it last, and its transaction. */
+  readonly made: Author;
+  readonly position: number;
+}
+
+/** A change of the profile, and what was before it; `properties` is null if that was erased. */
+export interface LoggedChange extends Omit<State, 'properties'> {
+  readonly properties: State['properties'] | null;
+  readonly by: Author;
+  readonly removed: boolean;
   readonly firstSeen: string | null;
 }
 
-/** A profile as the store reads it: as it is, and all that the log knows of it, in order. */
-export interface LoggedProfile {
+/** What the profile is now; the changes come before. `others`: users whom the loads did not touch belong to the company. */
+export interface LoggedEnd {
   readonly entity: Entity;
   readonly id: string;
-  readonly now: {
-    readonly position: number;
-    readonly made: Author;
-    readonly properties: Texts;
-    readonly company: string | null;
-  } | null;
-  readonly log: readonly LoggedChange[] | null;
-  /** Users whom the undone loads did not touch belong to this company. */
+  readonly now: State | null;
   readonly others: boolean;
-}
-
-export interface UndoneLoads {
-  readonly loads: ReadonlySet<number>;
-  /** The only properties to put back; `null`: all, and companies and profiles too. */
-  readonly properties: ReadonlySet<string> | null;
-  /** All undos of the environment, each with what it undid. */
-  readonly undos: ReadonlyMap<number, ReadonlySet<number>>;
-  /** Loads that were undone before. What is left of them, because it was not the newest then, goes with what covers it. */
-  readonly inactive: ReadonlySet<number>;
 }
 
 /** The outcome of an undo for one profile. */
@@ -53,166 +37,130 @@ export interface Reversal {
   readonly properties: ReadonlyMap<string, string>;
   readonly company: string | null;
   readonly firstSeen: string | null;
-  /** Properties that the loads set and somebody else has changed since; `company_id` for the company. */
+  /** Properties that the loads changed and somebody else has changed since; `company_id` for the company. */
   readonly kept: readonly string[];
 }
 
-/** The profile at one time; `properties` is null while there is none. `by` made it so. */
-interface Version {
-  readonly by: Author;
-  readonly properties: ReadonlyMap<string, string> | null;
-  readonly company: string | null;
+interface Value {
+  now: string | null;
+  wanted: string | null;
+  /** A load that turns has changed it. */
+  isTurned: boolean;
+  /** Somebody else who counts has changed it since. */
+  isKept: boolean;
 }
 
-export function walkBack(profile: LoggedProfile, undone: UndoneLoads): Reversal {
-  const uncounted = { ...undone, loads: new Set([...undone.loads, ...undone.inactive]) };
-  const versions = versionsOf(profile, uncounted.loads);
-  const walk = (readValue: (version: Version) => string | null) => walkTrack(versions, readValue, undone);
-  const names = new Set(versions.flatMap(({ properties }) => [...(properties?.keys() ?? [])]));
-  const whole = undone.properties === null;
-  const walks = new Map<string, Walk>();
-  for (const name of names) {
-    if (undone.properties?.has(name) ?? true)
-      walks.set(
-        name,
-        walk(({ properties }) => properties?.get(name) ?? null),
-      );
+const unset = (): Value => ({ now: null, wanted: null, isTurned: false, isKept: false });
+
+/** No property has this name: JSON in PostgreSQL cannot hold the character. */
+const company = '\0company';
+
+const resultOf = ({ isTurned, wanted, now }: Value): string | null => (isTurned ? wanted : now);
+
+export interface UndoneLoads {
+  readonly counting: CountingLoads;
+  /** The loads that were ever undone. All that they wrote is in the log. */
+  readonly known: ReadonlySet<number>;
+  /** They, by the transactions of their chunks. */
+  readonly madeAt: ReadonlyMap<string, number>;
+}
+
+/** Takes the changes of a profile in their order, then what it is now. */
+export class ProfileWalk {
+  readonly #undone: UndoneLoads;
+  #values = new Map<string, Value>();
+  #existence = unset();
+  #isBegun = false;
+  #by: Author = null;
+  #firstSeen: string | null = null;
+
+  constructor(undone: UndoneLoads) {
+    this.#undone = undone;
   }
-  const company = whole ? walk((version) => version.company) : unmoved(profile.now?.company ?? null);
-  const existence = whole
-    ? walkTrack(versions, ({ properties }) => properties && '', uncounted)
-    : unmoved(profile.now && '');
-  const properties = new Map(profile.now === null ? [] : Object.entries(profile.now.properties));
-  for (const [name, { value }] of walks) {
-    if (value === null) properties.delete(name);
-    else properties.set(name, value);
-  }
-  const isTouched = profile.others || [...walks.values(), company].some(({ at }) => at > existence.madeAt);
-  const hasValues = properties.size > 0 || company.value !== null;
-  // Without its maker it is there for others, unless it was removed and that still counts.
-  const mayExist = profile.now !== null || (whole && existence.at === 0);
-  const exists = existence.value !== null || (mayExist && (isTouched || hasValues));
-  const kept = [...walks].flatMap(([name, { isKept }]) => (isKept ? [name] : []));
-  if (company.isKept) kept.push('company_id');
-  const to = { properties, company: company.value, firstSeen: profile.log?.at(-1)?.firstSeen ?? null };
-  const does = stepOf(profile.now, exists, to);
-  return { does, ...to, kept: exists && profile.now !== null ? kept.sort() : [] };
-}
 
-function stepOf(
-  now: LoggedProfile['now'],
-  exists: boolean,
-  to: Pick<Reversal, 'properties' | 'company'>,
-): Reversal['does'] {
-  if (now === null) return exists ? 'bring back' : 'nothing';
-  if (!exists) return 'remove';
-  const before = Object.entries(now.properties);
-  const isSame =
-    now.company === to.company &&
-    before.length === to.properties.size &&
-    before.every(([name, value]) => to.properties.get(name) === value);
-  return isSame ? 'nothing' : 'restore';
-}
-
-/**
- * All states of the profile that are known, the current one last. What was before it was erased does not count. All that `loads` wrote is
- * in the log: what one of them wrote before the first change, it made.
- */
-function versionsOf({ now, log }: LoggedProfile, loads: ReadonlySet<number>): readonly Version[] {
-  const versions: Version[] = [];
-  const absent = (by: Author): Version => ({ by, properties: null, company: null });
-  let by: Author = null;
-  const add = ({ made, properties, company }: Omit<LoggedChange, 'by' | 'removed' | 'firstSeen'>): void => {
-    const state = { properties: new Map(Object.entries(properties ?? {})), company };
-    if (versions.length === 0 && made !== null && loads.has(made)) versions.push(absent(null));
-    const isMade = versions.at(-1)?.properties === null;
-    versions.push({ by: isMade ? made : by, ...state });
-  };
-  for (const change of log ?? []) {
-    if (change.properties === null) versions.splice(0, versions.length, absent(null));
+  take({ by, removed, properties, firstSeen, ...state }: LoggedChange): void {
+    if (properties === null) this.#forget();
     else {
-      add(change);
-      if (change.removed) versions.push(absent(change.by));
+      this.#arrive({ ...state, properties });
+      if (removed) this.#leave(by);
     }
-    by = change.by;
+    this.#by = by;
+    this.#firstSeen = firstSeen;
   }
-  if (now !== null) add(now);
-  else if (versions.at(-1)?.properties !== null) versions.push(absent(null));
-  return versions;
-}
 
-/** A change of one value that still counts. */
-interface Entry {
-  readonly by: Author;
-  readonly value: string | null;
-  /** The version that it came with. */
-  readonly at: number;
-}
+  end({ now, others }: Pick<LoggedEnd, 'now' | 'others'>): Reversal {
+    if (now !== null) this.#arrive(now);
+    else if (this.#existence.now !== null) this.#leave(null);
+    const isThere = this.#existence.now !== null;
+    const exists = resultOf(this.#existence) !== null || (others && isThere);
+    const properties = new Map<string, string>();
+    const kept: string[] = [];
+    let isSame = true;
+    for (const [name, value] of this.#values) {
+      const result = isThere ? resultOf(value) : value.wanted;
+      if (result !== null) properties.set(name, result);
+      if (result !== value.now) isSame = false;
+      else if (value.isKept) kept.push(name === company ? 'company_id' : name);
+    }
+    const changes = isSame ? 'nothing' : 'restore';
+    const lives = isThere ? changes : 'bring back';
+    const dies = isThere ? 'remove' : 'nothing';
+    const companyId = properties.get(company) ?? null;
+    properties.delete(company);
+    return {
+      does: exists ? lives : dies,
+      properties,
+      company: companyId,
+      firstSeen: this.#firstSeen,
+      kept: exists && isThere ? kept.sort() : [],
+    };
+  }
 
-/** The end of the walk along the changes of one value. */
-interface Walk {
-  readonly value: string | null;
-  /** The version that brought the value. */
-  readonly at: number;
-  /** The version with which the undone loads began to change it; infinite if they did not. */
-  readonly madeAt: number;
-  /** Somebody else changed it after the undone loads. */
-  readonly isKept: boolean;
-}
+  #forget(): void {
+    this.#values.clear();
+    this.#existence = unset();
+    this.#isBegun = true;
+  }
 
-const unmoved = (value: string | null): Walk => ({
-  value,
-  at: 0,
-  madeAt: Number.POSITIVE_INFINITY,
-  isKept: false,
-});
-
-function walkTrack(
-  versions: readonly Version[],
-  readValue: (version: Version) => string | null,
-  undone: UndoneLoads,
-): Walk {
-  const entries = effectiveChanges(versions, readValue, undone);
-  const isUndone = ({ by }: Entry): boolean => by !== null && undone.loads.has(by);
-  const isUncounted = (entry: Entry): boolean => isUndone(entry) || undone.inactive.has(entry.by ?? 0);
-  const top = entries.length - 1;
-  // Below what goes back, what others had undone goes too: then it was kept because this was newer.
-  const goes = top > 0 && isUndone(entries[top] as Entry);
-  const last = goes ? entries.findLastIndex((entry, index) => index === 0 || !isUncounted(entry)) : top;
-  const { value, at } = entries[last] ?? { value: null, at: 0 };
-  return {
-    value,
-    at,
-    madeAt: entries[last + 1]?.at ?? Number.POSITIVE_INFINITY,
-    isKept: !goes && entries.some((entry, index) => index > 0 && isUndone(entry)),
-  };
-}
-
-/** The changes of a value, without those that an undo has taken back. The first entry is what was before all. */
-function effectiveChanges(
-  versions: readonly Version[],
-  readValue: (version: Version) => string | null,
-  { loads, undos }: UndoneLoads,
-): readonly Entry[] {
-  let entries: readonly Entry[] = [];
-  const takenBack = new Map<number, readonly Entry[]>();
-  let before: string | null | undefined;
-  for (const [at, version] of versions.entries()) {
-    const { by } = version;
-    const value = readValue(version);
-    if (value === before) continue;
-    before = value;
-    const undid = by === null || loads.has(by) ? undefined : undos.get(by);
-    const kept =
-      1 + entries.findLastIndex((entry, index) => index === 0 || undid?.has(entry.by ?? 0) !== true);
-    const again = [...(undid ?? [])].flatMap((load) => takenBack.get(load) ?? []);
-    const reversed = [...entries.slice(0, kept), ...again];
-    if (by !== null && undid !== undefined && reversed.at(-1)?.value === value) {
-      takenBack.set(by, entries.slice(kept));
-      entries = reversed;
-    } else {
-      entries = [...entries, { by, value, at }];
+  #arrive({ properties, made, position, ...state }: State): void {
+    const { known, madeAt } = this.#undone;
+    const maker = made ?? madeAt.get(String(position)) ?? null;
+    const values = new Map(Object.entries(properties));
+    if (state.company !== null) values.set(company, state.company);
+    // What a known load wrote before the first change, it made.
+    const isGiven = !(this.#isBegun || (maker !== null && known.has(maker)));
+    this.#isBegun = true;
+    if (isGiven) {
+      for (const [name, now] of values) this.#values.set(name, { ...unset(), now, wanted: now });
+      this.#existence = { ...unset(), now: '', wanted: '' };
+      return;
+    }
+    const by = this.#existence.now === null ? maker : this.#by;
+    this.#set(this.#existence, '', by, null);
+    for (const name of values.keys()) {
+      if (!this.#values.has(name)) this.#values.set(name, unset());
+    }
+    for (const [name, value] of this.#values) {
+      const to = values.get(name) ?? null;
+      if (value.now !== to) this.#set(value, to, by, name === company ? null : name);
     }
   }
-  return entries;
+
+  #leave(by: Author): void {
+    this.#isBegun = true;
+    for (const value of [this.#existence, ...this.#values.values()]) {
+      this.#set(value, null, by, null);
+      value.isKept = false;
+      if (this.#undone.counting.counts(by, null)) value.isTurned = this.#undone.counting.turns(by, null);
+    }
+  }
+
+  #set(value: Value, to: string | null, by: Author, name: string | null): void {
+    const { counting } = this.#undone;
+    const counts = counting.counts(by, name);
+    value.now = to;
+    if (counts) value.wanted = to;
+    if (counting.turns(by, name)) Object.assign(value, { isTurned: true, isKept: false });
+    else if (counts) value.isKept = value.isTurned;
+  }
 }

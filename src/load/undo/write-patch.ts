@@ -6,18 +6,19 @@ import type { TaskClaim } from '../../domain/task.ts';
 import type { FileWriter } from '../../files/file-store.ts';
 import { compileForCopy, copyOut } from '../../postgres/copy-out.ts';
 import { inSnapshot } from '../../postgres/session.ts';
-import {
-  addedEvents,
-  changedProfiles,
-  madeProfiles,
-  type UndoSource,
-  type WrittenFile,
-} from '../../postgres/stores/undo.ts';
+import type { UndoSource, WrittenFile } from '../../postgres/stores/undo.ts';
+import { addedEvents, changedProfiles, madeProfiles } from '../../postgres/stores/undo-lines.ts';
 import { taskSessionName } from '../../postgres/stores/workers.ts';
 import { receivingStore } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import { ChunkCutter } from '../receive/chunk-cutter.ts';
-import { type LoggedProfile, type Reversal, type UndoneLoads, walkBack } from './walk-back.ts';
+import {
+  type LoggedChange,
+  type LoggedEnd,
+  ProfileWalk,
+  type Reversal,
+  type UndoneLoads,
+} from './walk-back.ts';
 
 /*
  * The file of an undo, in one snapshot: a line of JSON for each profile that goes back, is removed or comes back, for what is kept
@@ -35,21 +36,22 @@ export async function writePatch(
   const writer = await receivingStore(context).create();
   try {
     const patch = new PatchFile(writer, source);
+    const { isWhole, loads, counting } = source;
     await inSnapshot(context, { name: taskSessionName(claim), signal }, async ({ client }) => {
-      const selects = entities.flatMap((entity) => [
+      const profiles = entities.map((entity) => [
         changedProfiles(entity, source),
         madeProfiles(entity, source),
       ]);
-      if (source.hasEvents && source.properties === null) selects.push(addedEvents(source));
-      for (const select of selects) {
+      const events = isWhole && counting.turned.off.length > 0 ? [addedEvents(source)] : [];
+      for (const select of loads.length === 0 ? [] : [...profiles.flat(), ...events]) {
         for await (const piece of copyOut(client, compileForCopy(select), 'lines', signal))
           await patch.add(piece);
       }
     });
-    for (const { ref, use } of source.properties === null ? source.eventFiles : []) {
-      if (ref === null) continue;
-      const read = use === 'back' ? eventBack : eventAgain(new Set(source.positions));
-      for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, read);
+    for (const { ref, on, off } of source.eventFiles) {
+      const turn = (line: Buffer) => turnedEvent(line, on, off);
+      if (ref !== null)
+        for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, turn);
     }
     return await patch.commit();
   } catch (error) {
@@ -58,11 +60,10 @@ export async function writePatch(
   }
 }
 
-function requireLogged({ isLogged, eventFiles, properties }: UndoSource): void {
+function requireLogged({ isLogged, eventFiles }: UndoSource): void {
   if (!isLogged)
     throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
-  const expired =
-    properties === null ? eventFiles.find(({ ref, use }) => ref === null && use === 'back') : undefined;
+  const expired = eventFiles.find(({ ref }) => ref === null);
   if (expired === undefined) return;
   throw new FinalFailure(
     'job_expired',
@@ -75,28 +76,19 @@ const bracket = 0x5b;
 const removedEvent = /^{"entity":"events","removed":true,"from":(\d+),/;
 const longestPrefix = 80;
 
-/** Returns a line of an undo if it removes an event, with the position at which that was added. */
-function readRemoval(line: Buffer): { readonly from: string; readonly rest: Buffer } | null {
-  const [prefix, from] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
-  return from === undefined ? null : { from, rest: line.subarray(prefix?.length) };
+/** Returns what an undo does to an event that an earlier one removed: brings it back, or removes it again. */
+function turnedEvent(line: Buffer, on: ReadonlySet<string>, off: ReadonlySet<string>): readonly Buffer[] {
+  const [prefix, from = ''] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
+  if (off.has(from)) return [line];
+  if (!on.has(from)) return [];
+  return [Buffer.concat([Buffer.from('{"entity":"events",'), line.subarray(prefix?.length)])];
 }
-
-/** Brings an event back that an undo removed. */
-function eventBack(line: Buffer): readonly Buffer[] {
-  const removal = readRemoval(line);
-  return removal === null ? [] : [Buffer.concat([Buffer.from('{"entity":"events",'), removal.rest])];
-}
-
-/** Removes an event again that an undo removed, if it was added at one of these positions. */
-const eventAgain =
-  (positions: ReadonlySet<string>) =>
-  (line: Buffer): readonly Buffer[] =>
-    positions.has(readRemoval(line)?.from ?? '') ? [line] : [];
 
 /** Gathers lines into a file and cuts it into chunks. */
 class PatchFile {
   readonly #writer: FileWriter;
   readonly #undone: UndoneLoads;
+  #walk: ProfileWalk;
   readonly #cutter = new ChunkCutter({ maxBytes: CHUNK_BYTES, maxRecords: CHUNK_RECORDS }, 0);
   readonly #hash = createHash('sha256');
   /** Companies to which users who walked back belong afterwards. */
@@ -106,14 +98,11 @@ class PatchFile {
   #gathered = 0;
   #bytes = 0;
 
-  constructor(writer: FileWriter, { loads, properties, undos, inactive }: UndoSource) {
+  constructor(writer: FileWriter, { counting, known }: UndoSource) {
     this.#writer = writer;
-    this.#undone = {
-      loads: new Set(loads),
-      properties: properties && new Set(properties),
-      undos: new Map(undos.map(({ loadId, undoes }) => [loadId, new Set(undoes)])),
-      inactive: new Set(inactive),
-    };
+    const madeAt = new Map([...known].flatMap(([load, positions]) => positions.map((at) => [at, load])));
+    this.#undone = { counting, known: new Set(known.keys()), madeAt };
+    this.#walk = new ProfileWalk(this.#undone);
   }
 
   /** Takes the next bytes of lines; what `read` makes of a line is written. */
@@ -138,13 +127,19 @@ class PatchFile {
 
   #finished(line: Buffer): readonly Buffer[] {
     if (line[0] !== bracket) return [line];
-    const profile = JSON.parse(line.toString('utf8', 1)) as LoggedProfile;
-    const others = profile.others || (profile.entity === 'companies' && this.#companies.has(profile.id));
-    const reversal = walkBack({ ...profile, others }, this.#undone);
-    if (profile.entity === 'users' && reversal.does !== 'remove' && reversal.company !== null) {
+    const read = JSON.parse(line.toString('utf8', 1)) as LoggedChange | LoggedEnd;
+    if (!('now' in read)) {
+      this.#walk.take(read);
+      return [];
+    }
+    const { entity, id, now } = read;
+    const others = read.others || (entity === 'companies' && this.#companies.has(id));
+    const reversal = this.#walk.end({ now, others });
+    this.#walk = new ProfileWalk(this.#undone);
+    if (entity === 'users' && reversal.does !== 'remove' && reversal.company !== null) {
       this.#companies.add(reversal.company);
     }
-    return patchLines(profile, reversal).map((text) => Buffer.from(`${text}\n`));
+    return patchLines(read, reversal).map((text) => Buffer.from(`${text}\n`));
   }
 
   #write(line: Buffer): void {
@@ -163,7 +158,7 @@ class PatchFile {
   }
 }
 
-function patchLines({ entity, id, now }: LoggedProfile, { does, kept, ...to }: Reversal): readonly string[] {
+function patchLines({ entity, id, now }: LoggedEnd, { does, kept, ...to }: Reversal): readonly string[] {
   const line = (...members: readonly string[]) =>
     `{"entity":"${entity}","id":${JSON.stringify(id)},${members.join()}}`;
   const position = `"position":${now?.position ?? 0}`;

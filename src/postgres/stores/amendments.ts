@@ -196,18 +196,22 @@ export async function concludeClaims(db: Database, amendmentId: number): Promise
 }
 
 /**
- * Returns the records that undone amendments had mended to the refused ones of their parents, as they were; they may be mended again.
- * Records that are no longer kept stay amended. Call it in the transaction that completes the undo; an undo of some properties returns none.
+ * Returns the records that amendments had mended which no longer count to the refused ones of their parents, as they were; they may be
+ * mended again. Records that are no longer kept stay amended. Call it in the transaction that completes the undo.
  */
-export async function returnAmended(db: Database, undoId: number): Promise<void> {
+export async function returnAmended(db: Database, amendments: readonly number[]): Promise<void> {
+  await sql`
+    update amended_rejects k
+    set returned_from = a.amended_by, returned_row = a.amended_row
+    from load_amendments a
+    where a.amended_by = any(${amendments}::bigint[]) and k.load_id = a.load_id and k.row_number = a.row_number`.execute(
+    db,
+  );
   await sql`
     with moved as (
       delete from amended_rejects k
-      using loads u, load_amendments a
-      where u.load_id = ${undoId}
-        and not u.dry_run
-        and u.undo_properties is null
-        and a.amended_by = any(u.undoes)
+      using load_amendments a
+      where a.amended_by = any(${amendments}::bigint[])
         and k.load_id = a.load_id
         and k.row_number = a.row_number
       returning k.*
@@ -221,6 +225,29 @@ export async function returnAmended(db: Database, undoId: number): Promise<void>
       insert into load_rejects select * from moved
     ),
     ${recounted(-1)}`.execute(db);
+}
+
+/** Takes them out of the refused ones when the amendments count again, but for those that others have mended or are about to. */
+export async function amendReturned(db: Database, amendments: readonly number[]): Promise<void> {
+  await sql`
+    with moved as (
+      delete from load_rejects r
+      using loads a
+      where a.load_id = any(${amendments}::bigint[])
+        and r.load_id = a.amends
+        and r.returned_from = a.load_id
+        and not exists (select 1 from load_amendments m where m.load_id = r.load_id and m.row_number = r.row_number)
+      returning r.*
+    ),
+    claimed as (
+      insert into load_amendments (load_id, row_number, amended_by, amended_row, amended_at)
+      select load_id, row_number, returned_from, returned_row, now()
+      from moved
+    ),
+    kept as (
+      insert into amended_rejects select * from moved
+    ),
+    ${recounted(1)}`.execute(db);
 }
 
 /** Deletes the refused records that are kept of amendments which cannot be undone any more. */

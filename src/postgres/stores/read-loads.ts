@@ -116,7 +116,8 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
       where (k.load_id = loads.load_id or k.load_id = any(loads.undoes)) and k.kind not in ('identify_user', 'identify_company', 'unknown')
     )) end,
     'laterLoads', coalesce(${jobsOf(
-      sql`o.load_id > (select min(id) from unnest(loads.undoes) id) and o.load_id < loads.load_id
+      sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(loads.undoes))
+        and o.started_at < coalesce(loads.started_at, now())
         and o.load_id <> all(loads.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
         and o.rows_unchanged > 0`,
       MAX_SHOWN_LATER_LOADS,

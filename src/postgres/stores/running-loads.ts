@@ -8,10 +8,9 @@ import {
   outcomes,
   type Removals,
   type Tally,
-  type UndoOfLoads,
-  undoneLoads,
 } from '../../domain/load.ts';
 import type { DueTask } from '../../domain/task.ts';
+import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isLogged, notLogged } from './amendments.ts';
@@ -206,7 +205,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
 /** Notes with each load which undo that has begun undoes it; the loads of an undo that is undone count again. */
 async function markUndone(db: Database, environmentId: number): Promise<void> {
   const { rows: undos } = await sql<UndoOfLoads>`
-    select load_id as "loadId", to_json(undoes) as undoes, undo_properties is null as "isWhole"
+    select load_id as "loadId", to_json(undoes) as undoes, undo_properties as properties
     from loads
     where environment_id = ${environmentId} and undoes is not null and not dry_run and not begins_anew`.execute(
     db,
