@@ -1,6 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import { constants, type FileHandle, link, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import {
+  constants,
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { TransientError } from '../../domain/errors.ts';
@@ -199,13 +210,7 @@ export async function writeWhole(
 ): Promise<void> {
   const draft = join(folder, `.${randomUUID()}.draft`);
   try {
-    const file = await open(draft, 'wx', 0o644);
-    try {
-      for await (const bytes of content) await file.appendFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(draft, content, { flag: 'wx', mode: 0o644, flush: true });
     await rename(draft, join(folder, name));
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined);

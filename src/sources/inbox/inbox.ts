@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants, copyFile, link, mkdir, open, readFile, realpath, rm } from 'node:fs/promises';
+import { constants, copyFile, link, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
@@ -61,18 +61,11 @@ function checked(text: string): string {
   throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
 }
 
-/** Appears whole; whoever comes second takes the first one's. */
+/** Appears whole; whoever comes second takes the first one's. Not every file system has links. */
 async function createId(path: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
-  const file = await open(draft, 'wx', 0o644);
   try {
-    await file.writeFile(`${randomUUID()}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  try {
-    // Not every file system has links.
+    await writeFile(draft, `${randomUUID()}\n`, { flag: 'wx', mode: 0o644, flush: true });
     await link(draft, path).catch((error: unknown) => {
       if (codeOf(error) === 'EEXIST') throw error;
       return copyFile(draft, path, constants.COPYFILE_EXCL);

@@ -80,17 +80,15 @@ async function readEnds(
   const ids = items.flatMap(({ jobId }) => jobId ?? []);
   const isExport = (definition as RunDefinition).export !== undefined;
   const jobs = isExport
-    ? (await readExports(context.db, environmentId, ids)).map((each) => ({ ...each, rejects: 0 }))
-    : (await readLoads(context, environmentId, ids)).map((each) => ({
-        ...each,
-        rejects: each.tally.rejected,
-      }));
+    ? await readExports(context.db, environmentId, ids)
+    : await readLoads(context, environmentId, ids);
   return items.map((item) => {
     if (item.jobId === null) return { item, problem: item.error, rejects: 0 };
     const job = jobs.find(({ jobId }) => jobId === item.jobId);
     if (job === undefined) return { item, problem: gone, rejects: 0 };
     if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
-    if (job.status === 'completed') return { item, problem: null, rejects: item.isNew ? job.rejects : 0 };
+    const rejects = 'tally' in job && item.isNew ? job.tally.rejected : 0;
+    if (job.status === 'completed') return { item, problem: null, rejects };
     const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };
     return { item, problem, rejects: 0 };
   });

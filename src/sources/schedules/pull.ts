@@ -115,8 +115,8 @@ export function pullProgress(
   memory: ReadonlyMap<string, string>,
 ): { readonly days_loaded: number | null; readonly days_over: number | null } {
   const product = productOf(load);
-  const definition = product === null ? undefined : load?.[product];
-  if (product === null || definition === undefined) return { days_loaded: null, days_over: null };
+  const definition = product && load?.[product];
+  if (!product || !definition) return { days_loaded: null, days_over: null };
   const days = pulledDays(product, definition, timeZone, now);
   return { days_loaded: days.filter(({ key }) => memory.has(key)).length, days_over: days.length };
 }

@@ -111,7 +111,10 @@ export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
 }
 
-const optionsOfFiles = [...sourceOptionNames, 'format', 'entity', 'map', 'preset', 'mapping'];
+const optionsOfFiles = [
+  ...sourceOptionNames.filter((name) => name !== 'company_from'),
+  ...['format', 'entity', 'map', 'preset', 'mapping'],
+];
 
 /** Refuses options of a format, since we write the result of a query ourselves; and whatever the preset of a product says. */
 function checkOptions(load: Place): void {

@@ -173,18 +173,19 @@ schedules:
     ]);
   });
 
-  test('options of files are refused for a product', () => {
+  test('options of files are refused for a product, but the kind of its groups that are companies', () => {
     const text = `schedules:
   - name: a
     cron: "@daily"
     load:
       amplitude: { from: 2025-01-01, api_key: "\${env:SCHEDULE_A}", secret_key: "\${env:SCHEDULE_B}" }
+      company_from: project
       preset: posthog
       delimiter: tab
 `;
     expect(problemsOf(text)).toEqual([
-      '6: schedules[0].load.preset says how a file is written; the events of a product have their preset',
-      '7: schedules[0].load.delimiter says how a file is written; the events of a product have their preset',
+      '7: schedules[0].load.preset says how a file is written; the events of a product have their preset',
+      '8: schedules[0].load.delimiter says how a file is written; the events of a product have their preset',
     ]);
   });
 
