@@ -8,8 +8,8 @@ export interface RedisNode {
 /** The target that REDIS_URL names. Holds passwords: not to be logged. */
 export interface RedisTarget {
   /** The kind of deployment. */
-  readonly kind: 'server' | 'sentinel';
-  /** The server, or the sentinels. At least one. */
+  readonly kind: 'server' | 'sentinel' | 'cluster';
+  /** The server, the sentinels, or those of the cluster that are asked first. At least one. */
   readonly nodes: readonly RedisNode[];
   readonly tls: boolean;
   /** For the servers that hold data, not for sentinels. */
@@ -28,14 +28,16 @@ export interface RedisTarget {
 
 type Kind = RedisTarget['kind'];
 
-const form = /^(rediss?)(?:\+(sentinel))?:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
+const form =
+  /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 const nodeForm = /^(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i;
 const nameForm = /^[\w.-]{1,200}$/;
 
-const defaultPorts: Readonly<Record<Kind, number>> = { server: 6_379, sentinel: 26_379 };
+const defaultPorts: Readonly<Record<Kind, number>> = { server: 6_379, sentinel: 26_379, cluster: 6_379 };
 const parameters: Readonly<Record<Kind, readonly string[]>> = {
   server: ['db', 'family'],
   sentinel: ['db', 'family', 'sentinel_username', 'sentinel_password'],
+  cluster: ['family'],
 };
 
 /** Throws `ConfigError` that says what is wrong; never shows the URL, since it may hold a password. */
@@ -43,7 +45,7 @@ export function readRedisUrl(url: string): RedisTarget {
   const match = form.exec(url);
   if (match === null) {
     throw wrong(
-      'redis://host:port or redis+sentinel://host:port,host:port/master is wanted (rediss… for TLS)',
+      'redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port is wanted (rediss… for TLS)',
     );
   }
   const [, scheme = '', way, user, hosts = '', path = '', query = ''] = match;
@@ -67,7 +69,8 @@ export function describeRedis({ kind, nodes, sentinel }: RedisTarget): string {
   const hosts = nodes
     .map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
     .join(', ');
-  return kind === 'sentinel' ? `${sentinel?.name} (sentinels ${hosts})` : hosts;
+  if (kind === 'sentinel') return `${sentinel?.name} (sentinels ${hosts})`;
+  return kind === 'cluster' ? `${hosts} (cluster)` : hosts;
 }
 
 function readNodes(kind: Kind, hosts: string): RedisNode[] {
@@ -77,7 +80,7 @@ function readNodes(kind: Kind, hosts: string): RedisNode[] {
     return { host: host.replace(/^\[|\]$/g, ''), port: readPort(port, defaultPorts[kind]) };
   });
   if (nodes.length > 1 && kind === 'server')
-    throw wrong('several hosts make sense with redis+sentinel:// only');
+    throw wrong('several hosts make sense with redis+sentinel:// and redis+cluster:// only');
   return nodes;
 }
 
@@ -114,6 +117,7 @@ function readParameters(kind: Kind, query: string): URLSearchParams {
 }
 
 function readDb(kind: Kind, path: string, given: URLSearchParams): number {
+  if (kind === 'cluster' && path !== '' && path !== '0') throw wrong('a cluster has no databases but 0');
   const text = given.get('db') ?? (kind === 'server' && path !== '' ? path : '0');
   if (/^\d{1,5}$/.test(text)) return Number(text);
   throw wrong('the database is a whole number');

@@ -183,7 +183,7 @@ export const settings = {
   databaseUrl: postgresUrl('DATABASE_URL', 'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.'),
   redisUrl: optionalText(
     'REDIS_URL',
-    'Redis for the queue: redis://host:port or redis+sentinel://host:port,host:port/master (rediss… for TLS); empty: the queue lives in PostgreSQL.',
+    'Redis for the queue: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss… for TLS); empty: the queue lives in PostgreSQL.',
   ),
   redisTlsCa: optionalText(
     'REDIS_TLS_CA',

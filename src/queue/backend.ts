@@ -12,10 +12,11 @@ import {
   Worker,
   type WorkerOptions,
 } from 'bullmq';
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
 import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { sessionSetUp } from '../postgres/pool.ts';
+import { readRedisUrl } from '../redis-url.ts';
 import { type OpenRedisOptions, openRedis, pingRedis, type RedisServer } from './redis.ts';
 
 export interface QueueTarget {
@@ -77,19 +78,24 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
 }
 
 function onRedis(server: RedisServer): QueueBackend {
-  const opened: Redis[] = [];
-  const open = (own: OpenRedisOptions = {}): Redis => {
+  const opened: (Redis | Cluster)[] = [];
+  const open = (own: OpenRedisOptions = {}): Redis | Cluster => {
     const redis = openRedis(server, own);
     opened.push(redis);
     return redis;
   };
-  let pinger: Redis | undefined;
+  const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
+  // A script touches many keys of a queue; what is in braces keeps them on one node of a cluster.
+  const placed = (name: string): { readonly prefix?: string } =>
+    inCluster ? { prefix: `{bull:${name}}` } : {};
+  let pinger: Redis | Cluster | undefined;
   return {
     kind: 'redis',
     // Adding to a queue that is away must fail at once, not hang: the ledger has it anyway.
-    createQueue: (name, options) => new Queue(name, { ...options, connection: open() as never }),
+    createQueue: (name, options) =>
+      new Queue(name, { ...options, ...placed(name), connection: open() as never }),
     createWorker: (name, process, options) =>
-      new Worker(name, process, { ...options, connection: open() as never }),
+      new Worker(name, process, { ...options, ...placed(name), connection: open() as never }),
     async ping() {
       // On a connection of its own that keeps nothing for later: while it is lost it says so at once.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });

@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import { type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
 import { certificateFaults } from '../postgres/sqlstate.ts';
 import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
 import { withDeadline } from '../timers.ts';
@@ -25,15 +25,22 @@ const silenceMs = 30_000;
 /** A machine that is gone without a word must not keep us from asking the next. */
 const sentinelTimeoutMs = 2_000;
 
-/** A connection to one server, or to the master of the moment. Its errors are told to commands only. */
-export function openRedis(server: RedisServer, { once = false, ...own }: OpenRedisOptions = {}): Redis {
+/** A connection to one server, to the master of the moment, or to a cluster. Its errors are told to commands only. */
+export function openRedis(server: RedisServer, options: OpenRedisOptions = {}): Redis | Cluster {
   const target = readRedisUrl(server.redisUrl);
-  const client = new Redis({
-    username: target.username ?? undefined,
-    password: target.password ?? undefined,
-    family: target.family ?? undefined,
-    tls: target.tls ? tlsOptions(server) : undefined,
-    socketTimeout: silenceMs,
+  const client =
+    target.kind === 'cluster' ? openCluster(target, server, options) : openOne(target, server, options);
+  client.on('error', () => undefined);
+  return client;
+}
+
+function openOne(
+  target: RedisTarget,
+  server: RedisServer,
+  { once = false, ...own }: OpenRedisOptions,
+): Redis {
+  return new Redis({
+    ...shared(target, server),
     ...own,
     ...(target.sentinel === null ? target.nodes[0] : sentinelOptions(target, server, once)),
     db: target.db,
@@ -42,8 +49,6 @@ export function openRedis(server: RedisServer, { once = false, ...own }: OpenRed
     // After a failover without a word: the old master is a replica now, and the connection leads to the wrong one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
-  client.on('error', () => undefined);
-  return client;
 }
 
 function sentinelOptions(
@@ -64,6 +69,31 @@ function sentinelOptions(
   };
 }
 
+function openCluster(target: RedisTarget, server: RedisServer, options: OpenRedisOptions): Cluster {
+  const { once = false, lazyConnect, enableOfflineQueue = true, ...own } = options;
+  return new Cluster(
+    target.nodes.map((node) => ({ ...node })),
+    {
+      ...(lazyConnect === undefined ? {} : { lazyConnect }),
+      enableOfflineQueue,
+      clusterRetryStrategy: once ? () => null : retry,
+      // Certificates bear names: they are looked up by who connects, not before.
+      ...(target.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
+      redisOptions: { ...shared(target, server), ...own, maxRetriesPerRequest: null },
+    },
+  );
+}
+
+function shared(target: RedisTarget, server: RedisServer): RedisOptions {
+  return {
+    username: target.username ?? undefined,
+    password: target.password ?? undefined,
+    family: target.family ?? undefined,
+    tls: target.tls ? tlsOptions(server) : undefined,
+    socketTimeout: silenceMs,
+  };
+}
+
 function tlsOptions({ redisCa }: RedisServer): ConnectionOptions {
   return redisCa === null ? {} : { ca: redisCa };
 }
@@ -74,8 +104,11 @@ function retry(attempt: number): number {
 
 const answerMs = 5_000;
 
-/** A short talk with a Redis on a connection of its own. Throws within seconds if it is away. */
-export async function askRedis<T>(server: RedisServer, talk: (redis: Redis) => Promise<T>): Promise<T> {
+/** A short talk with a Redis on a connection of its own; of a cluster, with any of its nodes. Throws within seconds if it is away. */
+export async function askRedis<T>(
+  server: RedisServer,
+  talk: (redis: Redis | Cluster) => Promise<T>,
+): Promise<T> {
   const redis = openRedis(server, {
     once: true,
     lazyConnect: true,
@@ -97,14 +130,17 @@ export async function askRedis<T>(server: RedisServer, talk: (redis: Redis) => P
   }
 }
 
-/** Throws unless it answers within the time, connected first where that was left for now. */
-export async function pingRedis(redis: Redis, timeoutMs: number): Promise<void> {
+/**
+ * Throws unless it answers within the time, connected first where that was left for now. Its own deadlines are not
+ * enough: connecting to a cluster that breaks at that moment may never end.
+ */
+export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   await withDeadline(connectAndPing(redis), timeoutMs, () => {
     throw new Error(`no answer from Redis within ${timeoutMs} ms`);
   });
 }
 
-async function connectAndPing(redis: Redis): Promise<void> {
+async function connectAndPing(redis: Redis | Cluster): Promise<void> {
   if (redis.status === 'wait') await redis.connect();
   await redis.ping();
 }

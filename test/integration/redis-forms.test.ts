@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts';
 import { createCertificates, type TestCertificates } from '../support/certificates.ts';
 import { serve } from '../support/http.ts';
 import { redisAvailable } from '../support/redis.ts';
-import { startTlsRedis } from '../support/redis-fleet.ts';
+import { startClusterRedis, startTlsRedis } from '../support/redis-fleet.ts';
 import { openTestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -51,10 +51,30 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
     expect(await check(byAddress, certificates.caFile)).toMatchObject({ away: true });
     await loadThrough({ REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile });
   });
+
+  test.each([['redis'], ['rediss']])(
+    'for a cluster (%s): a load goes through it, and each queue has its node',
+    async (scheme) => {
+      const certificates = scheme === 'redis' ? null : await certificatesOfTest('IP:127.0.0.1');
+      const cluster = await startClusterRedis(certificates);
+      cleanups.push(() => cluster.stop());
+      const settings = { REDIS_URL: cluster.url, REDIS_TLS_CA: certificates?.caFile ?? '' };
+      expect(await findRedisFault(readConfig(settings))).toBeNull();
+      await loadThrough(settings);
+      const found = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
+      expect(found.flat().sort()).toEqual([
+        '{bull:sluice-exports}:sluice-exports:meta',
+        '{bull:sluice}:sluice:meta',
+      ]);
+      for (const port of cluster.ports) await cluster.kill(port);
+      const problem = await waitFor('the cluster to be missed', () => findRedisFault(readConfig(settings)));
+      expect(problem).toMatchObject({ away: true, sentence: expect.stringContaining('(cluster)') });
+    },
+  );
 });
 
-async function certificatesOfTest(): Promise<TestCertificates> {
-  const made = await createCertificates();
+async function certificatesOfTest(names?: string): Promise<TestCertificates> {
+  const made = await createCertificates(names);
   cleanups.push(() => made.remove());
   return made;
 }

@@ -61,6 +61,36 @@ export async function startSentinelRedis(certificates: TestCertificates | null =
   );
 }
 
+/** Three masters that share the slots. */
+export async function startClusterRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
+  const nodes = new Nodes(certificates);
+  const ports = await freePorts(3);
+  // Its own default for the bus, port + 10000, may be beyond the last port there is.
+  const buses = await freePorts(3);
+  await Promise.all(
+    ports.map((port, at) => nodes.start(port, ['cluster-enabled yes', `cluster-port ${buses[at]}`])),
+  );
+  const slots = 16_384;
+  for (const [at, port] of ports.entries()) {
+    const [from, to] = [Math.ceil((slots * at) / 3), Math.ceil((slots * (at + 1)) / 3) - 1];
+    await nodes.look(port).cluster('ADDSLOTSRANGE', from, to);
+    await nodes.look(port).call('cluster', 'set-config-epoch', String(at + 1));
+  }
+  for (const [at, port] of ports.entries()) {
+    if (at > 0)
+      await nodes.look(ports[0]).call('cluster', 'meet', '127.0.0.1', String(port), String(buses[at]));
+  }
+  await waitFor('the cluster to be whole', async () => {
+    const states = await Promise.all(
+      ports.map(async (port) => String(await nodes.look(port).cluster('INFO'))),
+    );
+    return states.every(
+      (state) => state.includes('cluster_state:ok') && state.includes('cluster_known_nodes:3'),
+    );
+  });
+  return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
+}
+
 /** All of them speak TLS, and nothing else, if there are certificates. */
 class Nodes {
   private readonly certificates: TestCertificates | null;
@@ -110,7 +140,7 @@ class Nodes {
     if (this.certificates === null) return [`port ${port}`];
     const { certFile, keyFile, caFile } = this.certificates;
     return [
-      ...['port 0', `tls-port ${port}`, 'tls-auth-clients no', 'tls-replication yes'],
+      ...['port 0', `tls-port ${port}`, 'tls-auth-clients no', 'tls-replication yes', 'tls-cluster yes'],
       ...[`tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`, `tls-ca-cert-file ${caFile}`],
     ];
   }

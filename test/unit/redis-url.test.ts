@@ -46,23 +46,34 @@ test('REDIS_URL names a master by its sentinels, whose password is another', () 
   });
 });
 
+test('REDIS_URL names a cluster by some of its nodes', () => {
+  expect(readRedisUrl('rediss+cluster://:p@a:1,b')).toEqual({
+    ...plain,
+    kind: 'cluster',
+    nodes: [node('a', 1), node('b', 6379)],
+    tls: true,
+    password: 'p',
+  });
+});
+
 test('what is said of it holds no password', () => {
   const said = [
     'redis://me:hidden@[::1]:1/3',
     'redis+sentinel://:hidden@a:1,b/main?sentinel_password=hidden',
+    'redis+cluster://:hidden@a:1,b',
   ].map((url) => describeRedis(readRedisUrl(url)));
-  expect(said).toEqual(['[::1]:1', 'main (sentinels a:1, b:26379)']);
+  expect(said).toEqual(['[::1]:1', 'main (sentinels a:1, b:26379)', 'a:1, b:6379 (cluster)']);
 });
 
 test.each([
   ['http://:hidden@redis', /is wanted/],
   ['redis://:hidden@a,b', /several hosts make sense with/],
-  ['redis+sentinel://a,,b/main', /each host is wanted/],
+  ['redis+cluster://a,,b', /each host is wanted/],
   ['redis://a:0', /a port is/],
   ['redis://:hidden%@a', /a % is written %25/],
   ['redis://a/hidden', /the database is a whole number/],
   ['redis+sentinel://a:1', /name of the master is wanted/],
-  ['redis+cluster://a', /is wanted/],
+  ['redis+cluster://a/1', /no databases but 0/],
   ['redis://a?sentinel_password=hidden', /unknown parameter "sentinel_password"; there are db, family/],
   ['redis://a?db=1&db=2', /db is given twice/],
   ['redis://a?family=5', /family is 0, 4 or 6/],
@@ -85,5 +96,5 @@ test('REDIS_TLS_CA wants a REDIS_URL for TLS, and a file with certificates', () 
   expect(read('redis://a', 'ca.pem')).toThrow(/^REDIS_TLS_CA: it means nothing without/);
   expect(read('', 'ca.pem')).toThrow(/^REDIS_TLS_CA: it means nothing without/);
   expect(read('rediss://a', '/nowhere/ca.pem')).toThrow(/^REDIS_TLS_CA: the file cannot be read \(ENOENT\)/);
-  expect(read('rediss://a', 'package.json')).toThrow(/^REDIS_TLS_CA: the file holds no certificate/);
+  expect(read('rediss+cluster://a', 'package.json')).toThrow(/^REDIS_TLS_CA: the file holds no certificate/);
 });
