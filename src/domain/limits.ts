@@ -409,6 +409,9 @@ export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
 export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;
+/** A report of an environment: its days and names of events, and how long PostgreSQL may count. */
+export const MAX_REPORT_ROWS = 20_000;
+export const REPORT_MS = 60_000;
 /** The rows of a file of an export are counted for so long, and then estimated. */
 export const EXPORT_COUNT_MS = 2_000;
 export const REPLACEMENT_COUNT_MS = 10_000;

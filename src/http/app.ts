@@ -52,6 +52,7 @@ import { productRoutes } from './routes/products.ts';
 import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
+import { reportRoutes } from './routes/report.ts';
 import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
@@ -71,7 +72,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ],
   schedules: sourceRoutes,
   notifications: notificationRoutes,
-  reading: [...profileRoutes, ...segmentRoutes],
+  reading: [...profileRoutes, ...segmentRoutes, ...reportRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
   operations: [...serviceRoutes, ...environmentRoutes],

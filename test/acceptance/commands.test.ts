@@ -114,7 +114,7 @@ describe('sluice jobs', () => {
     const id = job?.job_id ?? '';
     expect(await sluice('jobs', 'cancel', id)).toMatchObject({ code: 0 });
     expect(json(await sluice('jobs', 'retry', id, '--wait', '--json'))).toMatchObject({
-      job: { status: 'completed' },
+      status: 'completed',
     });
     expect(await sluice('jobs', 'retry', id)).toMatchObject({ code: 1 });
   });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProfileChange, UserProfile } from '../../src/api/profile.ts';
+import type { Report } from '../../src/api/report.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type Finished, type Running, runCli, startCli } from './cli.ts';
@@ -131,6 +132,20 @@ describe('sluice users and companies', () => {
       code: 1,
       stderr: expect.stringContaining('There is no company "nobody" in the environment default.'),
     });
+  });
+});
+
+test('sluice report prints the counts for a person, as JSON, and the days as CSV', async () => {
+  await addEvent('r1', 'reporter', 'reported');
+  const told = await sluice('report');
+  expect(told.stdout).toMatch(/^events +\d+\nusers +\d+: \d+ with a company, \d+ without\n/);
+  expect(told.stdout).toMatch(/^reported +1$/m);
+  const made = json<Report>(await sluice('report', '--json'));
+  expect(made.event_names).toContainEqual({ event_name: 'reported', events: 1 });
+  expect((await sluice('report', '--csv')).stdout).toMatch(/^day,event_name,events\n(.*\n)*.*,reported,1\n/);
+  expect(await sluice('report', '--from', 'soon')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--from is a day'),
   });
 });
 

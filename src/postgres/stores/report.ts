@@ -1,0 +1,69 @@
+import type pg from 'pg';
+import type { Report } from '../../api/report.ts';
+import { MAX_REPORT_ROWS } from '../../domain/limits.ts';
+
+/** A range of time: `from` included, `to` excluded; null: no bound. */
+export interface ReportRange {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+const inRange = `environment_id = $1
+  and inserted_at >= coalesce($2::timestamptz, '-infinity')
+  and inserted_at < coalesce($3::timestamptz, 'infinity')`;
+
+/** One scan, in parallel; what comes of it is small. */
+const eventCounts = `
+  with counted as materialized (
+    select event_name, (inserted_at at time zone 'UTC')::date as day, count(*) as events
+    from sluice.events
+    where ${inRange}
+    group by 1, 2
+  ),
+  named as (select event_name, sum(events)::bigint as events from counted group by 1)
+  select
+    (select coalesce(sum(events), 0)::bigint from counted) as events,
+    (select count(*) from counted) <= $4 as is_complete,
+    array(
+      select json_build_object('event_name', event_name, 'events', events)
+      from named order by named.events desc, event_name limit $4
+    ) as event_names,
+    array(
+      select json_build_object('day', day, 'event_name', event_name, 'events', events)
+      from counted order by day, event_name limit $4
+    ) as days`;
+
+/** Users of events come from the index of events by user. */
+const userCounts = `
+  with actors as materialized (select distinct user_id from sluice.events where ${inRange})
+  select
+    (select count(*) from actors) as with_events,
+    (
+      select count(*)
+      from actors
+      where not exists (
+        select 1 from sluice.users u where u.environment_id = $1 and u.user_id = actors.user_id
+      )
+    ) as without_profile`;
+
+const profileCounts = `
+  select
+    count(*) as profiles,
+    count(company_id) as with_company,
+    count(*) - count(company_id) as without_company,
+    (select count(*) from sluice.companies where environment_id = $1) as companies
+  from sluice.users
+  where environment_id = $1`;
+
+/** Counts what an environment has. The statements are to be of one snapshot. */
+export async function readReport(
+  client: pg.ClientBase,
+  environmentId: number,
+  { from, to }: ReportRange,
+): Promise<Omit<Report, 'archived_until'>> {
+  const range = [environmentId, from, to];
+  const [events] = (await client.query(eventCounts, [...range, MAX_REPORT_ROWS])).rows;
+  const [users] = (await client.query(userCounts, range)).rows;
+  const [{ companies, ...profiles }] = (await client.query(profileCounts, [environmentId])).rows;
+  return { ...events, users: { ...profiles, ...users }, companies };
+}
