@@ -109,10 +109,7 @@ const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
  * Counts, for rows `c` with `before` and `after`, the values by name that appear, change, go, or change their type; of a new row,
  * `names` must be those of `after`. New rows are most rows of most plans: whatever compares asks first whether there is a `before`.
  */
-export const changesByName = (
-  rows: RawBuilder<unknown>,
-  names: RawBuilder<unknown>,
-): RawBuilder<unknown> => sql`
+const changesByName = (rows: RawBuilder<unknown>, names: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
   from (
     select
@@ -128,6 +125,13 @@ export const changesByName = (
     group by n.name
   ) counted
   where appear + change + go > 0`;
+
+/** Selects, of `rows` of a plan, how many are new, change and go, and what that does to values by name. */
+export const sumsOf = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  count(*) filter (where is_new),
+  count(*) filter (where not is_new and after is not null),
+  count(*) filter (where after is null),
+  (${changesByName(rows, sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`)})`;
 
 /** Notes the companies that users name and that are not there. */
 export async function noteNewCompanies(db: Database, scope: MergeScope): Promise<void> {

@@ -10,7 +10,7 @@ import { byEventKind, type Entity, type EventKind, idColumn } from '../../domain
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
-import { changesByName } from './plan-batch.ts';
+import { sumsOf } from './plan-batch.ts';
 
 export interface PatchScope {
   readonly environmentId: number;
@@ -104,10 +104,7 @@ export async function planPutBack(
     ),
     summed as (
       insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
-      select
-        ${place}, ${entity}, count(*) filter (where is_new),
-        count(*) filter (where not is_new and after is not null), count(*) filter (where after is null),
-        (${changesByName(sql`planned`, sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`)})
+      select ${place}, ${entity}, ${sumsOf(sql`planned`)}
       from planned
       having count(*) > 0
     )

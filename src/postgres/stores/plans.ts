@@ -10,7 +10,7 @@ import {
 } from '../../domain/limits.ts';
 import type { PlannedProperty, PlanSummary, ValueChanges } from '../../domain/load.ts';
 import type { Database } from '../database.ts';
-import { changesByName } from '../merge/plan-batch.ts';
+import { sumsOf } from '../merge/plan-batch.ts';
 
 /*
  * Plans: what a load would change, row by row (`planned_rows`), and their summary (`loads.plan`). Chunks add to them
@@ -18,9 +18,18 @@ import { changesByName } from '../merge/plan-batch.ts';
  * and forgotten. One file, though a long one: all of it reads and writes the same rows.
  */
 
-/** Corrections in `planned_chunks`: what is taken back, and what stands in its place. */
+/** Corrections in `planned_chunks`: what is taken back, which counts as less, and what stands in its place. */
 const takenBack = -1;
 const putRight = -2;
+const signed = (count: RawBuilder<unknown>) =>
+  sql`sum(case chunk_no when ${takenBack} then -1 else 1 end * ${count})::bigint`;
+
+/** Sums `rows`, a query of planned rows, by entity. */
+const addSums = (loadId: number, chunkNo: number, rows: string) => sql`
+  insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
+  select ${loadId}, ${chunkNo}, entity, ${sumsOf(sql`(select * from ${sql.table(rows)} r where r.entity = s.entity)`)}
+  from ${sql.table(rows)} s
+  group by entity`;
 
 /**
  * Takes the rows back whose keys are noted for replay: `replanIncoming` writes them anew. Call it in the transaction that notes
@@ -37,34 +46,10 @@ export async function takeBackRepeated(db: Database, loadId: number): Promise<vo
           from load_replays l
           where l.load_id = ${loadId} and l.entity = r.entity and l.key_hash = hashtextextended(r.key, 0) & -4
         )
-      returning r.entity, r.before, r.after
-    ),
-    kinds as (
-      select
-        entity,
-        count(*) filter (where before is null) as rows_new,
-        count(*) filter (where before is not null and after is not null) as rows_changed,
-        count(*) filter (where after is null) as rows_removed
-      from gone
-      group by entity
+      returning r.*
     )
-    insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
-    select
-      ${loadId},
-      ${takenBack},
-      entity,
-      -rows_new,
-      -rows_changed,
-      -rows_removed,
-      (
-        select coalesce(jsonb_object_agg(p.key, jsonb_build_array(${negated(0)}, ${negated(1)}, ${negated(2)}, ${negated(3)})), '{}')
-        from jsonb_each((${changesByName(sql`(select * from gone where gone.entity = kinds.entity)`, bothNames)})) p
-      )
-    from kinds`.execute(db);
+    ${addSums(loadId, takenBack, 'gone')}`.execute(db);
 }
-
-const negated = (at: number) => sql`-(p.value ->> ${sql.lit(at)})::bigint`;
-const bothNames = sql`coalesce(c.before, '{}') || coalesce(c.after, '{}')`;
 
 /**
  * Completes the rows of a plan once those of all keys are right, and writes its summary. Call it in the transaction that also holds the
@@ -82,14 +67,10 @@ export async function summarisePlan(
     db,
   );
   await sql`
-    insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, rows_removed, properties)
-    select
-      ${loadId}, ${putRight}, entity, count(*) filter (where is_new), count(*) filter (where not is_new and after is not null),
-      count(*) filter (where after is null),
-      (${changesByName(sql`(select * from planned_rows r where r.load_id = ${loadId} and r.is_repeated and r.entity = planned_rows.entity)`, bothNames)})
-    from planned_rows
-    where load_id = ${loadId} and is_repeated
-    group by entity`.execute(db);
+    with repeated as (
+      select * from planned_rows where load_id = ${loadId} and is_repeated
+    )
+    ${addSums(loadId, putRight, 'repeated')}`.execute(db);
   await planNamedCompanies(db, loadId);
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
   await db
@@ -147,7 +128,7 @@ async function readChanges(
 ): Promise<Omit<PlanSummary, 'counts' | 'countsByKind'>> {
   const { rows: counted } = await sql<PlanSummary['profiles'][Entity] & { entity: Entity }>`
     select
-      entity, sum(rows_new)::bigint as new, sum(rows_changed)::bigint as changed, sum(rows_removed)::bigint as removed
+      entity, ${signed(sql`rows_new`)} as new, ${signed(sql`rows_changed`)} as changed, ${signed(sql`rows_removed`)} as removed
     from planned_chunks
     where load_id = ${loadId}
     group by entity`.execute(db);
@@ -187,10 +168,10 @@ async function sumProperties(db: Database, loadId: number): Promise<readonly Sum
         select
           k.entity,
           p.key as name,
-          sum((p.value ->> 0)::bigint)::bigint as appear,
-          sum((p.value ->> 1)::bigint)::bigint as change,
-          sum((p.value ->> 2)::bigint)::bigint as go,
-          sum((p.value ->> 3)::bigint)::bigint as retype
+          ${signed(sql`(p.value ->> 0)::bigint`)} as appear,
+          ${signed(sql`(p.value ->> 1)::bigint`)} as change,
+          ${signed(sql`(p.value ->> 2)::bigint`)} as go,
+          ${signed(sql`(p.value ->> 3)::bigint`)} as retype
         from planned_chunks k
         cross join jsonb_each(k.properties) p
         where k.load_id = ${loadId}
