@@ -1,17 +1,11 @@
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, MAX_RETRY_AFTER_MS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { forbiddenAddress, type HttpAnswer, readRetryAfter, sendRequest } from '../../net/http-client.ts';
+import type { ScheduleSettings } from './context.ts';
 import type { SourceDefinition } from './schedules-schema.ts';
-import { fillIn, type OpenItem, readItem, type Source, SourceFailure, type Variables } from './source.ts';
+import { fillIn, type OpenItem, readItem, type Source, SourceFailure } from './source.ts';
 
-/** How the sources of schedules reach servers. */
-export interface HttpAccess {
-  readonly variables: Variables;
-  readonly allowPrivate: boolean;
-  /** PEM of authorities to trust instead of those that Node trusts; null: those. */
-  readonly authorities: string | null;
-}
-
+type HttpAccess = Pick<ScheduleSettings, 'variables' | 'allowPrivate' | 'authorities'>;
 type Headers = Readonly<Record<string, string>>;
 
 export interface Rules extends Pick<HttpAccess, 'allowPrivate' | 'authorities'> {
@@ -29,7 +23,7 @@ export interface Asked {
 
 export function rulesOf(
   { allow_http, allow_private }: Pick<SourceDefinition<'http'>, 'allow_http' | 'allow_private'>,
-  { allowPrivate, authorities }: HttpAccess,
+  { allowPrivate, authorities }: Pick<HttpAccess, 'allowPrivate' | 'authorities'>,
   answerMs = SOURCE_CONNECT_MS,
 ): Rules {
   return { allowHttp: allow_http, allowPrivate: allow_private && allowPrivate, authorities, answerMs };

@@ -6,7 +6,8 @@ import {
   PULL_LAG_MS,
   PULL_PAGE_ROWS,
 } from '../../domain/limits.ts';
-import { type Answered, ask, checkHeader, type HttpAccess, openAnswer, rulesOf } from './http.ts';
+import type { ScheduleSettings } from './context.ts';
+import { type Answered, ask, checkHeader, openAnswer, rulesOf } from './http.ts';
 import { type Product, productHosts, products } from './products.ts';
 import type { LoadDefinition, SourceDefinition } from './schedules-schema.ts';
 import { fillIn, type OpenItem, type Source, SourceFailure } from './source.ts';
@@ -41,10 +42,6 @@ const apis: { readonly [K in Product]: Api<K> } = {
   },
 };
 
-export interface PullAccess extends HttpAccess {
-  readonly now: () => Date;
-}
-
 /**
  * Opens MAX_PULL_DAYS of the days that are over and not final. The newest come first, so that old ones that are refused for ever
  * hold up no others.
@@ -53,19 +50,19 @@ export function openPull<K extends Product>(
   product: K,
   definition: SourceDefinition<K>,
   timeZone: string,
-  access: PullAccess,
+  settings: ScheduleSettings,
 ): Source {
   const { authorize, openDay } = apis[product];
   const { region, host } = definition;
   const base = host ?? `https://${(productHosts[product] as Readonly<Record<string, string>>)[region]}`;
-  const rules = rulesOf(definition, access, PULL_ANSWER_MS);
+  const rules = rulesOf(definition, settings, PULL_ANSWER_MS);
   return {
     async list(isDone, signal) {
-      const fill = (text: string) => checkHeader(product, fillIn(text, access.variables));
+      const fill = (text: string) => checkHeader(product, fillIn(text, settings.variables));
       const headers = { authorization: authorize(definition, fill), 'content-type': 'application/json' };
       const askProject: AskProject = (path, body) =>
         ask({ url: new URL(path, base), headers, ...(body !== undefined && { body }) }, rules, signal);
-      return pulledDays(product, definition, timeZone, access.now())
+      return pulledDays(product, definition, timeZone, settings.now())
         .filter(({ key, version }) => !isDone(key, version))
         .reverse()
         .slice(0, MAX_PULL_DAYS)
