@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { report } from '../support/exactness.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { type Api, anyQueue, onSite, type Site, workingSession } from '../support/site.ts';
+import { type Api, anyQueue, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 import {
@@ -13,6 +13,7 @@ import {
   type ShownExport,
   storedFor,
   type WatchedExport,
+  watch,
 } from '../support/watched-exports.ts';
 
 /** With these, an export takes a second or more: it can be hit in the middle. */
@@ -37,27 +38,43 @@ describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
 });
 
 // proves: increments
-test.concurrent('an increment whose worker is killed is begun anew, and its cursor continues after the files that it has', () =>
-  onSite({ queue: 'postgres' }, async (site) => {
-    const [api, doomed] = [await site.serve(), await site.work()];
-    const ended = async (body: object): Promise<ShownExport> => {
-      const asked = await askForExport(api, body);
-      const end = await asked.ended('completed', recoveryMs);
-      await asked.stop();
-      return end;
-    };
-    const { cursor } = await ended({ event_type: 'users' });
-    await addUsers(site, rows);
-    const work = await begin(site, api, { since: cursor, include_removed: true });
-    await doomed.kill('SIGKILL');
-    await site.sql("update sluice.users set user_id = 'late' where user_id = 'user 1'");
-    await site.work();
-    const done = await work.ended('completed', recoveryMs);
-    // With a row that says that user 1 is gone.
-    expect(done.rows).toBe(rows + 1);
-    expect((await ended({ event_type: 'users', since: done.cursor, include_removed: true })).rows).toBe(0);
-    await work.stop();
-  }));
+test.concurrent.each(queues)(
+  'an increment whose server and worker are killed, once it is accepted and while it is written, is begun anew, and its cursor continues after the files that it has; the queue is on %s',
+  (queue) =>
+    onSite({ queue }, async (site) => {
+      let [api, worker] = await Promise.all([site.serve(), site.work()]);
+      const ended = async (body: object): Promise<ShownExport> => {
+        const asked = await askForExport(api, { event_type: 'users', ...body });
+        const end = await asked.ended('completed', recoveryMs);
+        await asked.stop();
+        return end;
+      };
+      const { cursor } = await ended({});
+      await addUsers(site, rows);
+      const since = { since: cursor, include_removed: true };
+      await worker.kill('SIGKILL');
+      const first = await askForExport(api, { event_type: 'users', ...since });
+      await first.stop();
+      await api.process.kill('SIGKILL');
+      api = await site.serve();
+      worker = await site.work();
+      const accepted = watch(api, first.jobId);
+      expect((await accepted.ended('completed', recoveryMs)).rows).toBe(rows);
+      await accepted.stop();
+      const second = await begin(site, api, since);
+      await second.stop();
+      await Promise.all([worker.kill('SIGKILL'), api.process.kill('SIGKILL')]);
+      await site.sql("update sluice.users set user_id = 'late' where user_id = 'user 1'");
+      api = await site.serve();
+      await site.work();
+      const written = watch(api, second.jobId);
+      const done = await written.ended('completed', recoveryMs);
+      await written.stop();
+      // With a row that says that user 1 is gone.
+      expect(done.rows).toBe(rows + 1);
+      expect((await ended({ since: done.cursor, include_removed: true })).rows).toBe(0);
+    }),
+);
 
 /** One worker is paused in its export, another is killed in another; a third one does both. */
 async function loseWorkers(site: Site, api: Api): Promise<void> {

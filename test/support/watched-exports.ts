@@ -50,7 +50,8 @@ export async function askForExport(api: Api, body: object): Promise<WatchedExpor
   return { ...watch(api, created.job_id), jobId: created.job_id, acceptedMs };
 }
 
-function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
+/** Looks at an export from now on; what an answer showed before does not count. */
+export function watch(api: Api, jobId: string): Pick<WatchedExport, 'ended' | 'stop'> {
   let stopped = false;
   let seen: ShownExport | null = null;
   let broken: unknown = null;
