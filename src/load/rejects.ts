@@ -183,8 +183,8 @@ export function explainRefusals({ header, byCode, sample }: Refusals, load?: Rea
   const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
   // A record that the preset given does not know names no column.
   const isPreset = sample.code === 'unknown_event_type' && sample.column === null;
-  const likely = isPreset ? null : header === null ? ofNdjson(sample) : ofCsv(header, sample);
-  const reason = likely ?? `the first, in line ${sample.line}: ${sample.message}`;
+  const likely = ofForeign(header, sample) ?? (header === null ? ofNdjson(sample) : ofCsv(header, sample));
+  const reason = (isPreset ? null : likely) ?? `the first, in line ${sample.line}: ${sample.message}`;
   const retry = unread > 0 ? '; to load the others all the same, retry the job' : '';
   return `${all} (${shares.join(', ')}): ${reason}${retry}`;
 }
@@ -201,9 +201,7 @@ function ofNdjson(sample: Reject): string | null {
     case 'not_an_object':
       return 'each line is to be an object such as {"user_id":"a","metadata":{}}';
     case 'missing_id':
-      return foreignAdvice(text) ?? lacksId(namesOf(text));
-    case 'unknown_event_type':
-      return foreignAdvice(text) ?? ofAnyFormat(sample);
+      return lacksId(Object.keys(parseObject(text) ?? {}));
     default:
       return ofAnyFormat(sample);
   }
@@ -215,12 +213,7 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
   }
   switch (sample.code) {
     case 'missing_id':
-      return (
-        foreignColumns(header.columns)?.advice ??
-        `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`
-      );
-    case 'unknown_event_type':
-      return foreignColumns(header.columns)?.advice ?? ofAnyFormat(sample);
+      return `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
     case 'wrong_field_count':
       return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one? The options header and delimiter say otherwise; ragged=pad takes records that are too short`;
     case 'invalid_quote':
@@ -242,8 +235,9 @@ function ofAnyFormat({ code, raw }: Reject): string | null {
 }
 
 function lacksId(names: readonly string[]): string {
-  const seen = names.length === 0 ? '' : `; the first one has ${list(names)}`;
-  return `no record has a user_id or company_id${seen}. If another field is the id, name it with map (${example(names)})`;
+  // Of a long record only a part was kept.
+  if (names.length === 0) return 'no record has a user_id or company_id';
+  return `no record has a user_id or company_id; the first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }
 
 function example(names: readonly string[]): string {
@@ -261,14 +255,12 @@ function shorten(name: string): string {
   return cut.replace(/\p{Cc}/gu, ' ').toWellFormed();
 }
 
-/** None if the record is no object, or was kept only in part. */
-function namesOf(text: string): string[] {
-  return Object.keys(parseObject(text) ?? {});
-}
-
-function foreignAdvice(text: string): string | null {
-  const record = parseObject(text);
-  return record === null ? null : (foreignRecord(record)?.advice ?? null);
+/** Explains records that are another product's, or events that do not say so. */
+function ofForeign(header: CsvHeader | null, sample: Reject): string | null {
+  if (sample.code !== 'missing_id' && sample.code !== 'unknown_event_type') return null;
+  const foreign =
+    header === null ? foreignRecord(parseObject(textOf(sample)) ?? {}) : foreignColumns(header.columns);
+  return foreign?.advice ?? null;
 }
 
 function textOf({ raw }: Reject): string {

@@ -98,11 +98,8 @@ function plainName(path: string): string {
 }
 
 function adviceOn(preset: Preset | null, what: 'column' | 'key'): string {
-  const how =
-    preset === null
-      ? `the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map`
-      : `this is an export of ${presetTitles[preset]}: load it with preset=${preset}`;
-  return `${how}. If each record is a profile all the same, say entity=users or entity=companies`;
+  if (preset !== null) return `this is an export of ${presetTitles[preset]}: load it with preset=${preset}`;
+  return `the records look like events, and an id alone would make profiles of them: add a ${what} event_type that says track in each record, and name those of the event, user and time event_name, user_id and inserted_at, or say so in map; if they are profiles all the same, say entity=users or entity=companies`;
 }
 
 /** Returns the names of a record's members and of those within them, as paths. */

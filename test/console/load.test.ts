@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FileChooser, Page } from 'playwright-core';
@@ -247,10 +247,10 @@ test('the columns of a file of events of another product are not proposed as tho
   const rows = Array.from({ length: 20 }, (_, n) => `track,Opened,u${n % 3},2026-01-02T03:04:05Z,id${n}`);
   const text = ['type,event,userId,timestamp,messageId', ...rows].join('\n');
   const page = await stage.open(`/load?step=columns&upload=${await upload(text, 'segment.csv')}`);
-  const id = page.getByLabel('What userId becomes');
-  await id.waitFor();
-  expect(await id.inputValue()).not.toBe('user_id');
-  expect(await page.getByRole('button', { name: 'Plan the load' }).isDisabled()).toBe(true);
+  await page.getByText('This is read as an export of Segment').waitFor();
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByText('20 records planned').waitFor();
+  expect(await page.getByText('identify_user').count()).toBe(0);
 });
 
 test('an encoding can be chosen, and a sheet of a workbook', async () => {
@@ -304,4 +304,37 @@ test('a load is cancelled at every step, and nothing of it is left on the server
     await steps.getByText('Drop files here').waitFor();
     expect(await kept()).not.toContain(`${step}.csv`);
   }
+});
+
+// proves: foreign-files
+test('the export of another product is known, read as such by itself or by choice, and loaded with its events', async () => {
+  const page = await stage.open('/load');
+  const text = await readFile(new URL('../../examples/presets/posthog.ndjson', import.meta.url), 'utf8');
+  await choose(page, text, 'events.ndjson');
+  await page.getByLabel('Export of').waitFor();
+  expect(await page.getByLabel('Export of').locator('option').first().textContent()).toBe(
+    'Detected: PostHog',
+  );
+  await page.getByLabel('Export of').selectOption('posthog');
+  await page.waitForURL(/preset=posthog/);
+  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByText('This is read as an export of PostHog').waitFor();
+  expect(await page.getByLabel(/^What .* becomes$/).count()).toBe(0);
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByText('5 records planned').waitFor();
+  await page.getByRole('button', { name: 'Load: write 5 records' }).click();
+  await page.getByText('5 records read').waitFor();
+  expect(await stage.t.system.db.selectFrom('events').select('event_name').execute()).toHaveLength(2);
+});
+
+// proves: foreign-files
+test('events that do not say what they are cannot be planned, whatever column is chosen', async () => {
+  const page = await stage.open('/load');
+  await choose(page, 'user,event,created_at\nada,Paid,2026-03-04\n', 'own.csv');
+  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByText('The records must say what they are').waitFor();
+  await page.getByLabel('What user becomes').selectOption('user_id');
+  await page.waitForURL(/map=/);
+  await page.getByText('The records must say what they are').waitFor();
+  expect(await page.getByRole('button', { name: 'Plan the load' }).isDisabled()).toBe(true);
 });

@@ -256,25 +256,23 @@ const member = (name: string, values: NamedValues): InspectedColumn => ({
 
 /** Describes the columns or keys of a file from which nothing can be stored, as they stand in it. */
 export function describeUnread(names: readonly string[], cells: NamedValues): InspectedColumn[] {
-  const reason = 'no record can be stored without an id';
+  const reason = 'the file cannot be loaded as it is';
   return names.map((name) => ({ name, becomes: null, reason, ...cells.summaryOf(name) }));
 }
 
 /** Describes the fields of the records of a file without columns. */
 export function describeKeys(
   values: NamedValues,
-  map: ColumnMap,
-  { mapSays, reasons }: Omit<Why, 'given'>,
+  { map, preset, reasons }: Chosen,
+  mapSays: string,
 ): InspectedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
   return values.names.map((becomes) => {
     const own = becomes.replace(/^metadata\./, '');
     const name = theirs.get(own) ?? own;
-    const said = theirs.has(own)
-      ? mapSays
-      : becomes === own
-        ? 'its name says so'
-        : 'every other key is a property';
-    return { name, becomes, reason: reasons.get(name) ?? said, ...values.summaryOf(becomes) };
+    const byName = becomes === own ? 'its name says so' : 'every other key is a property';
+    const said = theirs.has(own) ? mapSays : byName;
+    const reason = preset === null ? (reasons.get(name) ?? said) : `preset=${preset} says so`;
+    return { name, becomes, reason, ...values.summaryOf(becomes) };
   });
 }

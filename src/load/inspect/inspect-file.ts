@@ -155,9 +155,10 @@ function describe(
   columns: readonly string[],
   { values: stored }: Sample,
   cells: NamedValues,
-  { map, plan, preset, reasons }: Chosen,
+  chosen: Chosen,
   { mapSays = 'map says so', given, source }: LookOptions & { readonly given: ColumnMap },
 ): InspectedColumn[] {
+  const { plan, preset, reasons } = chosen;
   const why = { given, mapSays, reasons };
   if (plan !== null) {
     const roles = plan.roles.map((role) =>
@@ -166,7 +167,7 @@ function describe(
     return describeColumns({ ...plan, roles }, columns, stored, cells, why);
   }
   const isUnread = (header !== null && preset === null) || stored.names.length === 0;
-  return isUnread ? describeUnread(columns, cells) : describeKeys(stored, map, why);
+  return isUnread ? describeUnread(columns, cells) : describeKeys(stored, chosen, mapSays);
 }
 
 async function headOf(store: LookedStore, { ref, chunks }: ReceivedFile): Promise<string> {

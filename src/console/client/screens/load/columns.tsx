@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Inspection } from '../../../../api/upload.ts';
+import { presetTitles } from '../../../../domain/load.ts';
 import { api, type Query } from '../../lib/api.ts';
 import { formatCount, formatShare, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
@@ -8,7 +9,7 @@ import { FilterSelect, InputField, Select, useTyped } from '../../ui/controls.ts
 import { DialogButton, FormDialog } from '../../ui/dialog.tsx';
 import { Notice, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
-import { type Inspected, mapOf, optionsOf } from './inspection.ts';
+import { type Inspected, isPreset, mapOf, optionsOf } from './inspection.ts';
 import { StartPlan } from './plan.tsx';
 
 type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
@@ -67,7 +68,10 @@ function withProperty(map: Map, name: string, property: string): Map {
 /** Shows what each column becomes. The server reads the file again with each choice. */
 export function Columns({ query, found }: Inspected): VNode {
   const choose = (map: Map): void =>
-    query.set({ map: JSON.stringify(map), mapping: undefined, plan: undefined }, { replace: true });
+    query.set(
+      { map: JSON.stringify(map), mapping: undefined, preset: undefined, plan: undefined },
+      { replace: true },
+    );
   const columns: readonly Column<InspectedColumn>[] = [
     [
       'Column',
@@ -77,14 +81,22 @@ export function Columns({ query, found }: Inspected): VNode {
         </strong>
       ),
     ],
-    ['Becomes', (column) => <Becomes column={column} found={found} onChange={choose} />],
+    [
+      'Becomes',
+      (column) =>
+        isPreset(query, found) ? (
+          <VisibleText text={column.becomes ?? '–'} />
+        ) : (
+          <Becomes column={column} found={found} onChange={choose} />
+        ),
+    ],
     ['Type', ({ type }) => <span class="muted">{type ?? '–'}</span>, 'minor'],
     ['Filled', ({ filled }) => filledOf(filled, found.records - found.rejects.count), 'num'],
     ['Values', valuesOf],
   ];
   return (
     <>
-      <ProblemNotice found={found} />
+      {isPreset(query, found) ? null : <ProblemNotice found={found} />}
       <Outcome query={query} found={found} />
       <TableSection
         title={plural(found.columns.length, 'column')}
@@ -97,7 +109,7 @@ export function Columns({ query, found }: Inspected): VNode {
       />
       <div class="row">
         <StartPlan query={query} found={found} />
-        <SaveMapping query={query} found={found} />
+        {isPreset(query, found) ? null : <SaveMapping query={query} found={found} />}
       </div>
     </>
   );
@@ -119,10 +131,12 @@ function ProblemNotice({ found: { problem, columns } }: Pick<Inspected, 'found'>
 /** Shows in a sentence what each row becomes. */
 function Outcome({ query, found }: Inspected): VNode | null {
   const { records, whole_file: isWhole, columns, preset, entity } = found;
-  if (preset !== null && query.get('map') === '') {
-    const text = `The records are events as ${preset} exports them, and are read with preset=${preset}.`;
-    return <p class="outcome">{text}</p>;
-  }
+  if (preset !== null && isPreset(query, found))
+    return (
+      <p class="outcome">
+        This is read as an export of <strong>{presetTitles[preset]}</strong>, with preset={preset}.
+      </p>
+    );
   const columnOf = (field: string) => columns.find(({ becomes }) => becomes === field);
   const isEvent = columnOf('event_name') !== undefined || columnOf('event_type') !== undefined;
   const user = entity === 'companies' && !isEvent ? undefined : columnOf('user_id');

@@ -71,6 +71,11 @@ export interface Inspected {
   readonly found: Inspection;
 }
 
+/** Tells whether the records are read as another product's, which leaves nothing to map. */
+export function isPreset(query: Query, { preset }: Inspection): boolean {
+  return preset !== null && mapOf(query) === null;
+}
+
 /** Inspects the file with the options in the address. */
 export function useInspection(query: Query): Loaded<Inspection> {
   const body = optionsOf(query);

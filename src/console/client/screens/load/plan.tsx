@@ -9,7 +9,7 @@ import { ActionButton } from '../../ui/controls.tsx';
 import { Loaded, Notice, Section, StatusBadge } from '../../ui/page.tsx';
 import { Balance, Changes, Progress } from '../job/parts.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
-import { type Inspected, mapOf, noOptions, optionsOf } from './inspection.ts';
+import { type Inspected, isPreset, mapOf, noOptions, optionsOf } from './inspection.ts';
 
 /** Returns the options of the load, with the map or the preset that is proposed if none was chosen. */
 function loadOptions(query: Query, { map, preset }: Inspection): Record<string, unknown> {
@@ -26,19 +26,20 @@ export function StartPlan({ query, found }: Inspected): VNode {
     const { job_id } = await post<{ readonly job_id: string }>('/v1/imports', body);
     query.set({ plan: job_id, step: 'plan', job: undefined });
   };
-  const isIdMissing =
-    !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id') &&
-    (found.preset === null || mapOf(query) !== null);
+  const isIdMissing = !found.columns.some(({ becomes }) => becomes === 'user_id' || becomes === 'company_id');
+  const isKindMissing = found.problem?.message.includes('event_type') === true;
+  const missing = isKindMissing
+    ? 'The records must say what they are: see above.'
+    : isIdMissing
+      ? 'First choose the column that is the user id or the company id.'
+      : null;
+  const isReady = missing === null || isPreset(query, found);
   return (
     <>
-      <ActionButton look="main" needs="import" disabled={isIdMissing} act={start}>
+      <ActionButton look="main" needs="import" disabled={!isReady} act={start}>
         Plan the load
       </ActionButton>
-      <p class="hint">
-        {isIdMissing
-          ? 'First choose the column that is the user id or the company id.'
-          : 'Reads the whole file, and writes nothing.'}
-      </p>
+      <p class="hint">{isReady ? 'Reads the whole file, and writes nothing.' : missing}</p>
     </>
   );
 }

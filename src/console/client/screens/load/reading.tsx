@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import type { Inspection } from '../../../../api/upload.ts';
+import { presetTitles } from '../../../../domain/load.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/api.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
@@ -95,6 +96,8 @@ const entities: Options = [
   ['auto', 'Each its own'],
 ];
 
+const products = Object.entries(presetTitles);
+
 /** Shows what was detected, each with the choice to say otherwise. */
 function Dialect({ query, found }: Inspected): VNode {
   const readAs = found.read_as;
@@ -139,6 +142,12 @@ function Dialect({ query, found }: Inspected): VNode {
         ]}
         onChange={choose('removals')}
       />
+      {select(
+        'preset',
+        'Export of',
+        found.preset === null ? undefined : presetTitles[found.preset],
+        products,
+      )}
       {select('entity', 'Records', found.entity === null ? undefined : entityNames[found.entity], entities)}
     </div>
   );
