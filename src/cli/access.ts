@@ -15,11 +15,10 @@ import {
   rotateApiKey,
 } from '../postgres/stores/api-keys.ts';
 import {
+  changeEnvironment,
   createEnvironment,
   listEnvironments,
   readExportLayout,
-  setAllowedOrigins,
-  setExportLayout,
 } from '../postgres/stores/environments.ts';
 import {
   choice,
@@ -73,10 +72,10 @@ const originsOfEnv = defineCommand({
   json: true,
   examples: ['sluice env origins --env shop --set https://shop.example.com'],
   inEnvironment: async (call) => {
-    const { system, environmentId, env, flags } = call;
+    const { system, env, flags } = call;
     if (flags.set !== undefined) {
       const origins = flags.set.split(',').map((origin) => origin.trim());
-      await setAllowedOrigins(system.db, environmentId, origins.filter(Boolean));
+      await changeEnvironment(system.db, env, { allowed_origins: origins.filter(Boolean) });
     }
     const found = (await listEnvironments(system.db)).find(({ name }) => name === env);
     printList(
@@ -100,7 +99,7 @@ const layoutOfEnv = defineCommand({
   json: true,
   examples: ['sluice env layout --env shop --set stream'],
   inEnvironment: async ({ system, environmentId, env, flags, terminal, json }) => {
-    if (flags.set !== undefined) await setExportLayout(system.db, env, flags.set);
+    if (flags.set !== undefined) await changeEnvironment(system.db, env, { export_layout: flags.set });
     const layout = await readExportLayout(system.db, environmentId);
     if (json) terminal.json({ export_layout: layout });
     else terminal.print(layout);

@@ -69,7 +69,8 @@ export async function takeProduct(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const sent = readSent(request);
-  if (request.caller === null) await request.server.admitKey(request, reply, sent.key);
+  const isKeyOfBody = request.caller === null;
+  if (isKeyOfBody) await request.server.admitKey(request, reply, sent.key);
   const preset = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = products[preset];
   const context = {
@@ -81,7 +82,9 @@ export async function takeProduct(
   const isMixed = preset === 'segment' && !('type' in adds);
   const found = await takeItems(system, request, {
     ...sent,
-    readItem: isMixed ? (line) => readBatchItem(line, context) : foreignReader(preset, adds, context),
+    readItem: isMixed
+      ? (line) => readBatchItem(line, context)
+      : foreignReader(preset, adds, { ...context, token: isKeyOfBody ? sent.key : null }),
     isWhole,
     idempotency: readIdempotency(request, sent.body),
   });

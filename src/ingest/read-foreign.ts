@@ -4,7 +4,7 @@ import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { splitUrl } from '../mapping/event-rules.ts';
-import { type JsonObject, numberText } from '../mapping/json-text.ts';
+import { isObject, type JsonObject, numberText } from '../mapping/json-text.ts';
 import type { PresetProfile } from '../mapping/presets/record.ts';
 import { fillingTime, readPreset } from '../mapping/presets.ts';
 import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
@@ -17,6 +17,8 @@ export interface ForeignContext {
   readonly receivedAt: number;
   /** The time of sending by the sender's clock, if the request says it. */
   readonly sentAt: unknown;
+  /** The key of the body if it is that of the request: records with another belong elsewhere. */
+  readonly token?: string | null;
 }
 
 /**
@@ -50,11 +52,21 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   return [...ours.profiles.map(read), read({ record: ours.record, fillsIn: false })];
 }
 
+/** @throws InputError `invalid_field` for a record with the token of another project than the one that the request was let in with. */
+function requireToken({ token, $token, properties }: JsonObject, own: string): void {
+  const found = $token ?? token ?? (isObject(properties) ? properties['token'] : undefined);
+  if (found === undefined || found === null || found === '' || found === own) return;
+  const message =
+    'The record has another token than the first of the request; send each project its own request';
+  throw inputError('invalid_field', message, 'token');
+}
+
 /** Returns the reader of a request's records, each of which also has the members that its path says. */
 export function foreignReader(preset: Preset, adds: object, context: ForeignContext) {
   return (line: Buffer): readonly ItemRecord[] => {
     const fields = openRecord(line, 'The item');
     Object.assign(fields.object, adds);
+    if (context.token != null) requireToken(fields.object, context.token);
     return readForeign(preset, fields, context);
   };
 }

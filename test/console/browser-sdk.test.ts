@@ -4,7 +4,7 @@ import { build } from 'esbuild';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
-import { setAllowedOrigins } from '../../src/postgres/stores/environments.ts';
+import { changeEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEvents } from '../support/events.ts';
 import { openServer } from '../support/http.ts';
 import { readProfiles } from '../support/load-file.ts';
@@ -39,7 +39,7 @@ afterAll(async () => {
 async function visit(strategy: string, isAllowed: boolean) {
   const { environment } = await t.addEnvironment(`${strategy}-${isAllowed}`);
   const { environmentId } = environment;
-  if (isAllowed) await setAllowedOrigins(t.system.db, environmentId, [site]);
+  if (isAllowed) await changeEnvironment(t.system.db, environment.name, { allowed_origins: [site] });
   const { key } = await createApiKey(t.system.db, environmentId, { label: 'page', scopes: ['browser'] });
   const settings = `/v1/projects/${key}/settings`;
   await waitFor('the origin to be noticed', async () => {

@@ -177,6 +177,10 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByLabel('Name', { exact: true }).fill('staging');
   await page.getByRole('button', { name: 'Make the environment' }).click();
   await page.getByRole('cell', { name: 'staging' }).waitFor();
+  await page.getByRole('button', { name: 'Pages … staging' }).click();
+  await page.getByLabel('Origins').fill('https://a.example.com, https://b.example.com');
+  await page.getByRole('button', { name: 'Allow these pages' }).click();
+  await page.getByRole('cell', { name: 'https://a.example.com, https://b.example.com' }).waitFor();
   await page.getByRole('button', { name: 'Rotate … nightly' }).click();
   const rotation = page.getByRole('dialog');
   await rotation.getByText('This one keeps working').waitFor();

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
@@ -14,6 +16,7 @@ import {
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { zipFile } from '../support/zip-file.ts';
 
 let t: TestSystem;
 beforeAll(async () => {
@@ -248,6 +251,75 @@ describe('an export file', () => {
       ),
       { numRuns: runs(25) },
     );
+  });
+});
+
+describe('an export', () => {
+  const load = async (content: string | Uint8Array, options: object) => {
+    const environment = await newEnvironment(t.system);
+    const { status, tally } = await runManually(await startManually(t.system, environment, content, options));
+    expect([status, tally.rejected]).toEqual(['completed', 0]);
+    return {
+      ...(await readProfiles(t.system, environment)),
+      events: await readEvents(t.system, environment),
+    };
+  };
+
+  // proves: presets
+  test('of Amplitude, a ZIP archive with a packed file for each hour, is read hour by hour', async () => {
+    const hour = (name: string, plan: string) => {
+      const line = { event_type: '$identify', user_id: 'ada', user_properties: { plan } };
+      return { name: `123456/123456_2026-03-04_${name}#0.json.gz`, data: gzipSync(JSON.stringify(line)) };
+    };
+    const file = zipFile([hour('10', 'pro'), hour('9', 'free'), hour('2', 'trial')]);
+    expect((await load(file, { preset: 'amplitude' })).users).toEqual({
+      ada: { company: null, metadata: { plan: 'pro' } },
+    });
+  });
+
+  // proves: presets
+  test('of PostHog has its properties as a text in Parquet and CSV, with every digit', async () => {
+    const properties =
+      '{"n":12345678901234567890,"$groups":{"company":"c"},"$set_once":{"from":"x"},"list":[1.50]}';
+    const row = { uuid: 'e1', event: 'A', distinct_id: 'ada', timestamp: '2026-03-04T05:06:07Z', properties };
+    const columnData = Object.entries(row).map(([name, value]) => ({ name, data: [value] }));
+    const csv = `${Object.keys(row).join()}\n${Object.values(row)
+      .map((cell) => `"${cell.replaceAll('"', '""')}"`)
+      .join()}\n`;
+    for (const file of [new Uint8Array(parquetWriteBuffer({ columnData })), csv]) {
+      const { events, users, companies } = await load(file, { preset: 'posthog' });
+      expect({ users, companies }).toEqual({
+        users: { ada: { company: 'c', metadata: { from: 'x' } } },
+        companies: { c: { metadata: {} } },
+      });
+      expect(events).toMatchObject([{ id: 'e1', name: 'A', company: 'c' }]);
+      const { rows } = await t.system.pool.query<{ text: string }>(
+        "select metadata::text as text from events where event_id = 'e1' order by environment_id desc limit 1",
+      );
+      expect(rows[0]?.text).toBe('{"n": 12345678901234567890, "list": [1.50]}');
+    }
+  });
+
+  // proves: presets
+  test('of the people of Mixpanel may be a CSV', async () => {
+    const csv =
+      '$distinct_id,$email,plan,company_id,$last_seen\nada,a@example.com,pro,c,2026-03-04T05:06:07\n';
+    expect(await load(csv, { preset: 'mixpanel' })).toEqual({
+      users: { ada: { company: 'c', metadata: { email: 'a@example.com', plan: 'pro' } } },
+      companies: { c: { metadata: {} } },
+      events: [],
+    });
+  });
+
+  // proves: presets
+  test('of persons of PostHog makes users', async () => {
+    const results = [
+      { distinct_ids: ['ada'], properties: { plan: 'pro' }, created_at: '2026-03-04T05:06:07Z' },
+    ];
+    const { users } = await load(JSON.stringify({ next: null, results }), {
+      ...{ preset: 'posthog', filename: 'persons.json' },
+    });
+    expect(users).toEqual({ ada: { company: null, metadata: { plan: 'pro' } } });
   });
 });
 

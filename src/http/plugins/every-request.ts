@@ -34,7 +34,8 @@ export function addStandardHeaders(app: FastifyInstance): void {
 
 export function setStandardHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
-  if (api.test(request.url)) reply.header('cache-control', 'no-store');
+  if (api.test(request.url) || request.routeOptions.config.keyInBody === true)
+    reply.header('cache-control', 'no-store');
 }
 
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {

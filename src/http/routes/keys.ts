@@ -2,11 +2,14 @@ import { Type } from 'typebox';
 import { renderEnvironment, renderKey } from '../../access/verify-key.ts';
 import { apiKey, environmentRecord, issuedKey, settingRecord } from '../../api/access.ts';
 import { object } from '../../api/schema.ts';
-import { inputError } from '../../domain/errors.ts';
 import { exportLayouts } from '../../domain/export.ts';
 import { keyScopes } from '../../domain/scope.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../postgres/stores/api-keys.ts';
-import { createEnvironment, listEnvironments, setExportLayout } from '../../postgres/stores/environments.ts';
+import {
+  changeEnvironment,
+  createEnvironment,
+  listEnvironments,
+} from '../../postgres/stores/environments.ts';
 import { worded } from '../../validation.ts';
 import { dateOf, instantParameter, pathParameter } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -151,11 +154,11 @@ const createEnvironmentRoute = route({
   },
 });
 
-const changeEnvironment = route({
+const change = route({
   at: 'PATCH /v1/environments/:name',
   operationId: 'changeEnvironment',
   summary: 'Change an environment',
-  description: 'Sets the layout of exports that name none.',
+  description: 'Sets the layout of exports that name none, and from which pages records are taken.',
   access: 'admin',
   params: pathParameter(
     'name',
@@ -169,9 +172,23 @@ const changeEnvironment = route({
   json: {
     schema: object(
       {
-        export_layout: worded(
-          Type.Enum([...exportLayouts], { type: 'string', description: 'Layout of exports that name none.' }),
-          `export_layout is one of ${exportLayouts.join(', ')}`,
+        export_layout: Type.Optional(
+          worded(
+            Type.Enum([...exportLayouts], {
+              type: 'string',
+              description: 'Layout of exports that name none.',
+            }),
+            `export_layout is one of ${exportLayouts.join(', ')}`,
+          ),
+        ),
+        allowed_origins: Type.Optional(
+          worded(
+            Type.Array(Type.String(), {
+              description:
+                'Origins of the pages that may send records: scheme, host, and port if need be. Servers notice within a second.',
+            }),
+            'allowed_origins is a list of texts',
+          ),
         ),
       },
       'What to change.',
@@ -179,11 +196,8 @@ const changeEnvironment = route({
     examples: { stream: { summary: 'One file of all kinds', value: { export_layout: 'stream' } } },
   },
   answer: { description: 'The environment.', schema: environmentRecord.ref },
-  handle: async ({ system: { db }, params: { name }, body }) => {
-    const changed = await setExportLayout(db, name, body.export_layout);
-    if (changed === null) throw inputError('not_found', 'there is no such environment', `name: ${name}`);
-    return renderEnvironment(changed);
-  },
+  handle: async ({ system: { db }, params: { name }, body }) =>
+    renderEnvironment(await changeEnvironment(db, name, body)),
 });
 
 const environments = route({
@@ -208,9 +222,4 @@ const settings = route({
 
 export const keyRoutes: readonly Route[] = [list, create, rotate, revoke, validate];
 
-export const environmentRoutes: readonly Route[] = [
-  createEnvironmentRoute,
-  changeEnvironment,
-  environments,
-  settings,
-];
+export const environmentRoutes: readonly Route[] = [createEnvironmentRoute, change, environments, settings];

@@ -35,6 +35,7 @@ const table: readonly ProductRoute[] = [
   ]),
   ['POST /2/httpapi', 'amplitude'],
   ['POST /identify', 'amplitude', { event_type: '$identify' }],
+  ['POST /groupidentify', 'amplitude', { event_type: '$groupidentify' }],
 ];
 
 const anything = Type.Object({}, { additionalProperties: true, description: 'As the product documents it.' });

@@ -55,12 +55,20 @@ export function listEnvironments(db: Database): Promise<ListedEnvironment[]> {
   return db.selectFrom('environments').select(listedColumns).orderBy('name').execute();
 }
 
-/** Says from which pages an environment takes records. Throws `InputError` `invalid_field`: what is no origin. */
-export async function setAllowedOrigins(
+export interface EnvironmentChanges {
+  /** Origins of the pages that may send records. */
+  readonly allowed_origins?: readonly string[];
+  /** Layout of exports that name none. */
+  readonly export_layout?: ExportLayout;
+}
+
+/** @throws InputError `not_found`; `invalid_field` for what is no origin. */
+export async function changeEnvironment(
   db: Database,
-  environmentId: number,
-  origins: readonly string[],
-): Promise<void> {
+  name: string,
+  { allowed_origins, export_layout }: EnvironmentChanges,
+): Promise<ListedEnvironment> {
+  const origins = allowed_origins ?? [];
   const wrong = origins.find(
     (origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin,
   );
@@ -71,26 +79,18 @@ export async function setAllowedOrigins(
   if (origins.length > MAX_ALLOWED_ORIGINS) {
     throw inputError('invalid_field', `an environment has at most ${MAX_ALLOWED_ORIGINS} origins`, 'origins');
   }
-  await db
+  const changed = await db
     .updateTable('environments')
-    .set({ allowed_origins: [...origins] })
-    .where('environment_id', '=', environmentId)
-    .execute();
-}
-
-/** Sets the layout of exports that name none. Returns `null` if there is no such environment. */
-export async function setExportLayout(
-  db: Database,
-  name: string,
-  layout: ExportLayout,
-): Promise<ListedEnvironment | null> {
-  const row = await db
-    .updateTable('environments')
-    .set({ export_layout: layout })
+    .set({
+      name,
+      ...(allowed_origins && { allowed_origins: [...origins] }),
+      ...(export_layout && { export_layout }),
+    })
     .where('name', '=', name)
     .returning(listedColumns)
     .executeTakeFirst();
-  return row ?? null;
+  if (changed === undefined) throw inputError('not_found', 'there is no such environment', `name: ${name}`);
+  return changed;
 }
 
 export async function readExportLayout(db: Database, environmentId: number): Promise<ExportLayout> {

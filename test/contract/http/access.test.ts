@@ -19,7 +19,9 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     ...['page', 'screen', 'group', 'alias', 'import', 'i', 't', 'p', 's', 'g', 'a', 'b'].map(
       (path) => `POST /v1/${path}`,
     ),
-    ...['/capture', '/e', '/i/v0/e', '/batch', '/2/httpapi', '/identify'].map((path) => `POST ${path}`),
+    ...['/capture', '/e', '/i/v0/e', '/batch', '/2/httpapi', '/identify', '/groupidentify'].map(
+      (path) => `POST ${path}`,
+    ),
     'GET /v1/projects/{write_key}/settings',
     ...['/track', '/engage', '/groups', '/import'].flatMap((path) => [`POST ${path}`, `GET ${path}`]),
   ],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { scopes } from '../../../src/domain/scope.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { setAllowedOrigins } from '../../../src/postgres/stores/environments.ts';
+import { changeEnvironment } from '../../../src/postgres/stores/environments.ts';
 import { readEvents } from '../../support/events.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -15,7 +15,7 @@ async function site() {
   const origin = `https://shop${environments}.example.com`;
   const { environmentId } = environment;
   const page = await createApiKey(t.system.db, environmentId, { label: 'page', scopes: ['browser'] });
-  await setAllowedOrigins(t.system.db, environmentId, [origin]);
+  await changeEnvironment(t.system.db, environment.name, { allowed_origins: [origin] });
   const preflight = () => ask('/v1/t', origin);
   await waitFor('the origin to be noticed', async () => (await preflight()).status === 204);
   return { origin, key, pageKey: page.key, events: () => readEvents(t.system, environmentId) };

@@ -230,6 +230,14 @@ describe('keys, environments and settings', () => {
     const made = await server.json<{ app_token: string }>('/v1/environments', as({ name: 'made-here' }));
     expect(made).toMatchObject({ status: 201, body: { name: 'made-here', app_token: expect.any(String) } });
     expect((await server.json<object[]>('/v1/environments', admin)).body).toContainEqual(made.body);
+    const path = '/v1/environments/made-here';
+    const allow = (origins: unknown, at = path) => server.json(at, as({ allowed_origins: origins }, 'PATCH'));
+    const pages = ['https://a.example.com', 'http://localhost:3000'];
+    expect((await allow(pages)).body).toEqual({ ...made.body, allowed_origins: pages });
+    expect((await allow([])).body).toEqual(made.body);
+    for (const wrong of ['https://a.example.com/', 'a.example.com', '*', 7])
+      expect([wrong, (await allow([wrong])).status]).toEqual([wrong, 400]);
+    expect((await allow(pages, '/v1/environments/no-such')).status).toBe(404);
     for (const name of ['made-here', 'No Name', ''])
       expect(await refusalOf(server, '/v1/environments', as({ name }))).toEqual([400, ['invalid_field']]);
     const layout = as({ export_layout: 'stream' }, 'PATCH');

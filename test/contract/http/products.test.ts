@@ -396,12 +396,35 @@ describe('an answer', () => {
     expect(await events()).toHaveLength(1);
   });
 
-  test('of /identify of Amplitude comes when the user is stored', async () => {
+  test('of /identify and /groupidentify of Amplitude comes when the user or company is stored, and no cache keeps it', async () => {
     const { key, profiles } = await tenant();
-    const identification = JSON.stringify([{ user_id: 'ada', user_properties: { $set: { plan: 'pro' } } }]);
-    const body = `api_key=${key}&identification=${encodeURIComponent(identification)}`;
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-    expect((await server.fetch('/identify', { key: null, method: 'POST', body, headers })).status).toBe(200);
-    expect((await profiles()).users).toMatchObject({ ada: { metadata: { plan: 'pro' } } });
+    const identify = async (path: string, identification: object) => {
+      const body = `api_key=${key}&identification=${encodeURIComponent(JSON.stringify(identification))}`;
+      const answer = await server.fetch(path, { key: null, method: 'POST', body, headers });
+      expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    };
+    const groups = { org: 'acme' };
+    await identify('/identify', [{ user_id: 'ada', user_properties: { $set: { plan: 'pro' } }, groups }]);
+    const group_properties = { $set: { seats: 12 }, size: 5 };
+    await identify('/groupidentify', [{ group_type: 'org', group_value: 'acme', group_properties }]);
+    expect(await profiles()).toEqual({
+      users: { ada: { company: 'acme', metadata: { plan: 'pro' } } },
+      companies: { acme: { metadata: { seats: 12, size: 5 } } },
+    });
+  });
+
+  // proves: product-sdks
+  test('of Mixpanel refuses records with the token of another project, and stores them nowhere', async () => {
+    const own = await tenant();
+    const other = await tenant();
+    const event = (token: string) => ({ event: 'Paid', properties: { token, distinct_id: 'ada' } });
+    const send = (json: object) => server.json<ErrorBody>('/track?verbose=1', { key: null, json });
+    const { status, body } = await send([event(own.key), event(other.key), event(own.key)]);
+    expect([status, body.errors]).toMatchObject([
+      400,
+      [{ details: 'item 1', message: expect.stringContaining('another token') }],
+    ]);
+    expect([await own.events(), await other.events()]).toMatchObject([{ length: 2 }, { length: 0 }]);
   });
 });

@@ -51,6 +51,52 @@ test('a record that is none of the product is none', () => {
     expect(read({ user_id: 'u', type: 'alias' }, null)).toBeNull();
 });
 
+test('a person of PostHog is a user by the id that is no anonymous one, there since it was made', () => {
+  const anonymous = '0190c1f0-6a7b-7c3d-8e9f-0a1b2c3d4e5f';
+  const person = {
+    ...{ id: 7, name: 'Ada', distinct_ids: [anonymous, 'ada'], created_at: '2026-03-04T05:06:07.000Z' },
+    properties: { plan: 'pro' },
+  };
+  const user = { event_type: 'identify_user', user_id: 'ada' };
+  expect(readPreset.posthog(person, null)).toEqual({
+    record: { ...user, metadata: { plan: 'pro' } },
+    profiles: [{ record: { ...user, inserted_at: person.created_at, metadata: {} }, fillsIn: false }],
+  });
+  const row = { person_id: 'p', distinct_id: anonymous, properties: {}, is_deleted: false };
+  expect(readPreset.posthog(row, null)?.record).toMatchObject({ user_id: anonymous });
+  expect(readPreset.posthog({ ...row, is_deleted: 'true' }, null)).toBeNull();
+});
+
+test('an event of PostHog has the properties of its person, and what it sets beside its properties', () => {
+  const event = {
+    ...{ event: 'A', distinct_id: 'ada', person_properties: { plan: 'free', age: 36 } },
+    ...{ $set_once: { referrer: 'x' }, $set: { plan: 'team' }, properties: { $set: { plan: 'pro' } } },
+  };
+  const found = readPreset.posthog(event, null);
+  expect(found?.record['metadata']).toEqual({});
+  expect(found?.profiles).toMatchObject([
+    { record: { metadata: { referrer: 'x' } }, fillsIn: true },
+    { record: { metadata: { plan: 'pro', age: 36 } }, fillsIn: false },
+  ]);
+});
+
+test('the company in Mixpanel is the first of a list, in events, people and their updates, which keep what is behind it', () => {
+  const company_id = ['a', 'b'];
+  const found = [
+    readPreset.mixpanel({ event: 'A', properties: { company_id } }, null),
+    readPreset.mixpanel({ $distinct_id: 'd', $properties: { company_id } }, null),
+    readPreset.mixpanel({ $distinct_id: 'd', $set: { company_id } }, null),
+    readPreset.mixpanel({ $distinct_id: 'd', $set: { team: company_id } }, 'team'),
+  ].map((each) => each?.record);
+  expect(found.map((each) => each?.['company_id'])).toEqual(['a', 'a', 'a', 'a']);
+  for (const each of found) expect(Object.values(each?.['metadata'] ?? {})).toEqual([company_id]);
+  const group = { $group_key: 'team', $group_id: 'a', $properties: {} };
+  expect([readPreset.mixpanel(group, 'team') === null, readPreset.mixpanel(group, 'org')]).toEqual([
+    false,
+    null,
+  ]);
+});
+
 test('a company is the group of a type that says so, else the first', () => {
   const company = (groups: unknown) =>
     readPreset.posthog({ event: 'A', properties: { $groups: groups } }, null)?.record['company_id'];

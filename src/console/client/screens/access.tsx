@@ -154,25 +154,62 @@ const layouts = [
   ['stream', 'One stream'],
 ] as const;
 
-const columnsWith = (reload: () => void): readonly Column<Environment>[] => [
-  ['Name', ({ name }) => <strong>{name}</strong>],
-  ['App token', ({ app_token }) => <code>{app_token}</code>],
-  [
-    'Exports',
-    ({ name, export_layout }) => (
-      <Select
-        label={`Layout of the exports of ${name}`}
-        value={export_layout}
-        options={layouts}
-        onChange={(layout) =>
-          void api(`/v1/environments/${name}`, { method: 'PATCH', body: { export_layout: layout } }).finally(
-            reload,
-          )
-        }
+function environmentColumns(onChange: () => void): readonly Column<Environment>[] {
+  const change = (name: string, body: object): Promise<void> =>
+    api<void>(`/v1/environments/${name}`, { method: 'PATCH', body }).finally(onChange);
+  return [
+    ['Name', ({ name }) => <strong>{name}</strong>],
+    ['App token', ({ app_token }) => <code>{app_token}</code>],
+    [
+      'Exports',
+      ({ name, export_layout }) => (
+        <Select
+          label={`Layout of the exports of ${name}`}
+          value={export_layout}
+          options={layouts}
+          onChange={(layout) => void change(name, { export_layout: layout })}
+        />
+      ),
+    ],
+    ['Pages that may send', ({ allowed_origins: origins }) => visibleText(origins.join(', ')) || 'none'],
+    [
+      'Actions',
+      (environment) => (
+        <DialogButton look="quiet" label={named('Pages …', environment.name)}>
+          {(close) => (
+            <AllowedPages
+              environment={environment}
+              onClose={close}
+              onMake={(origins) => change(environment.name, { allowed_origins: origins })}
+            />
+          )}
+        </DialogButton>
+      ),
+    ],
+  ];
+}
+
+type PagesProps = MakeProps<readonly string[]> & { readonly environment: Environment };
+
+function AllowedPages({ environment, onClose, onMake }: PagesProps): VNode {
+  const [text, setText] = useState(environment.allowed_origins.join(' '));
+  return (
+    <FormDialog
+      title={`Pages that may send records to ${environment.name}`}
+      verb="Allow these pages"
+      isComplete
+      act={() => onMake(text.split(/[\s,]+/).filter(Boolean))}
+      onClose={onClose}
+    >
+      <InputField
+        label="Origins"
+        hint="Such as https://shop.example.com, with blanks between. Without one no page may send."
+        value={text}
+        onInput={setText}
       />
-    ),
-  ],
-];
+    </FormDialog>
+  );
+}
 
 function Environments(): VNode {
   const all = useApi<readonly Environment[]>('/v1/environments');
@@ -192,7 +229,7 @@ function Environments(): VNode {
       of={all}
       room={2}
       caption="Environments"
-      columns={columnsWith(all.reload)}
+      columns={environmentColumns(all.reload)}
       keyOf={({ name }) => name}
     />
   );
