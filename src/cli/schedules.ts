@@ -84,7 +84,8 @@ async function requireSchedule(
 const list = defineCommand({
   name: 'list',
   summary: 'the schedules, when they are due next, how they went last',
-  description: 'Lists the schedules of the file, when each is due next, and how its last run went.',
+  description:
+    'Lists the schedules of the file, when each is due next, and how its last run went; of a pull, how many of its days are loaded.',
   options: fileOption,
   json: true,
   details: 'Exit code: 0; 2 there is no file, or it is wrong.',
@@ -312,7 +313,7 @@ export const schedules = defineCommand({
   summary: 'loads and exports that run by the clock',
   description:
     'Runs loads and exports by the clock. They are written in the file that SCHEDULES_FILE names, and done by the\n' +
-    'workers of `sluice start` and `sluice work`.',
+    'workers of `sluice start` and `sluice work`. A load can pull the events of Mixpanel, Amplitude or PostHog, day by day.',
   examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
   commands: [check, list, run, pause, resume, history],
 });
