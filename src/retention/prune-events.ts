@@ -8,9 +8,8 @@ import { withLockTries } from '../postgres/database.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
 import {
   awaitReaders,
+  findLeftArchives,
   findOldMonths,
-  findReplaced,
-  findUnfinished,
   forgetArchive,
   type HeldNames,
   type Month,
@@ -139,7 +138,7 @@ async function deletePast(
 
 /** Removes archives that killed processes left unfinished. We hold the lock, so nobody else archives now. */
 async function removeUnfinished({ db, files }: RetentionContext): Promise<void> {
-  for (const folder of await findUnfinished(db)) {
+  for (const folder of await findLeftArchives(db, 'unfinished')) {
     await files.removeFolder(folder);
     await forgetArchive(db, folder);
   }
@@ -156,7 +155,7 @@ export async function removeReplaced(
   system: Pick<RetentionContext, 'pool' | 'db' | 'files'>,
 ): Promise<number> {
   const { pool, db, files } = system;
-  const replaced = await findReplaced(db);
+  const replaced = await findLeftArchives(db, 'replaced');
   if (replaced.length === 0) return 0;
   try {
     await awaitReaders(pool);

@@ -2,7 +2,6 @@ import { type NotNull, sql } from 'kysely';
 import type { IdOutcome } from '../../domain/deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
 import {
-  type DueTask,
   type JobIdentity,
   type Origin,
   originColumns,
@@ -44,11 +43,7 @@ export async function insertDeletion(
     from unnest(${[...ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-export interface StartedDeletion extends JobIdentity {
-  readonly tasks: readonly DueTask[];
-}
-
-export async function startDeletion(db: Database, deletionId: number): Promise<StartedDeletion | null> {
+export async function startDeletion(db: Database, deletionId: number) {
   const deletion = await db
     .updateTable('deletions')
     .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
@@ -108,11 +103,7 @@ export async function addStep(db: Database, claim: TaskClaim, step: DeletionStep
 }
 
 /** Reads the ids in the order of the request; with `limit` the first of those without an outcome. */
-export async function readIds(
-  db: Database,
-  deletionId: number,
-  limit: number | null = null,
-): Promise<string[]> {
+export async function readIds(db: Database, deletionId: number, limit: number | null = null) {
   const rows = await db
     .selectFrom('deletion_ids')
     .select('id')
@@ -137,20 +128,11 @@ export async function completeDeletion(db: Database, claim: TaskClaim): Promise<
   return rows.length > 0;
 }
 
-export async function failDeletion(
-  db: Database,
-  deletionId: number,
-  failure: TaskFailure,
-): Promise<(JobIdentity & { readonly environmentId: number }) | null> {
+export async function failDeletion(db: Database, deletionId: number, { code, message }: TaskFailure) {
   await deleteTasks(db, ['deletion'], deletionId);
   const row = await db
     .updateTable('deletions')
-    .set({
-      status: 'failed',
-      ended_at: sql`now()`,
-      failure_code: failure.code,
-      failure_message: failure.message,
-    })
+    .set({ status: 'failed', ended_at: sql`now()`, failure_code: code, failure_message: message })
     .where((eb) => eb.and({ deletion_id: deletionId, status: 'processing' }))
     .returning(camel('job_id', 'request_id', 'environment_id'))
     .executeTakeFirst();

@@ -136,32 +136,13 @@ export async function completeExport(
     .execute();
 }
 
-export interface EndedExport extends JobIdentity {
-  readonly environmentId: number;
-  readonly at: Date;
-  /** The task that it had. */
-  readonly taskId: number | null;
-}
-
 /** Fails an export. Returns `null` if it has ended already. */
-export async function failExport(
-  db: Database,
-  exportId: number,
-  failure: TaskFailure,
-): Promise<EndedExport | null> {
-  return end(db, exportId, {
-    status: 'failed',
-    failure_code: failure.code,
-    failure_message: failure.message,
-  });
+export function failExport(db: Database, exportId: number, { code, message }: TaskFailure) {
+  return end(db, exportId, { status: 'failed', failure_code: code, failure_message: message });
 }
 
 /** Cancels an export. Returns `null` if the environment has no such export, or it has ended already. */
-export async function cancelExport(
-  db: Database,
-  environmentId: number,
-  jobId: string,
-): Promise<EndedExport | null> {
+export async function cancelExport(db: Database, environmentId: number, jobId: string) {
   const found = await db
     .selectFrom('exports')
     .select('export_id')
@@ -170,11 +151,8 @@ export async function cancelExport(
   return found === undefined ? null : end(db, found.export_id, { status: 'cancelled' });
 }
 
-async function end(
-  db: Database,
-  exportId: number,
-  to: UpdateObject<Tables, 'exports'>,
-): Promise<EndedExport | null> {
+/** Returns the export with the task that it had. */
+async function end(db: Database, exportId: number, to: UpdateObject<Tables, 'exports'>) {
   const [taskId = null] = await deleteTasks(db, ['export'], exportId);
   const ended = await db
     .updateTable('exports')
@@ -191,7 +169,7 @@ async function end(
  * Finds failed and cancelled exports that may have left files. Those that ended within a lease are left out: a worker may still write,
  * until it fails to renew the lease.
  */
-export function findLeftovers(db: Database, limit: number): Promise<{ exportId: number; jobId: string }[]> {
+export function findLeftovers(db: Database, limit: number) {
   return withFiles(db)
     .where('status', 'in', ['failed', 'cancelled'])
     .where('ended_at', '<', inMs(-LEASE_MS))
@@ -208,11 +186,7 @@ function withFiles(db: Database) {
 }
 
 /** Finds exports whose files have expired: after `days`, unless the export says otherwise. */
-export function findExpired(
-  db: Database,
-  days: number,
-  limit: number,
-): Promise<{ exportId: number; jobId: string }[]> {
+export function findExpired(db: Database, days: number, limit: number) {
   return withFiles(db)
     .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
     .limit(limit)

@@ -212,22 +212,12 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
   await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
 }
 
-export interface EndedLoad extends JobIdentity {
-  readonly environmentId: number;
-  readonly failureMessage: string | null;
-  readonly at: Date;
-}
-
 /** Fails a load; what was applied stays. Returns `null` if it has ended already. */
-export async function failLoad(
-  db: Database,
-  loadId: number,
-  failure: TaskFailure,
-): Promise<EndedLoad | null> {
+export function failLoad(db: Database, loadId: number, { code, message }: TaskFailure) {
   return end(db, loadId, ['processing'], {
     status: 'failed',
-    failure_code: failure.code,
-    failure_message: sql<string>`${failure.message}::text || ' (' || (${applied})
+    failure_code: code,
+    failure_message: sql<string>`${message}::text || ' (' || (${applied})
       || case when ${applied} = 1 then ' row' else ' rows' end || ' had been applied)'`,
   });
 }
@@ -235,11 +225,7 @@ export async function failLoad(
 const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated + rows_removed end)`;
 
 /** Cancels a load. Returns `null` if the environment has no such load, or it has ended already. */
-export async function cancelLoad(
-  db: Database,
-  environmentId: number,
-  jobId: string,
-): Promise<EndedLoad | null> {
+export async function cancelLoad(db: Database, environmentId: number, jobId: string) {
   const load = await loadOf(db, environmentId, jobId).select('load_id').executeTakeFirst();
   return load === undefined ? null : end(db, load.load_id, ['queued', 'processing'], { status: 'cancelled' });
 }
@@ -249,7 +235,7 @@ async function end(
   loadId: number,
   from: readonly LoadStatus[],
   to: UpdateObject<Tables, 'loads'>,
-): Promise<EndedLoad | null> {
+) {
   await deleteTasks(db, loadTasks, loadId);
   const ended = await db
     .updateTable('loads')
@@ -336,11 +322,7 @@ export async function isLoadUndone(db: Database, environmentId: number, jobId: s
   return found !== undefined;
 }
 
-export function findExpiredFiles(
-  db: Database,
-  fileDays: number,
-  limit: number,
-): Promise<{ readonly loadId: number; readonly ref: FileRef }[]> {
+export function findExpiredFiles(db: Database, fileDays: number, limit: number) {
   return db
     .selectFrom('loads')
     .select(['load_id as loadId', 'file_ref as ref'])

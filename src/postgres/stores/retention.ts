@@ -288,19 +288,15 @@ export async function replaceArchive(
   if (by !== null) await storeArchive(db, by);
 }
 
-/** Finds unfinished archives, which belong to killed processes if nobody archives events now. */
-export async function findUnfinished(db: Database): Promise<FileFolder[]> {
-  const { rows } = await sql<{ folder: string }>`
-    select folder
-    from event_archives
-    where state = 'writing' and (retirement_id is not null or created_at < now() - interval '1 day')
-    order by archive_id`.execute(db);
-  return rows.map(({ folder }) => archiveFolder(folder));
-}
+const isLeftOver = {
+  replaced: sql`state = 'replaced'`,
+  /** By killed processes, if nobody archives events now. */
+  unfinished: sql`state = 'writing' and (retirement_id is not null or created_at < now() - interval '1 day')`,
+} as const;
 
-export async function findReplaced(db: Database): Promise<FileFolder[]> {
+export async function findLeftArchives(db: Database, which: keyof typeof isLeftOver): Promise<FileFolder[]> {
   const { rows } = await sql<{ folder: string }>`
-    select folder from event_archives where state = 'replaced' order by archive_id`.execute(db);
+    select folder from event_archives where ${isLeftOver[which]} order by archive_id`.execute(db);
   return rows.map(({ folder }) => archiveFolder(folder));
 }
 

@@ -88,12 +88,7 @@ export async function moveEvents(
   to: Retirement,
 ): Promise<number> {
   return inTransaction(pool, async ({ db }) => {
-    const { numUpdatedRows } = await db
-      .updateTable('event_retirements')
-      .set({ revision: sql`revision + 1` })
-      .where((eb) => eb.and({ retirement_id: to.retirementId, state: 'retired' }))
-      .executeTakeFirst();
-    if (numUpdatedRows === 0n) throw new Error('another process has the retirement');
+    if (!(await raiseRevision(db, to.retirementId))) throw new Error('another process has the retirement');
     const { rows } = await sql<{ moved: number }>`
       with doomed as materialized (${pastEvents(table, environmentId, past)}),
       moved as (
@@ -332,10 +327,12 @@ async function lockRetired(db: Database): Promise<{ retirementId: number; table:
   return rows;
 }
 
-async function raiseRevision(db: Database, retirementId: number): Promise<void> {
-  await db
+/** Makes archives of the table, as far as they are written, count no more. Returns false if it is no longer retired. */
+async function raiseRevision(db: Database, retirementId: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('event_retirements')
     .set({ revision: sql`revision + 1` })
-    .where('retirement_id', '=', retirementId)
-    .execute();
+    .where((eb) => eb.and({ retirement_id: retirementId, state: 'retired' }))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
