@@ -346,11 +346,3 @@ create function sluice.difference(stored jsonb, wanted jsonb) returns jsonb
     from jsonb_object_keys(stored || wanted) name
     where stored -> name is distinct from wanted -> name
   );
-
--- The properties as texts, which keep all their digits where JSON is read as JavaScript does.
-create function sluice.texts(properties jsonb) returns jsonb
-  language sql stable parallel safe
-  return (
-    select coalesce(jsonb_object_agg(key, value::text), '{}')
-    from jsonb_each(properties)
-  );

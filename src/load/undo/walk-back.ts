@@ -6,9 +6,10 @@
 import type { Entity } from '../../domain/entity.ts';
 import type { Author, CountingLoads } from '../../domain/undo.ts';
 
-/** A state of a profile. Properties are JSON texts, which keep every digit. */
+/** A state of a profile. */
 interface State {
-  readonly properties: Readonly<Record<string, string>>;
+  /** The text of a jsonb object: values are kept as texts, with every digit. */
+  readonly properties: string;
   readonly company: string | null;
   /** The load that had written it last, and its transaction. */
   readonly made: Author;
@@ -54,6 +55,30 @@ const unset = (): Value => ({ now: null, wanted: null, isTurned: false, isKept: 
 
 /** No property has this name: JSON in PostgreSQL cannot hold the character. */
 const company = '\0company';
+
+const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},]/g;
+
+/** Returns the texts of the values of an object, as PostgreSQL writes one. */
+function memberTexts(json: string): Map<string, string> {
+  const texts = new Map<string, string>();
+  let depth = 0;
+  let name: string | null = null;
+  let from = 0;
+  for (const found of json.matchAll(token)) {
+    const [text] = found;
+    const isEnd = text === ']' || text === '}';
+    if (text === '[' || text === '{') depth += 1;
+    else if (isEnd && depth > 1) depth -= 1;
+    else if (depth === 1 && name === null && !isEnd) {
+      name = JSON.parse(text) as string;
+      from = found.index + text.length + ': '.length;
+    } else if (depth === 1 && name !== null && (isEnd || text === ',')) {
+      texts.set(name, json.slice(from, found.index));
+      name = null;
+    }
+  }
+  return texts;
+}
 
 const resultOf = ({ isTurned, wanted, now }: Value): string | null => (isTurned ? wanted : now);
 
@@ -125,7 +150,7 @@ export class ProfileWalk {
   #arrive({ properties, made, position, ...state }: State): void {
     const { known, madeAt } = this.#undone;
     const maker = made ?? madeAt.get(String(position)) ?? null;
-    const values = new Map(Object.entries(properties));
+    const values = memberTexts(properties);
     if (state.company !== null) values.set(company, state.company);
     // What a known load wrote before the first change, it made.
     const isGiven = !(this.#isBegun || (maker !== null && known.has(maker)));

@@ -154,7 +154,7 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
       (
         select '[' || json_build_object(
           'by', l.load_id, 'made', l.load_before, 'position', l.position_before, 'removed', l.removed, 'company', l.company_before,
-          'properties', case when l.before is not null then sluice.texts(l.before) end, 'firstSeen', l.first_seen_before
+          'properties', l.before::text, 'firstSeen', l.first_seen_before
         )::text as line
         from changes l
         where k.line is null and l.environment_id = ${environment} and l.entity = ${sql.lit(entity)} and ${isKey('l.key', sql`k.key`)}
@@ -166,7 +166,7 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
           'entity', '${sql.raw(entity)}', 'id', k.key, 'others', ${others},
           'now', (
             select json_build_object(
-              'position', p.position, 'made', p.made, 'company', p.company, 'properties', sluice.texts(p.metadata)
+              'position', p.position, 'made', p.made, 'company', p.company, 'properties', p.metadata::text
             )
             from ${profile(entity, environment)}
             where p.key = k.key

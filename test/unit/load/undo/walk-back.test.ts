@@ -12,6 +12,12 @@ interface Undo {
   readonly properties?: string[];
 }
 
+/** The text of an object with these texts of values, as PostgreSQL writes it. */
+const jsonb = (texts: Record<string, string>) =>
+  `{${Object.entries(texts)
+    .map(([name, text]) => `${JSON.stringify(name)}: ${text}`)
+    .join(', ')}}`;
+
 /** Undoes loads, which are numbered like earlier undos, after the steps. */
 function undo(steps: readonly Step[], asked: Undo, earlier: Readonly<Record<number, Undo>> = {}) {
   const undoOf = (loadId: number, { of, properties }: Undo) => ({
@@ -34,12 +40,12 @@ function undo(steps: readonly Step[], asked: Undo, earlier: Readonly<Record<numb
       ...state,
       by: nextBy,
       removed: isErased || next === null,
-      properties: isErased ? null : properties,
+      properties: isErased ? null : jsonb(properties),
     });
   }
   const last = steps.at(-1)?.[1] ?? null;
   const now =
-    last === null || last === 'erased' ? null : { position: 9, made, properties: last, company: null };
+    last === null || last === 'erased' ? null : { position: 9, made, properties: jsonb(last), company: null };
   const { does, properties, kept } = walk.end({ now, others: false });
   return { does, to: Object.fromEntries(properties), kept };
 }
@@ -99,6 +105,21 @@ describe('walking back', () => {
     expect(undo(steps, { of: [1] }, undos)).toEqual(restored({ a: '0' }));
     expect(undo(steps, { of: [3] }, undos)).toEqual(restored({ a: '0' }));
     expect(undo(steps, { of: [2] }, undos).does).toBe('nothing');
+  });
+
+  it('keeps every digit, and values and names of any form', () => {
+    const values = {
+      a: '12345678901234567890.10',
+      'b, {"\\': '{"x": [1, {"y": "}, \\"]"}], "z": {}}',
+      c: '"\\\\"',
+      d: '[]',
+      e: 'null',
+    };
+    const steps: Step[] = [
+      [null, values],
+      [7, { f: 'true' }],
+    ];
+    expect(undo(steps, { of: [7] })).toEqual(restored(values));
   });
 
   it('undoes several loads at once, also with changes by others between them', () => {
