@@ -83,6 +83,7 @@ async function load(
         maxErrors: null,
         yields: null,
         removals: 'unasked',
+        hasAliases: false,
         recordKey: '',
       },
       store,

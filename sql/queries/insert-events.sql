@@ -1,11 +1,16 @@
 -- Adds events whose ids are our own. Partitions must be there (sluice.ensure_events_partition).
 -- $1 json  [{"e": environment_id, "i": event_id, "n": event_name, "u": user_id, "c": company_id, "t": inserted_at, "p": metadata}]
 --          c absent: the user's company, if the user is known; '': none; t absent: now; "v": true for a page view
+-- A user that has become an alias since its writer looked is refused (src/postgres/stores/aliases.ts).
 -- Times that are not given are taken in the order of the list, before the join may change it.
 insert into sluice.events
   (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
 select
-  i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n, i.u, nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
+  i.e, i.i, case when i.v then 'page_view' else 'track' end, i.n,
+  coalesce(
+    (select sluice.refuse_alias(a.alias) from sluice.aliases a where a.environment_id = i.e and a.alias = i.u for key share), i.u
+  ),
+  nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
 from (
   select e, i, n, u, c, coalesce(t, clock_timestamp()) as t, p, v
   from json_to_recordset($1::json) as given (e integer, i text, n text, u text, c text, t timestamptz, p jsonb, v boolean)

@@ -32,7 +32,7 @@ export async function readWithProvenance(
   let chunks = 0;
   for (const origin of origins) {
     // The patch of an undo is nobody's file.
-    const hasFile = origin.job !== null && origin.job.type !== 'undo';
+    const hasFile = origin.job !== null && origin.job.type !== 'undo' && origin.job.type !== 'join';
     const isRead = hasFile && ++chunks <= MAX_PROVENANCE_CHUNKS && !signal.aborted;
     const records = isRead ? await findRecordsOf(context, profile, origin, signal) : [];
     const { at, by, job } = origin;

@@ -27,6 +27,7 @@ export const errorCodes = {
   plan_already_applied: 409,
   job_not_amendable: 409,
   job_not_undoable: 409,
+  alias_taken: 409,
   already_amended: 409,
   count_changed: 409,
   idempotency_conflict: 409,

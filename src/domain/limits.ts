@@ -207,6 +207,12 @@ export const MAX_REQUEST_PROBLEMS = 100;
 /** A worker owns a chunk so long without a sign of life, on the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
+/** A join waits this long for records that are being written, and asks so often; then it is tried again. */
+export const MAX_JOIN_WAIT_MS = 30_000;
+export const JOIN_POLL_MS = 20;
+/** Aliases that SDKs bring gather for so long before a job moves what was stored under them. */
+export const JOIN_GATHER_MS = 10_000;
+
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
 export const SMALL_LOAD_BYTES = 64 * KiB;

@@ -6,8 +6,21 @@
 import { type Entity, type LoadEntity, type RecordKind, recordKinds } from './entity.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 
-export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies', 'undo'] as const;
+export const loadTypes = [
+  'import',
+  'bulk_identify_users',
+  'bulk_identify_companies',
+  'undo',
+  'join',
+] as const;
 export type LoadType = (typeof loadTypes)[number];
+
+/** Types of loads that write their file themselves, when their turn in the lane comes. */
+export const patchTypes = ['undo', 'join'] as const satisfies readonly LoadType[];
+
+export function isPatch(type: LoadType): boolean {
+  return patchTypes.some((patch) => patch === type);
+}
 
 /** queued → processing → completed | failed | cancelled. */
 export const loadStatuses = ['queued', 'processing', 'completed', 'failed', 'cancelled'] as const;

@@ -37,6 +37,7 @@ import { addExpectContinue, addForms, addLingeringClose, addRawBody } from './pl
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addValidation } from './plugins/validation.ts';
 import type { BodyKind, Route } from './route.ts';
+import { aliasRoutes } from './routes/aliases.ts';
 import { deletionRoutes } from './routes/deletions.ts';
 import { exportRoutes } from './routes/exports.ts';
 import { importRoutes } from './routes/imports.ts';
@@ -72,7 +73,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ],
   schedules: sourceRoutes,
   notifications: notificationRoutes,
-  reading: [...profileRoutes, ...segmentRoutes, ...reportRoutes],
+  reading: [...profileRoutes, ...aliasRoutes, ...segmentRoutes, ...reportRoutes],
   lookups: lookupRoutes,
   keys: [...keyRoutes, ...sessionRoutes],
   operations: [...serviceRoutes, ...environmentRoutes],

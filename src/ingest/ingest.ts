@@ -9,6 +9,7 @@ import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
+import { Persons } from './persons.ts';
 import type { ReadBatch } from './read-batch.ts';
 import {
   type BatchItem,
@@ -56,13 +57,16 @@ const eventStatements = 2;
 const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
+  const persons = new Persons(context);
   const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
-  const users = Array.from({ length: userLanes }, () => openWindow(context, 'users', 1, profileRows));
-  const companies = openWindow(context, 'companies', 1, profileRows);
-  const events = openWindow(context, 'events', eventStatements, eventRows);
+  const users = Array.from({ length: userLanes }, () =>
+    openWindow(context, 'users', 1, profileRows, persons),
+  );
+  const companies = openWindow(context, 'companies', 1, profileRows, persons);
+  const events = openWindow(context, 'events', eventStatements, eventRows, persons);
   const lanes = [...users, companies];
-  const batchRows = new BatchWriter(context);
+  const batchRows = new BatchWriter(context, persons);
   const eventBatches = openBatchWindow(context, eventStatements, (batches) => batchRows.write(batches));
   const batches = openBatchWindow(context, profileBatches, async (some) => {
     await Promise.all(lanes.map((lane) => lane.drained()));
@@ -76,18 +80,18 @@ export function openIngest(context: IngestContext): Ingest {
   };
   return {
     identifyUser(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, profileRows);
+      if (idempotency !== null) return once(context, record, idempotency, profileRows, persons);
       return inOrder({ index: 0, entity: 'users', record }, () => {
         const lane = users[laneOf(record.userId)] ?? users[0];
         return (lane as CommitWindow<UserRecord>).submit(record);
       });
     },
     identifyCompany(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, profileRows);
+      if (idempotency !== null) return once(context, record, idempotency, profileRows, persons);
       return inOrder({ index: 0, entity: 'companies', record }, () => companies.submit(record));
     },
     track(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, eventRows);
+      if (idempotency !== null) return once(context, record, idempotency, eventRows, persons);
       return events.submit(record);
     },
     batch: (environmentId, read, bytes, idempotency) =>
@@ -105,16 +109,18 @@ export function openIngest(context: IngestContext): Ingest {
   };
 }
 
-function openWindow<T extends { readonly bytes: number }, Rows>(
+function openWindow<T extends { readonly bytes: number; readonly environmentId: number }, Rows>(
   { pool, metrics, tracing = null }: IngestContext,
   entity: IngestEntity,
   inFlight: number,
   writer: RecordWriter<T, Rows>,
+  persons: Persons,
 ): CommitWindow<T> {
   return new CommitWindow<T>({
     inFlight,
     tracing,
-    write: async (records) => writer.write(pool, await writer.prepare(records)),
+    write: (records) =>
+      persons.writing(records, async (own) => writer.write(pool, await writer.prepare(own))),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });
@@ -170,13 +176,16 @@ async function once<T extends { readonly environmentId: number }, Rows>(
   record: T,
   { key, digest }: Idempotency,
   writer: RecordWriter<T, Rows>,
+  persons: Persons,
 ): Promise<void> {
   try {
-    const rows = await writer.prepare([record]);
-    await inTransaction(pool, async ({ client, db }) => {
-      const { outcome } = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
-      if (outcome === 'conflict') throw idempotencyConflict();
-      if (outcome === 'claimed') await writer.write(client, rows);
+    await persons.writing([record], async (own) => {
+      const rows = await writer.prepare(own);
+      await inTransaction(pool, async ({ client, db }) => {
+        const { outcome } = await claimIdempotencyKey(db, record.environmentId, key, digest, null);
+        if (outcome === 'conflict') throw idempotencyConflict();
+        if (outcome === 'claimed') await writer.write(client, rows);
+      });
     });
   } catch (error) {
     throw isDataError(error) ? refused(error) : error;

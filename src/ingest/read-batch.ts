@@ -4,7 +4,7 @@ import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } 
 import { type ArrayEnvelope, arrayToNdjson } from '../formats/json-document.ts';
 import { datedCompany, datedUser, type ForeignContext, isSegmentCall, readForeign } from './read-foreign.ts';
 import { openRecord, readEvent } from './read-record.ts';
-import type { BatchItem, ItemRecord } from './records.ts';
+import type { BatchItem, ReadRecord } from './records.ts';
 
 const itemTypes = ['identify', 'track', 'company'] as const;
 
@@ -23,7 +23,7 @@ export interface ReadBatch {
 export type BatchFormat = ArrayEnvelope | 'ndjson' | 'record';
 
 /** Reads an item as the records that it makes. @throws InputError if it is refused. */
-export type ReadItem = (line: Buffer) => readonly ItemRecord[];
+export type ReadItem = (line: Buffer) => readonly ReadRecord[];
 
 const LF = 10;
 
@@ -101,7 +101,7 @@ function isBlank(text: Buffer, start: number, end: number): boolean {
 }
 
 /** Reads an item as the body of its route, or as a call of Segment. */
-export function readBatchItem(line: Buffer, context: ForeignContext): readonly ItemRecord[] {
+export function readBatchItem(line: Buffer, context: ForeignContext): readonly ReadRecord[] {
   const fields = openRecord(line, 'The item');
   const { type, ...record } = fields.object;
   if (isSegmentCall(type, record)) return readForeign('segment', fields, context);

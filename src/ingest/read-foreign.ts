@@ -5,10 +5,11 @@ import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { splitUrl } from '../mapping/event-rules.ts';
 import { isObject, type JsonObject, numberText } from '../mapping/json-text.ts';
+import { readLink } from '../mapping/presets/link.ts';
 import type { PresetProfile } from '../mapping/presets/record.ts';
 import { fillingTime, readPreset } from '../mapping/presets.ts';
 import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
-import type { ItemRecord } from './records.ts';
+import type { ItemRecord, ReadRecord } from './records.ts';
 
 /** The request that brings records of another product. */
 export interface ForeignContext {
@@ -25,7 +26,7 @@ export interface ForeignContext {
  * Reads a record that another product's SDK sends, by the preset that reads the product's files.
  * @throws InputError `unknown_event_type`, and as the readers of our own records do.
  */
-export function readForeign(preset: Preset, fields: Fields, context: ForeignContext): readonly ItemRecord[] {
+export function readForeign(preset: Preset, fields: Fields, context: ForeignContext): readonly ReadRecord[] {
   const { offset, ...sent } = fields.object;
   if (preset === 'posthog' && typeof offset === 'number' && sent['timestamp'] === undefined) {
     // A page counts the milliseconds that an event has waited, since its clock may be wrong.
@@ -34,8 +35,7 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   }
   const ours = readPreset[preset](fields.object, null);
   if (ours === null) {
-    const message =
-      'This record is stored as nothing: aliases, merges, increments and removals are not taken';
+    const message = 'This record is stored as nothing: increments and removals are not taken';
     throw inputError('unknown_event_type', message, `preset ${preset}`);
   }
   const skewMs = clockSkew(context.sentAt ?? fields.object['sentAt'], context.receivedAt);
@@ -49,7 +49,9 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
     return { ...item, record: { ...item.record, at } } as ItemRecord;
   };
   // The rows beside come first, as in files.
-  return [...ours.profiles.map(read), read({ record: ours.record, fillsIn: false })];
+  const own = read({ record: ours.record, fillsIn: false });
+  const link = readLink(ours.link);
+  return [...ours.profiles.map(read), link === null ? own : { ...own, link }];
 }
 
 /** @throws InputError `invalid_field` for a record with the token of another project than the one that the request was let in with. */
@@ -63,7 +65,7 @@ function requireToken({ token, $token, properties }: JsonObject, own: string): v
 
 /** Returns the reader of a request's records, each of which also has the members that its path says. */
 export function foreignReader(preset: Preset, adds: object, context: ForeignContext) {
-  return (line: Buffer): readonly ItemRecord[] => {
+  return (line: Buffer): readonly ReadRecord[] => {
     const fields = openRecord(line, 'The item');
     Object.assign(fields.object, adds);
     if (context.token != null) requireToken(fields.object, context.token);

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { type InputError, inputError } from '../domain/errors.ts';
+import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
@@ -47,7 +48,10 @@ export interface EventRecord extends Record_ {
 }
 
 /** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
-export type BatchItem = { readonly index: number } & ItemRecord;
+export type BatchItem = { readonly index: number; readonly link?: ShownLink } & ItemRecord;
+
+/** A record, and the link that it shows. */
+export type ReadRecord = ItemRecord & { readonly link?: ShownLink };
 
 export type ItemRecord =
   | { readonly entity: 'users'; readonly record: UserRecord }

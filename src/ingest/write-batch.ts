@@ -1,10 +1,12 @@
 import type pg from 'pg';
 import { idempotencyConflict } from '../domain/errors.ts';
+import type { ShownLink } from '../domain/identities.ts';
 import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
 import { checkConstraints, type Database, inSavepoint, inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
+import type { Persons } from './persons.ts';
 import { type ReadBatch, type Rejection, rejection } from './read-batch.ts';
 import {
   type BatchItem,
@@ -87,11 +89,13 @@ interface Rows {
  */
 export class BatchWriter {
   readonly #context: IngestContext;
+  readonly #persons: Persons;
   readonly #profiles: ReturnType<typeof profileWriter>;
   readonly #events: RecordWriter<EventRecord, readonly EventRow[]>;
 
-  constructor(context: IngestContext) {
+  constructor(context: IngestContext, persons: Persons) {
     this.#context = context;
+    this.#persons = persons;
     this.#profiles = profileWriter(context);
     this.#events = eventWriter(context);
   }
@@ -110,7 +114,30 @@ export class BatchWriter {
   }
 
   async #writeOnce(batches: readonly PendingBatch[]): Promise<void> {
-    const rows = await this.#prepare(batches.flatMap(({ items }) => items));
+    const items = batches.flatMap((batch) => batch.items);
+    await this.#link(items);
+    const records = items.map(({ record }) => record);
+    return this.#persons.writing(records, (own) => {
+      const resolved =
+        own === records ? items : items.map((item, at) => ({ ...item, record: own[at] }) as BatchItem);
+      return this.#writeItems(batches, resolved);
+    });
+  }
+
+  /** Makes the aliases that the items show. They take effect before all records. */
+  async #link(items: readonly BatchItem[]): Promise<void> {
+    const links = new Map<number, ShownLink[]>();
+    for (const { link, record } of items) {
+      if (link === undefined) continue;
+      const known = links.get(record.environmentId) ?? [];
+      links.set(record.environmentId, known);
+      known.push(link);
+    }
+    for (const [environmentId, shown] of links) await this.#persons.link(environmentId, shown);
+  }
+
+  async #writeItems(batches: readonly PendingBatch[], items: readonly BatchItem[]): Promise<void> {
+    const rows = await this.#prepare(items);
     const [batch] = batches;
     const key = batch?.idempotency ?? null;
     if (batch === undefined) return;
@@ -150,7 +177,8 @@ export class BatchWriter {
   async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
     const found = new Map<BatchItem, unknown>();
     const search = async (client: pg.PoolClient, some: readonly BatchItem[]): Promise<void> => {
-      const rows = await this.#prepare(some);
+      const own = await this.#persons.resolve(some.map(({ record }) => record));
+      const rows = await this.#prepare(some.map((item, at) => ({ ...item, record: own[at] }) as BatchItem));
       const write = async (): Promise<void> => {
         await this.#writeRows(client, rows);
         await checkConstraints(client);

@@ -11,9 +11,10 @@ import {
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { prepareIncoming } from '../postgres/merge/incoming.ts';
+import { AliasesMet, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
+import { knowsAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
@@ -103,6 +104,7 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
       throw fails(await allRefused(db, claim));
     if (pass === 'guard') return goOn(db, claim);
     await completeLoad(db, claim.subjectId);
+    if (pass === 'load') await writeLinksOfLoad(db, claim.environmentId, claim.subjectId);
     await endAmendment(db, claim.subjectId);
     if (state.type === 'undo' && pass === 'load') await turnAmendments(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
@@ -153,15 +155,13 @@ async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void>
   for (const chunkNo of chunks) {
     const range = await readChunkRange(context.db, claim.subjectId, chunkNo);
     const refused = await readRefusedRows(context.db, claim.subjectId, range);
-    const rows = await reader.read(range);
-    await replayChunk(
-      context,
-      claim,
-      source,
-      chunkNo,
-      rows,
-      (record) => !refused.has(range.firstRow + record),
-    );
+    const isAccepted = (record: number) => !refused.has(range.firstRow + record);
+    const replay = async (isDated: boolean) =>
+      replayChunk(context, claim, source, chunkNo, await reader.read(range, { isDated }), isAccepted);
+    await replay(false).catch((error) => {
+      if (error instanceof AliasesMet) return replay(true);
+      throw error;
+    });
   }
 }
 
@@ -177,8 +177,9 @@ async function replayChunk(
     const { client, db } = transaction;
     await nameTaskSession(db, claim);
     await prepareIncoming(client);
+    const hasAliases = await knowsAliases(db, source.environmentId);
     for (const entity of entities) {
-      const batch = batchOf(source, chunkNo, rows, entity, isAccepted);
+      const batch = batchOf({ ...source, hasAliases }, chunkNo, rows, entity, isAccepted);
       if (batch.text.length === 0) continue;
       await copyBatch(transaction, batch);
       if ((await keepReplayed(db, claim.subjectId, entity)) === 0) continue;

@@ -1,6 +1,7 @@
 import { noOutcomes } from '../domain/load.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
+import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
@@ -32,7 +33,7 @@ export function canBeInserted({ users, companies }: Rows): boolean {
   );
 }
 
-/** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. */
+/** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. @throws AliasesMet */
 export async function insertRows(
   transaction: Transaction,
   source: LoadSource,
@@ -40,6 +41,7 @@ export async function insertRows(
   rows: Rows,
   memory: LoadMemory,
 ): Promise<MergedKinds> {
+  if (source.hasAliases) throw new AliasesMet('users may be aliases');
   const { users, events } = rows;
   const severalChunks = source.chunkCount > 1;
   const scope = {
@@ -48,6 +50,7 @@ export async function insertRows(
     chunkNo,
     acceptedAt: source.acceptedAt,
     yields: null,
+    hasAliases: false,
     dated: false,
     removes: false,
     removesProfiles: false,

@@ -4,6 +4,7 @@ import {
   addOutcomes,
   type ChunkRange,
   countedKinds,
+  isPatch,
   noOutcomes,
   noOutcomesByKind,
   toTally,
@@ -12,12 +13,15 @@ import type { Reject, RejectCause } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
+import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
+import { knowsAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import {
   type ChunkTally,
   endValidation,
   finishChunk,
+  keepLinks,
   type LoadProgress,
   readChunkRange,
 } from '../postgres/stores/chunks.ts';
@@ -34,7 +38,7 @@ import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
 import { allRefused } from './rejects.ts';
-import { undoChunk } from './undo/apply-patch.ts';
+import { applyPatch } from './undo/apply-patch.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
@@ -64,7 +68,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const { db, memory } = context;
   const source = await readLoadSource(db, claim.subjectId);
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
-  if (source.type === 'undo') return { ...(await undoChunk(context, source, claim, chunk)), completed: null };
+  if (isPatch(source.type)) return { ...(await applyPatch(context, source, claim, chunk)), completed: null };
   return memory.withRows(async (rows) => {
     const reader = createChunkReader(source, context.files, rows);
     if (source.pass === 'validate') {
@@ -92,9 +96,24 @@ async function readAndMerge(
   await readChanged(context, source, chunk, reader);
   requireFewRefused(source, () => countRejects(source, chunk, rows));
   await prepareChunk(context, source, rows);
+  return mergeRead(context, source, { claim, chunk }, reader);
+}
+
+/** Merges the chunk that was read. */
+async function mergeRead(
+  context: LoadContext,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
+  reader: ChunkReader,
+): Promise<DoneChunk> {
+  const { rows } = reader;
   try {
     return await mergeChunk(context, source, { claim, chunk }, rows, false);
   } catch (error) {
+    if (error instanceof AliasesMet) {
+      await reader.read(chunk, { isDated: true, hasDigests: false });
+      return mergeRead(context, source, { claim, chunk }, reader);
+    }
     if (!isDataError(error)) throw error;
     // An attempt that comes too late collides with the rows of the chunk's new owner.
     if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
@@ -164,12 +183,12 @@ async function tryInserting(
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);
     try {
-      return await commitChunk(context, source, { claim, chunk }, rows, (transaction) =>
-        insertRows(transaction, source, claim.part, rows, learned),
+      return await commitChunk(context, source, { claim, chunk }, rows, (transaction, aliased) =>
+        insertRows(transaction, aliased, claim.part, rows, learned),
       );
     } catch (error) {
       // A key is known after all (or another defect of the data, which merging names): from now on, merge.
-      if (!isDataError(error) && !isDeadlock(error)) throw error;
+      if (!isDataError(error) && !isDeadlock(error) && !(error instanceof AliasesMet)) throw error;
     }
   }
   learned.users = 'known';
@@ -185,14 +204,14 @@ async function mergeChunk(
 ): Promise<DoneChunk> {
   const refused: CountedReject[] = [];
   const memory = context.memory.of(claim.subjectId);
-  return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
+  return commitChunk(context, source, { claim, chunk }, rows, async (transaction, aliased) => {
     refused.length = 0;
     const kinds = careful
-      ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, kind, message) => {
+      ? await mergeRowsCarefully(transaction, aliased, claim.part, rows, (record, kind, message) => {
           const reject = rows.rejectRecord(record, message, chunk);
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
         })
-      : await mergeRows(transaction, source, claim.part, rows, memory);
+      : await mergeRows(transaction, aliased, claim.part, rows, memory);
     requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
     await insertRejects(transaction, claim.subjectId, refused, causesOf(source));
     learn(memory, kinds);
@@ -206,20 +225,24 @@ async function commitChunk(
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   rows: Rows,
-  write: (transaction: Transaction) => Promise<MergedKinds>,
+  write: (transaction: Transaction, source: LoadSource) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   try {
     const done = await inTransaction(
       context.pool,
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
-        const kinds = await write(transaction);
+        const hasAliases = await knowsAliases(transaction.db, source.environmentId);
+        const kinds = await write(transaction, { ...source, hasAliases });
+        if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, claim.subjectId, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
         if (!progress.isCompleted) return { ...progress, completed: null };
+        if (rows.links.length > 0)
+          await writeLinksOfLoad(transaction.db, claim.environmentId, claim.subjectId);
         const due = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
         return { ...progress, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), due } };
       },

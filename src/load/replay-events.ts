@@ -19,6 +19,7 @@ import {
   mergeEvents,
   replaceEvents,
 } from '../postgres/merge/add-events.ts';
+import { knowsAliases } from '../postgres/stores/aliases.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
@@ -75,10 +76,11 @@ async function replayChunk(
   const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
+    const aliased = { ...source, hasAliases: await knowsAliases(transaction.db, source.environmentId) };
     const added =
       own === null
-        ? await addRepeats(transaction, source, chunkNo, counted, replacing)
-        : await classifyRepeats(transaction, source, chunkNo, counted, own);
+        ? await addRepeats(transaction, aliased, chunkNo, counted, replacing)
+        : await classifyRepeats(transaction, aliased, chunkNo, counted, own);
     const all = withAdded(corrections, added);
     if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
       throw new ConflictError(notOurs);
@@ -99,7 +101,7 @@ async function addRepeats(
   replacing: EventBatch,
 ): Promise<AddedEvents> {
   const added = await mergeEvents(transaction, { ...source, chunkNo, keepKeys: false }, counted);
-  await replaceEvents(transaction, replacing);
+  await replaceEvents(transaction, source, replacing);
   return added;
 }
 

@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import { ConflictError, FinalFailure, inputError } from '../domain/errors.ts';
 import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
-import { ALL_RECORDS_REFUSED, type OnDrift } from '../domain/load.ts';
+import { ALL_RECORDS_REFUSED, isPatch, type OnDrift } from '../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import { toGivenSource } from '../domain/source-options.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
@@ -14,14 +14,14 @@ import { countDrift } from '../postgres/stores/plans.ts';
 import { readReading, requireLoad, type StoredReading } from '../postgres/stores/read-loads.ts';
 import { beginPass, queueApply, readBeginning } from '../postgres/stores/running-loads.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { attachPatch, readUndoSource } from '../postgres/stores/undo.ts';
+import { attachPatch } from '../postgres/stores/undo.ts';
 import { insertUploadOfLoad, type Upload } from '../postgres/stores/uploads.ts';
 import { nameTaskSession } from '../postgres/stores/workers.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
 import { sheetDialect } from './receive/receive.ts';
-import { writePatch } from './undo/write-patch.ts';
+import { writeOwnFile } from './undo/write-join.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does
@@ -111,7 +111,8 @@ export async function keepFileOfLoad(
   jobId: string,
 ): Promise<{ readonly upload: Upload; readonly options: Readonly<Record<string, unknown>> }> {
   const { type, amends, readAs } = await requireLoad({ db }, environmentId, jobId);
-  if (type === 'undo') throw inputError('job_not_retryable', 'an undo is asked for anew', `job_id: ${jobId}`);
+  if (isPatch(type))
+    throw inputError('job_not_retryable', 'its file was not sent: ask for the job anew', `job_id: ${jobId}`);
   if (amends !== null) {
     const message = `its file has the mended records of job ${amends} only: load the file of that job again`;
     throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
@@ -181,11 +182,10 @@ const notOurs = 'another worker begins the load, or it has ended';
 /**
  * Begins a load anew at its turn in the lane: forgets what its last pass left, and makes the tasks of its chunks. Of a plan that is
  * applied, looks first whether anything has changed since; then, unless that was said not to matter, the load fails and nothing is
- * written. An undo gets its file.
+ * written. An undo or a join gets its file.
  */
 export async function beginLoad(context: LoadContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
-  const undo = await readUndoSource(context.db, claim.subjectId);
-  const patch = undo && (await writePatch(context, claim, undo, signal));
+  const patch = await writeOwnFile(context, claim, signal);
   const tasks = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     const beginning = await readBeginning(db, claim.subjectId);

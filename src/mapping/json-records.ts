@@ -1,4 +1,5 @@
 import { automaticProperties, type LoadEntity } from '../domain/entity.ts';
+import type { ShownLink } from '../domain/identities.ts';
 import type { Instant } from '../domain/instant.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Preset, Removals } from '../domain/load.ts';
@@ -14,6 +15,7 @@ import {
   parseJsonText,
   withoutTexts,
 } from './json-text.ts';
+import { readLink } from './presets/link.ts';
 import type { PresetProfile } from './presets/record.ts';
 import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
@@ -53,6 +55,7 @@ export class JsonRecords {
   /** Cells of the record, and behind them those of the rows that it makes beside its own. */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
+  #link: ShownLink | null = null;
 
   constructor(rules: RecordRules, rows: Rows) {
     const userRole = rules.entity === 'companies' ? role.userOfCompany : role.userId;
@@ -75,7 +78,9 @@ export class JsonRecords {
   /** Reads the record in bytes [start, end), known to be UTF-8; null if it became a row. */
   read(bytes: Buffer, start: number, end: number, record: number): Reason | null {
     const cells = this.#isVerbatim ? this.walk(bytes, start, end) : null;
-    if (cells !== null) return this.#writer.write(cells, record);
+    const reason = cells === null ? null : this.#writer.write(cells, record);
+    // An alias is no kind of row.
+    if (cells !== null && reason?.code !== 'unknown_event_type') return reason;
     return this.parse(bytes.toString('utf8', start, end), record);
   }
 
@@ -95,12 +100,15 @@ export class JsonRecords {
     if (!isObject(object)) return notAnObject;
     for (const name of [rejectKey, rejectRawKey]) if (name in object) delete object[name];
     this.#used = 0;
+    this.#link = null;
     const source = { ...parsed, length: Buffer.byteLength(text) };
     const reason =
       preset === null
-        ? this.#fill(this.#renamed(object), source)
+        ? this.#fillOwn(this.#renamed(object), source)
         : this.#fillFromPreset(preset, object, source);
-    return reason ?? this.#write(record);
+    const refusal = reason ?? this.#write(record);
+    if (refusal === null && this.#link !== null) this.#rows.links.push(this.#link);
+    return refusal;
   }
 
   /** The rows beside come first: a record that makes several bears no digest. */
@@ -146,10 +154,21 @@ export class JsonRecords {
     return Object.fromEntries(renamed);
   }
 
+  /** A record `alias` is about its user, of whom it says nothing else. */
+  #fillOwn(object: JsonObject, source: Source): Reason | null {
+    if (object['event_type'] !== 'alias' || this.#rules.entity !== 'auto') return this.#fill(object, source);
+    const { user_id, alias } = object;
+    this.#link = readLink({ alias, userId: user_id, linking: 'add' });
+    if (this.#link === null && user_id !== alias)
+      return { code: 'invalid_id', message: 'alias must be another id of the user', column: 'alias' };
+    return this.#fill({ event_type: 'identify_user', user_id }, source);
+  }
+
   /** A record of another product: one of ours, and what it says of profiles besides. */
   #fillFromPreset(preset: Preset, object: JsonObject, source: Source): Reason | null {
     const ours = readPreset[preset](object, this.#rules.companyFrom ?? null);
     if (ours === null) return notOfPreset(preset, this.#rules.companyFrom ?? null);
+    this.#link = readLink(ours.link);
     let reason = this.#fill(ours.record, source);
     for (const profile of ours.profiles) reason ??= this.#fillProfile(profile, source);
     return reason;

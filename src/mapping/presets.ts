@@ -36,10 +36,10 @@ function ofMember(read: ReadPreset): ReadPreset {
   };
 }
 
-function withUser({ record, profiles }: PresetRecord): PresetRecord {
+function withUser(found: PresetRecord): PresetRecord {
+  const { record, profiles } = found;
   const { user_id, company_id, inserted_at } = record;
-  if (profiles.some((each) => each.record['event_type'] === 'identify_user' && !each.fillsIn))
-    return { record, profiles };
+  if (profiles.some((each) => each.record['event_type'] === 'identify_user' && !each.fillsIn)) return found;
   const user = {
     event_type: 'identify_user',
     user_id,
@@ -47,7 +47,7 @@ function withUser({ record, profiles }: PresetRecord): PresetRecord {
     inserted_at,
     metadata: {},
   };
-  return { record, profiles: [...profiles, { record: user, fillsIn: false }] };
+  return { ...found, profiles: [...profiles, { record: user, fillsIn: false }] };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type DataType, dataTypeOf, resemblesIsoDateBytes, widen } from '../domain/data-type.ts';
 import { type Entity, entities, type RecordKind, recordKinds } from '../domain/entity.ts';
+import type { ShownLink } from '../domain/identities.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
@@ -49,12 +50,16 @@ export class Rows {
   readonly times = new EventTimes();
   /** Companies that users name have rows of their own, in the order of the file: some may be removed. */
   namesCompanies = false;
+  #isDated = false;
   rejects: Reject[] = [];
+  /** Links that accepted records show. */
+  links: ShownLink[] = [];
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
-  reset({ stamp = null, origin = noOrigin, counter = null }: ChunkScope = {}): void {
+  reset({ stamp = null, origin = noOrigin, counter = null, isDated = false }: ChunkScope = {}): void {
+    this.#isDated = isDated;
     this.records.reset();
     this.digests.close();
     this.unchanged.reset();
@@ -69,6 +74,7 @@ export class Rows {
     this.companies.shrink();
     this.namesCompanies = false;
     this.rejects = [];
+    this.links = [];
   }
 
   /** Forgets the chunk's bytes. */
@@ -80,7 +86,7 @@ export class Rows {
 
   /** To be called once, when all rows are there. If any profile is dated, all go that way. */
   complete(): void {
-    if (this.dated.rows === 0) this.#addLeftCompanies();
+    if (this.dated.rows === 0 && !this.#isDated) this.#addLeftCompanies();
     else for (const entity of entities) this.#addToDated(entity);
   }
 
@@ -145,6 +151,8 @@ export interface ChunkScope {
   readonly origin?: EventOrigin;
   /** Counts the events of several chunks together. */
   readonly counter?: IdCounter | null;
+  /** Profiles go the dated way, whether one has a time or not. */
+  readonly isDated?: boolean;
 }
 
 const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };

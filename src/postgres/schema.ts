@@ -36,6 +36,14 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export interface DB {
+  aliases: {
+    alias: string;
+    created_at: Generated<Date>;
+    environment_id: number;
+    given_to: string;
+    load_id: number | null;
+    user_id: string;
+  };
   amended_rejects: {
     byte_offset: number;
     cause: number;
@@ -330,6 +338,7 @@ export interface DB {
     done_at: Date | null;
     first_line: number;
     first_row: number;
+    links: Json | null;
     load_id: number;
     losses: Generated<number>;
     oversized: boolean;

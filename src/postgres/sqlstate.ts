@@ -93,6 +93,16 @@ export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
 
+/** Tells whether a record was refused because its id has become an alias since it was looked up. */
+export function isAliasMet(error: unknown): boolean {
+  return (
+    codeOf(error) === '40001' &&
+    error instanceof Error &&
+    'constraint' in error &&
+    error.constraint === 'aliases_pkey'
+  );
+}
+
 /** Tells whether a row has no partition. A broken check constraint has the same code. */
 export function isMissingPartition(error: unknown): boolean {
   return (

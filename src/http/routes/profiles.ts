@@ -14,7 +14,8 @@ import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { readHistory } from '../../postgres/stores/changes.ts';
+import { findPerson } from '../../postgres/stores/aliases.ts';
+import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
 import {
   countUsersOf,
   findArchivedUntil,
@@ -52,7 +53,7 @@ import {
   textParameter,
 } from '../parameters.ts';
 import { lenientQuery } from '../plugins/validation.ts';
-import { type Route, route } from '../route.ts';
+import { type Call, type Route, route } from '../route.ts';
 
 const maxPropertyFilters = 10;
 const maxActivityDays = 366;
@@ -171,8 +172,19 @@ const list = (entity: Entity): Route =>
     },
   });
 
-const idOf = (entity: Entity, params: object): string =>
-  (params as Readonly<Record<string, string>>)[idColumn[entity]] ?? '';
+/** The profile that the path names. An alias stands for its person. */
+async function profileOf(
+  entity: Entity,
+  { system, environment, params }: Pick<Call, 'system' | 'environment'> & { readonly params: object },
+): Promise<ProfileKey> {
+  const id = (params as Readonly<Record<string, string>>)[idColumn[entity]] ?? '';
+  const isUser = entity === 'users';
+  return {
+    entity,
+    environmentId: environment,
+    id: isUser ? await findPerson(system.reader.db, environment, id) : id,
+  };
+}
 
 const showQuery = lenientQuery({
   provenance: flagParameter(
@@ -195,8 +207,8 @@ const show = (entity: Entity): Route =>
     answer: { description: `The ${texts[entity].one}.`, schema: texts[entity].schema.ref },
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, query, environment }) => {
-      const id = idOf(entity, params);
-      const profile = { entity, environmentId: environment, id };
+      const profile = await profileOf(entity, { system, environment, params });
+      const { id } = profile;
       // PostgreSQL wrote the JSON.
       const json =
         query.provenance === true
@@ -223,9 +235,9 @@ const listHistory = (entity: Entity): Route =>
     answer: { description: 'A page of changes.', headers: ['Link'], schema: profileHistory.ref },
     handle: async (call) => {
       const { reader } = call.system;
-      const id = idOf(entity, call.params);
       const page = askedPage(call.query, rowCursor);
-      const profile = { entity, environmentId: call.environment, id };
+      const profile = await profileOf(entity, call);
+      const { id } = profile;
       const { changes, next, completeSince } = await readHistory(reader, profile, page);
       const isEmpty = changes.length === 0 && page.after === null && next === null;
       if (isEmpty && !(await isKnown(reader, entity, call.environment, id))) throw noSuchProfile(entity, id);
@@ -264,8 +276,9 @@ const showActivity = (entity: Entity): Route =>
     params: texts[entity].params,
     query: activityQuery,
     answer: { description: 'The summary.', schema: activity.ref },
-    handle: async ({ system: { reader }, params, query, environment }) => {
-      const id = idOf(entity, params);
+    handle: async ({ system, params, query, environment }) => {
+      const { reader } = system;
+      const { id } = await profileOf(entity, { system, environment, params });
       const { days = 30, time_zone: timeZone = 'UTC' } = query;
       if (!(await isKnown(reader, entity, environment, id))) throw noSuchProfile(entity, id);
       const [found, users, archived_until] = await Promise.all([
@@ -340,7 +353,7 @@ const listUserEvents = route({
   handle: async (call) => {
     const { reader } = call.system;
     const { environment } = call;
-    const { user_id: userId } = call.params;
+    const { id: userId } = await profileOf('users', call);
     const { event_name: eventName = null } = call.query;
     const { limit, after: before } = askedPage(call.query, eventCursor);
     const [{ events, more }, archived_until] = await Promise.all([

@@ -1,5 +1,5 @@
 import { inputError } from '../../domain/errors.ts';
-import { ALL_RECORDS_REFUSED, type LoadOptions } from '../../domain/load.ts';
+import { ALL_RECORDS_REFUSED, isPatch, type LoadOptions } from '../../domain/load.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -57,7 +57,7 @@ export async function requireParent(
 
 function problemOf({ type, dryRun, amends, status, failureCode }: Parent): string | null {
   if (dryRun) return 'nothing was written by this job, so there is nothing to amend: load the file';
-  if (type === 'undo') return 'what this job refused has changed since, and stays as it is';
+  if (isPatch(type)) return 'what this job refused has changed since, and stays as it is';
   if (amends !== null) return `this job mends job ${amends}: what it refused is mended there`;
   if (status === 'completed' || failureCode === ALL_RECORDS_REFUSED) return null;
   return `the job is ${status}; refused records are mended when it is completed`;

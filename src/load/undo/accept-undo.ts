@@ -11,7 +11,7 @@ import { jobFields, type Origin } from '../../domain/task.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { keepTrace } from '../../postgres/stores/background-jobs.ts';
 import { claimIdempotencyKey } from '../../postgres/stores/idempotency.ts';
-import { insertLoad } from '../../postgres/stores/loads.ts';
+import { insertPatch } from '../../postgres/stores/loads.ts';
 import { readUndoable, type Undoable } from '../../postgres/stores/undo.ts';
 import { allowed } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
@@ -84,40 +84,37 @@ async function insertUndo(
   const records = loads.reduce((sum, { totalRows }) => sum + totalRows, 0);
   const limit = (of: LoadOptions['maxErrors']) => allowed(of, records);
   const hasGuard = Object.values(guards).some((guard) => guard !== null);
-  await insertLoad(db, {
+  await insertPatch(db, {
     jobId,
     requestId,
     origin,
     environmentId,
     type: 'undo',
-    entity: 'auto',
     filename: `undo of ${named[0]?.filename}${named.length > 1 ? ` and ${named.length - 1} more` : ''}`,
-    fileSize: 0,
-    sha256: createHash('sha256').digest('hex'),
-    fileRef: null,
-    fileFormat: 'ndjson',
-    header: null,
-    columnMap: {},
-    source: {},
-    readAs: null,
-    preset: null,
-    totalRows: 0,
     pass: plan ? 'plan' : hasGuard ? 'guard' : 'load',
     guards: {
       maxErrors: limit(guards.maxErrors),
       maxChanged: limit(guards.maxChanged),
       maxRemovedValues: limit(guards.maxRemovedValues),
     },
-    duplicateOf: null,
-    fileOf: null,
-    amends: null,
     undoes: { loadIds: loads.map(({ loadId }) => loadId), properties },
-    chunks: [],
   });
 }
 
-function requireUndoable({ jobId, status, dryRun, isLogged }: Undoable): void {
+function requireUndoable({ jobId, status, dryRun, isLogged, laterAlias, undoneJoin }: Undoable): void {
   const details = `job_id: ${jobId}`;
+  if (undoneJoin)
+    throw inputError(
+      'job_not_undoable',
+      'the job took aliases away: give them to their users again',
+      details,
+    );
+  if (laterAlias !== null)
+    throw inputError(
+      'job_not_undoable',
+      `${laterAlias} has become an alias since: undo that job first`,
+      details,
+    );
   if (status === 'queued' || status === 'processing') {
     throw inputError(
       'job_not_undoable',

@@ -28,8 +28,8 @@ import { kindOfEntity } from '../merge-rows.ts';
 
 const newline = 0x0a;
 
-/** Does a chunk of an undo: applies its lines, or plans them, and counts them, in one transaction. */
-export async function undoChunk(
+/** Does a chunk of an undo or a join: applies its lines, or plans them, and counts them, in one transaction. */
+export async function applyPatch(
   context: LoadContext,
   source: LoadSource,
   claim: TaskClaim,

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { RawBuilder } from 'kysely';
 import { entities } from '../../domain/entity.ts';
 import { FinalFailure } from '../../domain/errors.ts';
-import { CHUNK_BYTES, CHUNK_RECORDS, READ_BYTES } from '../../domain/limits.ts';
+import { CHUNK_BYTES, CHUNK_RECORDS, MAX_ID_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { TaskClaim } from '../../domain/task.ts';
-import type { FileWriter } from '../../files/file-store.ts';
+import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import { compileForCopy, copyOut } from '../../postgres/copy-out.ts';
 import { inSnapshot } from '../../postgres/session.ts';
 import type { UndoSource, WrittenFile } from '../../postgres/stores/undo.ts';
@@ -33,26 +34,44 @@ export async function writePatch(
   signal: AbortSignal,
 ): Promise<WrittenFile> {
   requireLogged(source);
+  const { isWhole, loads, counting, known } = source;
+  const profiles = entities.map((entity) => [changedProfiles(entity, source), madeProfiles(entity, source)]);
+  const events = isWhole && counting.turned.off.length > 0 ? [addedEvents(source)] : [];
+  const selects = loads.length === 0 ? [] : [...profiles.flat(), ...events];
+  return writePatchFile(context, claim, signal, source, selects, async (patch) => {
+    const add = async (ref: FileRef | null, read: ReadLine) => {
+      if (ref !== null)
+        for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, read);
+    };
+    for (const { ref, on, off } of source.eventFiles) await add(ref, (line) => turnedEvent(line, on, off));
+    const off = new Set(counting.turned.off.flatMap((load) => known.get(load) ?? []));
+    for (const { ref, use } of source.joinFiles) {
+      await add(ref, use === 'goes back' ? returnedEvent : (line) => removedMoved(line, off, use));
+    }
+  });
+}
+
+type ReadLine = (line: Buffer) => readonly Buffer[];
+
+/** Writes lines of selects, and others, as a received file. */
+export async function writePatchFile(
+  context: LoadContext,
+  claim: TaskClaim,
+  signal: AbortSignal,
+  undone: Pick<UndoSource, 'counting' | 'known'>,
+  selects: readonly RawBuilder<unknown>[],
+  addOthers?: (patch: PatchFile) => Promise<void>,
+): Promise<WrittenFile> {
   const writer = await receivingStore(context).create();
   try {
-    const patch = new PatchFile(writer, source);
-    const { isWhole, loads, counting } = source;
+    const patch = new PatchFile(writer, undone);
     await inSnapshot(context, { name: taskSessionName(claim), signal }, async ({ client }) => {
-      const profiles = entities.map((entity) => [
-        changedProfiles(entity, source),
-        madeProfiles(entity, source),
-      ]);
-      const events = isWhole && counting.turned.off.length > 0 ? [addedEvents(source)] : [];
-      for (const select of loads.length === 0 ? [] : [...profiles.flat(), ...events]) {
+      for (const select of selects) {
         for await (const piece of copyOut(client, compileForCopy(select), 'lines', signal))
           await patch.add(piece);
       }
     });
-    for (const { ref, on, off } of source.eventFiles) {
-      const turn = (line: Buffer) => turnedEvent(line, on, off);
-      if (ref !== null)
-        for await (const piece of context.files.open(ref)) await patch.add(piece as Buffer, turn);
-    }
+    await addOthers?.(patch);
     return await patch.commit();
   } catch (error) {
     await writer.discard();
@@ -60,28 +79,69 @@ export async function writePatch(
   }
 }
 
-function requireLogged({ isLogged, eventFiles }: UndoSource): void {
+function requireLogged({ isLogged, eventFiles, joinFiles }: UndoSource): void {
   if (!isLogged)
     throw new FinalFailure('job_expired', 'the changes of the load are no longer kept: see CHANGES_DAYS');
-  const expired = eventFiles.find(({ ref }) => ref === null);
+  const returned = joinFiles.filter(({ use }) => use === 'goes back');
+  const expired = [...eventFiles, ...returned].find(({ ref }) => ref === null);
   if (expired === undefined) return;
   throw new FinalFailure(
     'job_expired',
-    `the file of job ${expired.jobId} has expired, which held the events it removed`,
+    `the file of job ${expired.jobId} has expired, which held the events it removed or moved`,
   );
 }
 
 const newline = 0x0a;
 const bracket = 0x5b;
-const removedEvent = /^{"entity":"events","removed":true,"from":(\d+),/;
-const longestPrefix = 80;
+const eventPrefix = '{"entity":"events",';
+/** An event that is removed, with the position at which it was added, or that a join moves to another user. */
+const removedEvent =
+  /^{"entity":"events","removed":true,"from":(\d+),(?:"to":("(?:[^"\\]|\\.)*"),"user":("(?:[^"\\]|\\.)*"),)?/;
+/** No prefix is longer: each byte of an id may be escaped. */
+const longestPrefix = 100 + 2 * 6 * MAX_ID_BYTES;
+
+interface Removal {
+  readonly from: string;
+  /** JSON texts, as `latin1` reads bytes; both are undefined of an event that is not moved. */
+  readonly to: string | undefined;
+  readonly user: string | undefined;
+  /** The members behind these. */
+  readonly rest: Buffer;
+}
+
+function readRemoval(line: Buffer): Removal | null {
+  const [found, from, to, user] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
+  if (found === undefined || from === undefined) return null;
+  return { from, to, user, rest: line.subarray(found.length) };
+}
+
+/** A line of these members and the rest. */
+const eventLine = (members: string, { rest }: Removal): readonly Buffer[] => [
+  Buffer.concat([Buffer.from(eventPrefix + members, 'latin1'), rest]),
+];
 
 /** Returns what an undo does to an event that an earlier one removed: brings it back, or removes it again. */
 function turnedEvent(line: Buffer, on: ReadonlySet<string>, off: ReadonlySet<string>): readonly Buffer[] {
-  const [prefix, from = ''] = removedEvent.exec(line.toString('latin1', 0, longestPrefix)) ?? [];
-  if (off.has(from)) return [line];
-  if (!on.has(from)) return [];
-  return [Buffer.concat([Buffer.from('{"entity":"events",'), line.subarray(prefix?.length)])];
+  const removal = readRemoval(line);
+  if (removal === null || removal.to !== undefined) return [];
+  if (off.has(removal.from)) return [line];
+  return on.has(removal.from) ? eventLine('', removal) : [];
+}
+
+/** Gives an event back to the alias from which a join moved it. */
+function returnedEvent(line: Buffer): readonly Buffer[] {
+  const removal = readRemoval(line);
+  if (removal?.to === undefined) return [];
+  const { from, to, user } = removal;
+  return eventLine(`"removed":true,"from":${from},"to":${user},"user":${to},`, removal);
+}
+
+/** Removes an event that was added at one of these positions and that a join moved, or moved and gave back. */
+function removedMoved(line: Buffer, off: ReadonlySet<string>, use: 'moved' | 'back'): readonly Buffer[] {
+  const removal = readRemoval(line);
+  if (removal?.to === undefined || !off.has(removal.from)) return [];
+  const { from, to, user } = removal;
+  return eventLine(`"removed":true,"from":${from},"user":${use === 'moved' ? to : user},`, removal);
 }
 
 /** Gathers lines into a file and cuts it into chunks. */
@@ -98,7 +158,7 @@ class PatchFile {
   #gathered = 0;
   #bytes = 0;
 
-  constructor(writer: FileWriter, { counting, known }: UndoSource) {
+  constructor(writer: FileWriter, { counting, known }: Pick<UndoSource, 'counting' | 'known'>) {
     this.#writer = writer;
     const madeAt = new Map([...known].flatMap(([load, positions]) => positions.map((at) => [at, load])));
     this.#undone = { counting, known: new Set(known.keys()), madeAt };
@@ -106,7 +166,7 @@ class PatchFile {
   }
 
   /** Takes the next bytes of lines; what `read` makes of a line is written. */
-  async add(piece: Buffer, read = (line: Buffer) => this.#finished(line)): Promise<void> {
+  async add(piece: Buffer, read: ReadLine = (line) => this.#finished(line)): Promise<void> {
     const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
     let start = 0;
     for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {

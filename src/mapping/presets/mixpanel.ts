@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json-text.ts';
+import { linkRecord } from './link.ts';
 import { firstOf, membersOf, objectOf, type PresetRecord, profileRecord, seenAt } from './record.ts';
 
 /**
@@ -12,6 +13,21 @@ export function readMixpanelRecord(record: JsonObject, from: string | null): Pre
   if (event === undefined) return readProfile(record, from);
   const given = { ...others, ...membersOf(properties, 'properties') };
   const { token, time, distinct_id, $insert_id, $user_id, $group_id, ...rest } = given;
+  switch (event) {
+    case '$identify':
+      return linkRecord(
+        rest['$anon_id'] ?? rest['$anon_distinct_id'],
+        rest['$identified_id'] ?? distinct_id,
+        'observe',
+      );
+    case '$create_alias':
+      return linkRecord(rest['alias'], distinct_id, 'observe');
+    case '$merge': {
+      const [userId, alias] = Array.isArray(rest['$distinct_ids']) ? rest['$distinct_ids'] : [];
+      return linkRecord(alias, userId, 'merge');
+    }
+  }
+  const device = rest['$device_id'];
   const { company, metadata } = withoutCompany(rest, from);
   const isPageView = event === '$mp_web_page_view';
   return {
@@ -26,6 +42,10 @@ export function readMixpanelRecord(record: JsonObject, from: string | null): Pre
       metadata,
     },
     profiles: [],
+    // An event before the login has `$device:…` as its distinct_id.
+    ...(device !== undefined && {
+      link: { alias: `$device:${device}`, userId: $user_id, linking: 'observe' },
+    }),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Linking } from '../../domain/identities.ts';
 import type { JsonObject } from '../json-text.ts';
 import {
   companyOf,
@@ -42,7 +43,17 @@ export function readPosthogRecord(line: JsonObject, from: string | null): Preset
     setOnce: { ...objectOf(set_once), ...objectOf(onceBeside), ...objectOf($set_once) },
     unset: $unset,
   };
-  if (event === '$identify' || event === '$set') return profileRecord(user, changes);
+  const link = (alias: unknown, linking: Linking) => ({ alias, userId: identity.user_id, linking });
+  switch (event) {
+    case '$identify':
+      return { ...profileRecord(user, changes), link: link(own['$anon_distinct_id'], 'observe') };
+    case '$set':
+      return profileRecord(user, changes);
+    case '$create_alias':
+      return { ...profileRecord(user, changes), link: link(own['alias'], 'observe') };
+    case '$merge_dangerously':
+      return { ...profileRecord(user, changes), link: link(own['alias'], 'merge') };
+  }
   if (event === '$groupidentify') {
     const { $group_type: kind, $group_key, $group_set } = own;
     if ((from ?? kind) !== kind) return null;

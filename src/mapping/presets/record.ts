@@ -1,3 +1,4 @@
+import type { Linking } from '../../domain/identities.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
 import { isObject, type JsonObject } from '../json-text.ts';
@@ -12,6 +13,14 @@ export interface PresetRecord {
   readonly record: JsonObject;
   /** Changes of profiles besides. */
   readonly profiles: readonly PresetProfile[];
+  /** Two ids of one person that it shows; they are not checked yet. */
+  readonly link?: PresetLink;
+}
+
+export interface PresetLink {
+  readonly alias: unknown;
+  readonly userId: unknown;
+  readonly linking: Linking;
 }
 
 export interface PresetProfile {

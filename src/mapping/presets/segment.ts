@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json-text.ts';
+import { linkRecord } from './link.ts';
 import { membersOf, objectOf, type PresetRecord } from './record.ts';
 
 /**
@@ -8,8 +9,16 @@ import { membersOf, objectOf, type PresetRecord } from './record.ts';
  * is anonymous, and the traits of identify calls, which stand in `context`.
  */
 export function readSegmentRecord(call: JsonObject): PresetRecord | null {
+  const { type, userId, anonymousId, previousId } = call;
+  if (type === 'alias') return linkRecord(previousId ?? anonymousId, userId, 'add');
   const record = readCall(call);
-  return record === null ? null : { record, profiles: [] };
+  if (record === null) return null;
+  const isBoth = type === 'identify' && userId !== undefined && anonymousId !== undefined;
+  return {
+    record,
+    profiles: [],
+    ...(isBoth && { link: { alias: anonymousId, userId, linking: 'observe' } }),
+  };
 }
 
 function readCall(call: JsonObject): JsonObject | null {

@@ -9,11 +9,11 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { byEventKind, type EventKind, eventKinds } from '../../domain/entity.ts';
 import { TransientError } from '../../domain/errors.ts';
-import type { Transaction } from '../database.ts';
+import type { Database, Transaction } from '../database.ts';
 import { isMissingPartition } from '../sqlstate.ts';
-import { copyText, type MergeScope } from './incoming.ts';
+import { copyText, isAlias, type MergeScope } from './incoming.ts';
 
-type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
+type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys' | 'hasAliases'>;
 
 /** New events as COPY text. See `EventBuffer`. */
 export interface NewEvents {
@@ -53,11 +53,12 @@ export async function copyEvents(
 
 /** Adds the events that are not there. In the order of their keys, so that deadlocks are rare. */
 export async function mergeEvents(
-  { client, db }: Transaction,
+  transaction: Transaction,
   scope: Scope,
   batch: EventBatch,
 ): Promise<AddedEvents> {
-  await copyIncomingEvents(client, batch);
+  const { db } = transaction;
+  await copyIncomingEvents(transaction, scope, batch);
   return reportingPartitions(async () => {
     const { rows } = await sql<AddedEvents>`
       with fresh as (
@@ -86,11 +87,12 @@ export async function mergeEvents(
 }
 
 export async function classifyEvents(
-  { client, db }: Transaction,
+  transaction: Transaction,
   scope: Scope,
   batch: EventBatch,
 ): Promise<AddedEvents> {
-  await copyIncomingEvents(client, batch);
+  const { db } = transaction;
+  await copyIncomingEvents(transaction, scope, batch);
   const { rows } = await sql<AddedEvents>`
     with added as (
       select i.user_id, i.event_id, i.event_type
@@ -122,8 +124,13 @@ export async function classifyEvents(
  * Puts these events in the place of those that this load added under their ids. An event that has left the table meanwhile,
  * because it outlived its retention, is not replaced.
  */
-export async function replaceEvents({ client, db }: Transaction, batch: EventBatch): Promise<void> {
-  await copyIncomingEvents(client, batch);
+export async function replaceEvents(
+  transaction: Transaction,
+  scope: Pick<Scope, 'environmentId' | 'hasAliases'>,
+  batch: EventBatch,
+): Promise<void> {
+  const { db } = transaction;
+  await copyIncomingEvents(transaction, scope, batch);
   const { rows } = await sql<{ userId: string; eventId: string }>`
     delete from events e
     using incoming_event_ids i
@@ -181,7 +188,11 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
   )`;
 
 /** Temporary tables are the session's: made by its first batch, emptied here, since a transaction may bring several. */
-async function copyIncomingEvents(client: pg.PoolClient, { text, ids }: EventBatch): Promise<void> {
+async function copyIncomingEvents(
+  { client, db }: Transaction,
+  { environmentId, hasAliases }: Pick<Scope, 'environmentId' | 'hasAliases'>,
+  { text, ids }: EventBatch,
+): Promise<void> {
   await client.query(`
     create temporary table if not exists incoming_events (
       environment_id integer,
@@ -205,6 +216,25 @@ async function copyIncomingEvents(client: pg.PoolClient, { text, ids }: EventBat
     delete from incoming_event_ids`);
   await copy(client, `incoming_events (${columns})`, text);
   if (ids.length > 0) await copy(client, `incoming_event_ids (${idColumns}, key_hash)`, ids);
+  if (hasAliases)
+    for (const table of ['incoming_events', 'incoming_event_ids'])
+      await resolveAliases(db, environmentId, table);
+}
+
+/** Gives the rows of aliases to their persons. Of an event that then stands there twice the first is left. */
+async function resolveAliases(db: Database, environmentId: number, table: string): Promise<void> {
+  const { numAffectedRows } = await sql`
+    update ${sql.table(table)} i
+    set user_id = person_of(${environmentId}, i.user_id)
+    where ${isAlias(environmentId, 'i.user_id')}`.execute(db);
+  if (Number(numAffectedRows ?? 0) === 0) return;
+  await sql`
+    delete from ${sql.table(table)} i
+    using (
+      select ctid as place, row_number() over (partition by user_id, event_id order by ctid) as number
+      from ${sql.table(table)}
+    ) again
+    where i.ctid = again.place and again.number > 1`.execute(db);
 }
 
 async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<void> {

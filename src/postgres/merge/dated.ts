@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
 import type { Transaction } from '../database.ts';
-import { copyText, incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
+import { copyText, incomingTable, isAlias, type MergeScope, outcomeOf } from './incoming.ts';
 
 /*
  * Dated rows: each may say since when it holds, and counts property by property only against what is older
@@ -49,6 +49,12 @@ export async function copyDated(
 ): Promise<number> {
   await prepareDated(client);
   await copyText(client, `${datedTable[entity]} (key, seq, at, properties, company, flags)`, text);
+  if (scope.hasAliases && entity === 'users') {
+    await sql`
+      update dated_users d
+      set key = person_of(${scope.environmentId}, d.key)
+      where ${isAlias(scope.environmentId, 'd.key')}`.execute(db);
+  }
   const { numAffectedRows } = await sql`
     insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, seen, times)
     select
@@ -86,7 +92,7 @@ const removal = sql`
         | case when max(removed_at) is null then 0 when max(seq) > max(removed_at) then 24 else 8 end::smallint`;
 
 /** The time of records without a time of their own. */
-const accepted = ({ acceptedAt }: MergeScope): RawBuilder<number> =>
+const accepted = ({ acceptedAt }: Pick<MergeScope, 'acceptedAt'>): RawBuilder<number> =>
   sql<number>`sluice.micros(${acceptedAt}::timestamptz)`;
 
 /** Lays the incoming row over `stored`, as a row `merged, merged_times, merged_company`. */
@@ -94,7 +100,7 @@ export function mergedDated(
   entity: Entity,
   stored: string,
   incoming: { readonly properties: string; readonly times: string; readonly company: string },
-  scope: MergeScope,
+  scope: Pick<MergeScope, 'acceptedAt'>,
 ): RawBuilder<unknown> {
   const own = (column: string) => sql.ref(`${stored}.${column}`);
   const company = (column: RawBuilder<unknown>) => (entity === 'users' ? column : sql`null`);
@@ -106,7 +112,11 @@ export function mergedDated(
 }
 
 export const ofBatch = { properties: 'i.properties', times: 'i.times', company: 'i.company' };
-const excluded = { properties: 'excluded.metadata', times: 'excluded.times', company: 'excluded.company_id' };
+export const excluded = {
+  properties: 'excluded.metadata',
+  times: 'excluded.times',
+  company: 'excluded.company_id',
+};
 
 /** Tells whether laying the incoming row `i` over the stored row `p` changes nothing, its times included. */
 export function holdsDated(entity: Entity, scope: MergeScope): RawBuilder<boolean> {

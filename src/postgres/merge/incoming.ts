@@ -4,6 +4,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
+import type { Database } from '../database.ts';
 
 /**
  * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
@@ -43,6 +44,24 @@ export async function copyText(client: pg.PoolClient, target: string, text: Buff
   );
 }
 
+/** Thrown when users of rows that are folded by key are aliases: several keys may be one person, so the chunk must go the dated way. */
+export class AliasesMet extends Error {
+  override readonly name = 'AliasesMet';
+}
+
+/** Tells whether the `key` of the row `i` is an alias. With a limit it is always an index look-up per row. */
+export const isAlias = (environmentId: number, key: string): RawBuilder<boolean> => sql<boolean>`
+  (select true from aliases a where a.environment_id = ${environmentId} and a.alias = ${sql.ref(key)} limit 1)`;
+
+/** @throws AliasesMet */
+export async function requireNoAliases(db: Database, environmentId: number): Promise<void> {
+  const { rows } = await sql`
+    select 1 from ${sql.table(incomingTable.users)} i where ${isAlias(environmentId, 'i.key')} limit 1`.execute(
+    db,
+  );
+  if (rows.length > 0) throw new AliasesMet('users of the batch are aliases');
+}
+
 /** The start of the changes that an amendment yields to. */
 export interface Yields {
   readonly parentId: number;
@@ -58,6 +77,8 @@ export interface MergeScope {
   readonly acceptedAt: string;
   /** Set for an amendment: what changed since its parent ended stays. */
   readonly yields: Yields | null;
+  /** The environment has aliases, so each user is looked up. */
+  readonly hasAliases: boolean;
   /** The rows are dated: what is stored stays where it is newer. */
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */

@@ -18,6 +18,7 @@ import {
   type MergeScope,
   notedDropped,
   nothingUnchanged,
+  requireNoAliases,
   type Unchanged,
 } from './incoming.ts';
 import { isGone, nothingRemoved, removedHash, removeProfiles } from './remove-profiles.ts';
@@ -70,12 +71,13 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   };
 }
 
-/** Brings the batch into the session's table for its entity; returns how many keys it has. */
+/** Brings the batch into the session's table for its entity; returns how many keys it has. @throws AliasesMet */
 export async function copyBatch(transaction: Transaction, batch: Batch): Promise<number> {
   const { entity, text, keys, scope } = batch;
   if (scope.dated) return copyDated(transaction, entity, text, scope);
   const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
   await copyText(transaction.client, target, text);
+  if (scope.hasAliases && entity === 'users') await requireNoAliases(transaction.db, scope.environmentId);
   return keys ?? 0;
 }
 

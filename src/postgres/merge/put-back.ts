@@ -10,6 +10,7 @@ import { byEventKind, type Entity, type EventKind, idColumn } from '../../domain
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
+import { excluded as filling, mergedDated } from './dated.ts';
 import { sumsOf } from './plan-batch.ts';
 
 export interface PatchScope {
@@ -52,6 +53,7 @@ export async function copyPatch({ client, db }: Transaction, lines: Buffer): Pro
       select
         line ->> 'entity' || case
           when line ? 'kept' then ' kept'
+          when line ? 'filled' then ' filled'
           when line ? 'removed' then ' removed'
           when line ? 'position' then ' restored'
           else ' back'
@@ -71,6 +73,7 @@ export async function putBackProfiles(
   content: PatchContent,
 ): Promise<AppliedLines> {
   const lines = (does: string): number => content[`${entity} ${does}`] ?? 0;
+  const filled = lines('filled') === 0 ? 0 : await fillIn(db, scope);
   const inserted = lines('back') === 0 ? 0 : await bringBack(db, entity, scope);
   const updated = lines('restored') === 0 ? 0 : await restore(db, entity, scope);
   const removed = lines('removed') === 0 ? 0 : await remove(db, entity, scope);
@@ -79,9 +82,12 @@ export async function putBackProfiles(
   const yielded = left === 0 ? noneLeft : await yieldToOthers(db, entity, scope);
   const rejected = refused.length + yielded.refused.length;
   const unchanged = left - yielded.updated - yielded.refused.length;
-  const done = { inserted, updated: updated + yielded.updated, removed, rejected, unchanged };
+  const made = { inserted: inserted + filled, updated: updated + yielded.updated + lines('filled') - filled };
+  const done = { ...made, removed, rejected, unchanged };
   return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
 }
+
+type Moved = Pick<Outcomes, 'inserted' | 'updated' | 'removed'>;
 
 /** Plans the lines of users or of companies instead: keeps the rows that they would change, beside what is stored. */
 export async function planPutBack(
@@ -91,7 +97,7 @@ export async function planPutBack(
   content: PatchContent,
 ): Promise<AppliedLines> {
   const place = sql`${scope.loadId}::bigint, ${scope.chunkNo}::int`;
-  const { rows } = await sql<Pick<Outcomes, 'inserted' | 'updated' | 'removed'>>`
+  const { rows } = await sql<Moved>`
     with planned as (
       insert into planned_rows (load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after)
       select
@@ -123,10 +129,11 @@ export async function planPutBack(
 
 /** Counts the lines of events as what they would do. */
 export async function planEvents(db: Database): Promise<Readonly<Record<EventKind, Outcomes>>> {
-  const { rows } = await sql<{ kind: EventKind; inserted: number; removed: number }>`
+  const { rows } = await sql<{ kind: EventKind } & Moved>`
     select
       ${text('type')} as kind, count(*) filter (where not line ? 'removed')::int as inserted,
-      count(*) filter (where line ? 'removed')::int as removed
+      count(*) filter (where line ? 'to')::int as updated,
+      count(*) filter (where line ? 'removed' and not line ? 'to')::int as removed
     from ${linesOf('events', sql`true`)}
     group by 1`.execute(db);
   const kinds = byEventKind(() => noOutcomes);
@@ -165,6 +172,37 @@ const unmoved = (
   cross join ${profileOf(entity, scope, sql`p.position = ${position}`)} f
 ) l`;
 
+/** Lays under profiles of persons what their aliases had. Returns how many are new. */
+async function fillIn(db: Database, scope: PatchScope): Promise<number> {
+  const { rows } = await sql<{ inserted: number }>`
+    with written as (
+      insert into users (
+        environment_id, user_id, metadata, times, company_id, first_seen_at, last_seen_at, load_id, load_chunk, load_touches
+      )
+      select
+        ${scope.environmentId}::int, ${text('id')}, l.line -> 'metadata', l.line -> 'times', ${text('company')},
+        (${text('first_seen_at')})::timestamptz, (${text('last_seen_at')})::timestamptz,
+        ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
+      from ${linesOf('users', sql`line ? 'filled'`)}
+      on conflict (environment_id, user_id) do update set
+        (metadata, times, company_id) = (
+          select m.merged, m.merged_times, m.merged_company
+          from ${mergedDated('users', 'users', filling, { acceptedAt: 'now' })} m
+        ),
+        first_seen_at = least(users.first_seen_at, excluded.first_seen_at),
+        last_seen_at = greatest(users.last_seen_at, excluded.last_seen_at),
+        digest = null,
+        load_id = excluded.load_id,
+        load_chunk = excluded.load_chunk,
+        load_touches = 1,
+        updated_at = now(),
+        position = sluice.current_position()
+      returning xmax = 0 as is_new
+    )
+    select count(*) filter (where is_new)::int as inserted from written`.execute(db);
+  return rows[0]?.inserted ?? 0;
+}
+
 async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
   const isUser = entity === 'users';
   const { numAffectedRows } = await sql`
@@ -176,7 +214,9 @@ async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promi
       ${scope.environmentId}::int, ${text('id')}, l.line -> 'metadata', coalesce((${text('first_seen_at')})::timestamptz, now()),
       ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
       ${isUser ? sql`, ${text('company')}` : sql``}
-    from ${linesOf(entity, sql`not line ?| array['kept', 'removed', 'position']`)}
+    from ${linesOf(entity, sql`not line ?| array['kept', 'filled', 'removed', 'position']`)}
+    where true
+    ${isUser ? sql`and not exists (select 1 from aliases where environment_id = ${scope.environmentId} and alias = ${text('id')})` : sql``}
     on conflict do nothing`.execute(db);
   return Number(numAffectedRows ?? 0);
 }
@@ -273,7 +313,7 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
     select 1
     from ${sql.table(entity)} p
     where p.environment_id = ${scope.environmentId}
-      and ${id} = any (array(select ${text('id')} from ${linesOf(entity, sql`not line ? 'kept'`)}))
+      and ${id} = any (array(select ${text('id')} from ${linesOf(entity, sql`not line ?| array['kept', 'filled']`)}))
       and p.position <> sluice.current_position()
     order by ${id}
     for update`.execute(db);
@@ -286,7 +326,7 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
         case when l.line ? 'position' then s.touched else array(select jsonb_object_keys(p.metadata)) end as touched,
         case when l.line ? 'position' then coalesce(s.moved, true) else p.company_id is not null end as moved,
         coalesce(l.line -> 'metadata', '{}') as wanted, ${text('company')} as wanted_company
-      from ${linesOf(entity, sql`not line ? 'kept'`)}
+      from ${linesOf(entity, sql`not line ?| array['kept', 'filled']`)}
       left join ${profileOf(entity, scope)} p on true
       cross join lateral (${touchedSince(entity, scope)}) s
       where p.position is distinct from sluice.current_position()
@@ -327,7 +367,7 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
 }
 
 /**
- * Removes or brings back events, with the ids that callers gave them. One that is neither where it was added nor brought back by an undo
+ * Removes, brings back or moves events, with the ids that callers gave them. One that is neither where it was added nor brought back by an undo
  * came with a later load: an undo may be retried after it.
  */
 export async function putBackEvents(
@@ -337,7 +377,7 @@ export async function putBackEvents(
 ): Promise<Readonly<Record<EventKind, Outcomes>>> {
   const kinds = byEventKind(() => noOutcomes);
   if ((content['events back'] ?? 0) + (content['events removed'] ?? 0) === 0) return kinds;
-  const { rows } = await sql<{ kind: EventKind; lines: number; inserted: number; removed: number }>`
+  const { rows } = await sql<{ kind: EventKind; lines: number } & Moved>`
     with back as (
       insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
       select
@@ -364,12 +404,12 @@ export async function putBackEvents(
       select unnest(c.positions) as position
       from loads o
       join load_chunks c using (load_id)
-      where o.environment_id = ${environmentId} and o.undoes is not null
+      where o.environment_id = ${environmentId} and o.type in ('undo', 'join')
     ),
     gone as (
       delete from events e
       using (
-        select f.part, f.place
+        select f.part, f.place, ${text('to')} as person, (l.line -> 'once')::boolean as once
         from ${linesOf('events', sql`line ? 'removed'`)}
         cross join lateral (
           select s.tableoid as part, s.ctid as place
@@ -381,7 +421,29 @@ export async function putBackEvents(
         ) f
       ) l
       where e.tableoid = l.part and e.ctid = l.place
-      returning e.event_id, e.user_id, e.inserted_at, e.event_type
+      returning e.*, l.person, l.once
+    ),
+    moved as (
+      insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
+      select distinct on (event_id, person)
+        inserted_at, environment_id, event_id, event_type, event_name, person, company_id, source, metadata
+      from gone g
+      where person is not null
+        and not exists (
+          select 1
+          from event_ids i
+          where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.person
+        )
+      order by event_id, person, inserted_at
+      on conflict do nothing
+      returning event_id, user_id, inserted_at, event_type
+    ),
+    noted_again as (
+      insert into event_ids (environment_id, event_id, user_id, inserted_at)
+      select ${environmentId}::int, m.event_id, m.user_id, m.inserted_at
+      from moved m
+      where exists (select 1 from gone g where g.once and g.event_id = m.event_id and g.person = m.user_id)
+      on conflict do nothing
     ),
     forgotten as (
       delete from event_ids i
@@ -401,12 +463,14 @@ export async function putBackEvents(
     select
       l.kind, l.lines::int,
       (select count(*)::int from back where event_type = l.kind) as inserted,
-      (select count(*)::int from gone where event_type = l.kind) as removed
+      (select count(*)::int from gone where event_type = l.kind) - (select count(*)::int from moved where event_type = l.kind) as removed,
+      (select count(*)::int from moved where event_type = l.kind) as updated
     from (
       select ${text('type')} as kind, count(*) as lines from ${linesOf('events', sql`true`)} group by 1
     ) l`.execute(db);
-  for (const { kind, lines, inserted, removed } of rows) {
-    kinds[kind] = addOutcomes(noOutcomes, { inserted, removed, unchanged: lines - inserted - removed });
+  for (const { kind, lines, ...moved } of rows) {
+    const unchanged = lines - moved.inserted - moved.updated - moved.removed;
+    kinds[kind] = addOutcomes(noOutcomes, { ...moved, unchanged });
   }
   return kinds;
 }

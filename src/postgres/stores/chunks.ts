@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { ShownLink } from '../../domain/identities.ts';
 import { MAX_REFUSED_AT_FIRST } from '../../domain/limits.ts';
 import {
   type ChunkRange,
@@ -32,6 +33,20 @@ export async function noteWritten(db: Database, loadId: number, chunkNo: number)
     .updateTable('load_chunks')
     .set({ positions: sql`positions || sluice.current_position()` })
     .where((eb) => eb.and({ load_id: loadId, chunk_no: chunkNo }))
+    .execute();
+}
+
+/** Keeps the links that the chunk shows until its load completes. */
+export async function keepLinks(
+  db: Database,
+  { subjectId, part }: TaskClaim,
+  links: readonly ShownLink[],
+): Promise<void> {
+  const distinct = [...new Map(links.map((link) => [JSON.stringify(link), link])).values()];
+  await db
+    .updateTable('load_chunks')
+    .set({ links: JSON.stringify(distinct) })
+    .where((eb) => eb.and({ load_id: subjectId, chunk_no: part }))
     .execute();
 }
 
@@ -91,7 +106,7 @@ export async function finishChunk(
     loads.chunk_count = 1
     and not loads.dry_run
     and loads.amends is null
-    and loads.undoes is null
+    and loads.type not in ('undo', 'join')
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count
     and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)
@@ -141,7 +156,7 @@ const isRefusedSoFar = sql`(
   chunks_done < chunk_count
   and max_errors is null
   and amends is null
-  and undoes is null
+  and type not in ('undo', 'join')
   and rows_read >= ${MAX_REFUSED_AT_FIRST}
   and rows_rejected = rows_read
 )`;

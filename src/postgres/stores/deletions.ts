@@ -10,6 +10,7 @@ import {
 } from '../../domain/task.ts';
 import { camel, daysAgo, snake, toFailure } from '../columns.ts';
 import type { Database } from '../database.ts';
+import { allIdsOf } from './aliases.ts';
 import { aheadInLane } from './lanes.ts';
 import { deleteTasks, insertTask, isOwn, restartTasks } from './tasks.ts';
 import { leaseFor } from './workers.ts';
@@ -56,6 +57,7 @@ export async function startDeletion(db: Database, deletionId: number) {
 }
 
 export async function beginDeletion(db: Database, claim: TaskClaim) {
+  await addAliases(db, claim);
   const row = await db
     .updateTable('deletions')
     .set({ attempts: claim.attempt })
@@ -63,6 +65,24 @@ export async function beginDeletion(db: Database, claim: TaskClaim) {
     .returning(camel('entity', 'purge_exports'))
     .executeTakeFirst();
   return row ?? null;
+}
+
+/** Adds to a deletion of users all ids of these persons. */
+async function addAliases(db: Database, { subjectId, environmentId }: TaskClaim): Promise<void> {
+  const ids = sql`array(select id from deletion_ids where deletion_id = ${subjectId})`;
+  await sql`
+    with added as (
+      insert into deletion_ids (deletion_id, position, id)
+      select ${subjectId}, d.ids_requested + row_number() over (order by i.id), i.id
+      from deletions d
+      cross join (${allIdsOf(environmentId, ids)}) i
+      where d.deletion_id = ${subjectId} and d.entity = 'users' and d.status = 'processing'
+        and not exists (select 1 from deletion_ids where deletion_id = ${subjectId} and id = i.id)
+      returning 1
+    )
+    update deletions
+    set ids_requested = ids_requested + (select count(*)::int from added)
+    where deletion_id = ${subjectId} and exists (select 1 from added)`.execute(db);
 }
 
 export interface DeletionStep {

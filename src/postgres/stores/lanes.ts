@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
+import { JOIN_GATHER_MS, MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { readFigures } from '../pool.ts';
 
@@ -19,13 +19,17 @@ export interface LaneHead {
   readonly id: number;
 }
 
-/** Finds the job to start: the next one, if none runs; else `null`. Call it in the transaction that starts it. */
+/**
+ * Finds the job to start: the next one, if none runs; else `null`. A join that nobody waits for first gathers aliases, and lets others pass.
+ * Call it in the transaction that starts it.
+ */
 export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
   const { rows } = await sql<LaneHead & { status: string }>`
     select kind, id, status
     from background_jobs
     where environment_id = ${environmentId} and status in ('queued', 'processing') and lane_position is not null
+      and (type <> 'join' or status <> 'queued' or origin is not null or accepted_at < now() - ${JOIN_GATHER_MS} * interval '1 millisecond')
     order by status = 'processing' desc, lane_position
     limit 1`.execute(db);
   const [next] = rows;

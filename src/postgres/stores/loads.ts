@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type NotNull, type RawBuilder, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import {
@@ -6,10 +7,12 @@ import {
   FIRST_RECORDS_REFUSED,
   GUARD_EXCEEDED,
   type Guards,
+  isPatch,
   type LoadPass,
   type LoadStatus,
   type LoadType,
   type Preset,
+  patchTypes,
   type StoredFormat,
 } from '../../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
@@ -99,12 +102,44 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       wins: amends?.wins ?? false,
       undoes: undoes && [...undoes.loadIds],
       undo_properties: undoes?.properties && [...undoes.properties],
-      begins_anew: undoes !== null,
+      begins_anew: isPatch(columns.type),
       chunk_count: chunks.length,
     })
     .returning('load_id')
     .executeTakeFirstOrThrow();
   await insertChunks(db, load_id, chunks);
+}
+
+interface NewPatch
+  extends Pick<NewLoad, 'jobId' | 'requestId' | 'origin' | 'environmentId' | 'type' | 'filename'> {
+  readonly pass?: LoadPass;
+  readonly guards?: Guards;
+  readonly undoes?: Undoes;
+}
+
+/** Queues a load whose file is written when its turn comes: an undo, or a join. */
+export function insertPatch(db: Database, patch: NewPatch): Promise<void> {
+  return insertLoad(db, {
+    pass: 'load',
+    guards: { maxErrors: null, maxChanged: null, maxRemovedValues: null },
+    undoes: null,
+    ...patch,
+    entity: 'auto',
+    fileSize: 0,
+    sha256: createHash('sha256').digest('hex'),
+    fileRef: null,
+    fileFormat: 'ndjson',
+    header: null,
+    columnMap: {},
+    source: {},
+    readAs: null,
+    preset: null,
+    totalRows: 0,
+    duplicateOf: null,
+    fileOf: null,
+    amends: null,
+    chunks: [],
+  });
 }
 
 export async function insertChunks(
@@ -297,7 +332,12 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('amends', 'is', null)
     .where((eb) => eb.not(isUndone))
-    .where((eb) => eb.or([eb('file_ref', 'is not', null), eb.and({ type: 'undo', chunk_count: 0 })]))
+    .where((eb) =>
+      eb.or([
+        eb('file_ref', 'is not', null),
+        eb.and([eb('type', 'in', patchTypes), eb('chunk_count', '=', 0)]),
+      ]),
+    )
     .returning('load_id')
     .executeTakeFirst();
   return load !== undefined;

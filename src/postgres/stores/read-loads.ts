@@ -8,6 +8,7 @@ import {
   type LoadPass,
   noOutcomes,
   type Outcomes,
+  patchTypes,
   type StoredFormat,
   type Tally,
   type TallyByKind,
@@ -118,7 +119,7 @@ const undone = sql<{ readonly eventsGone: number; readonly laterLoads: readonly 
     'laterLoads', coalesce(${jobsOf(
       sql`o.ended_at > (select min(l.started_at) from loads l where l.load_id = any(loads.undoes))
         and o.started_at < coalesce(loads.started_at, now())
-        and o.load_id <> all(loads.undoes) and o.type <> 'undo' and o.status = 'completed' and not o.dry_run
+        and o.load_id <> all(loads.undoes) and o.type not in ('undo', 'join') and o.status = 'completed' and not o.dry_run
         and o.rows_unchanged > 0`,
       MAX_SHOWN_LATER_LOADS,
     )}, '[]')
@@ -237,7 +238,7 @@ export async function findDuplicate(
     .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
     .where('dry_run', '=', false)
     .where('amends', 'is', null)
-    .where((eb) => eb.and([eb('type', '<>', 'undo'), eb.not(isUndone)]))
+    .where((eb) => eb.and([eb('type', 'not in', patchTypes), eb.not(isUndone)]))
     .orderBy('job_id', 'desc')
     .limit(1)
     .executeTakeFirst();

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { Fault, FinalFailure } from '../../domain/errors.ts';
 import {
   chunkOutcomes,
+  isPatch,
   keepsPlan,
   type LoadPass,
   type OnDrift,
@@ -14,6 +15,7 @@ import { type UndoOfLoads, undoneLoads } from '../../domain/undo.ts';
 import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { isLogged, notLogged } from './amendments.ts';
+import { takeAliasesAway } from './joins.ts';
 import { insertChunkTasks, planBegins, queuedAgain } from './loads.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
@@ -56,7 +58,9 @@ export async function readLoadSource(db: Database, loadId: number) {
     .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
-  const { parentId, since, isLogged: isComplete, ...source } = row;
+  const { parentId, since, isLogged: isComplete, ...load } = row;
+  // Each transaction looks for itself (`knowsAliases`).
+  const source = { ...load, hasAliases: false as boolean };
   if (parentId === null) return { ...source, yields: null };
   if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);
   return { ...source, yields: { parentId, since } };
@@ -102,7 +106,7 @@ export async function readFinishState(db: Database, loadId: number) {
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   // The records that either refuses stay as they were.
-  const mayRefuseAll = amends !== null || state.type === 'undo';
+  const mayRefuseAll = amends !== null || isPatch(state.type);
   return { ...state, mayRefuseAll, guards: { maxErrors, maxChanged, maxRemovedValues } };
 }
 
@@ -194,7 +198,10 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
   await db.deleteFrom('load_rejects').where('load_id', '=', loadId).execute();
   await db.deleteFrom('load_kinds').where('load_id', '=', loadId).execute();
   await forgetRepeats(db, [loadId]);
-  if (pass === 'load' && load.type === 'undo') await markUndone(db, load.environmentId);
+  if (pass === 'load' && load.type === 'undo') {
+    await markUndone(db, load.environmentId);
+    await takeAliasesAway(db, loadId);
+  }
   if (keepsPlan(pass)) {
     await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
     await forgetPlannedRows(db, [loadId]);

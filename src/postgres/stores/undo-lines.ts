@@ -178,9 +178,11 @@ function linesOf(entity: Entity, source: UndoSource, picked: RawBuilder<unknown>
     where k.line is distinct from ''`;
 }
 
-/** Lines for the events that the loads added which no longer count. */
+/** Lines for the events that the loads added which no longer count. Joins add none: those that they moved are in their files. */
 export function addedEvents(source: UndoSource): RawBuilder<unknown> {
-  const { environment, positions } = parameters({ ...source, loads: source.counting.turned.off });
+  const isJoin = (load: number): boolean => source.joinFiles.some(({ loadId }) => loadId === load);
+  const loads = source.counting.turned.off.filter((load) => !isJoin(load));
+  const { environment, positions } = parameters({ ...source, loads });
   return sql`
     select
       '{"entity":"events","removed":true,"from":' || e.position || ',' || substr(json_build_object(

@@ -180,10 +180,10 @@ describe("Segment's tracking API", () => {
   });
 
   // proves: product-sdks
-  test('refuses a batch of which nothing is accepted, and an alias, with 400', async () => {
+  test('refuses a batch of which nothing is accepted, and a kind of call that it does not know, with 400', async () => {
     const { key, events } = await tenant();
-    const alias = { type: 'alias', userId: 'ada', previousId: 'anon' };
-    const refused = { batch: [alias, { type: 'track', userId: 'ada' }] };
+    const unknown = { type: 'alias', userId: 'ada' };
+    const refused = { batch: [unknown, { type: 'track', userId: 'ada' }] };
     for (const path of ['/v1/batch', '/v1/b', '/v1/import']) {
       const { status, body } = await server.json<ErrorBody>(path, { key, json: refused });
       expect([path, status, body.errors.map(({ error_code, details }) => [error_code, details])]).toEqual([
@@ -195,11 +195,98 @@ describe("Segment's tracking API", () => {
         ],
       ]);
     }
-    expect(await refusalOf(server, '/v1/alias', { key, json: alias })).toEqual([400, ['unknown_event_type']]);
-    const some = { batch: [alias, { ...call, type: 'track', event: 'Paid' }] };
+    expect(await refusalOf(server, '/v1/alias', { key, json: unknown })).toEqual([
+      400,
+      ['unknown_event_type'],
+    ]);
+    const some = { batch: [unknown, { ...call, type: 'track', event: 'Paid' }] };
     const { status, body } = await server.json('/v1/batch', { key, json: some });
     expect([status, body]).toMatchObject([200, { accepted: 1, rejected: [{ index: 0 }] }]);
     expect(await events()).toHaveLength(1);
+  });
+});
+
+describe('two ids of one person', () => {
+  const mixpanel = (event: string, properties: object) => ({
+    event,
+    properties: { token: '', ...properties },
+  });
+  const amplitude = { event_type: 'Paid', device_id: 'device', user_id: 'ada' };
+
+  // proves: identities-shown
+  test.each<[string, string, (key: string) => object, string]>([
+    [
+      'identify of Segment',
+      '/v1/identify',
+      () => ({ userId: 'ada', anonymousId: 'anon', traits: {} }),
+      'anon',
+    ],
+    ['alias of Segment', '/v1/alias', () => ({ userId: 'ada', previousId: 'old' }), 'old'],
+    [
+      '$identify of PostHog',
+      '/capture',
+      (api_key) => ({
+        api_key,
+        event: '$identify',
+        distinct_id: 'ada',
+        properties: { $anon_distinct_id: 'anon' },
+      }),
+      'anon',
+    ],
+    [
+      '$create_alias of PostHog',
+      '/capture',
+      (api_key) => ({ api_key, event: '$create_alias', distinct_id: 'ada', properties: { alias: 'old' } }),
+      'old',
+    ],
+    [
+      '$merge_dangerously of PostHog',
+      '/capture',
+      (api_key) => ({
+        api_key,
+        event: '$merge_dangerously',
+        distinct_id: 'ada',
+        properties: { alias: 'old' },
+      }),
+      'old',
+    ],
+    [
+      '$identify of Mixpanel',
+      '/track',
+      () => mixpanel('$identify', { $identified_id: 'ada', $anon_id: 'anon' }),
+      'anon',
+    ],
+    [
+      '$create_alias of Mixpanel',
+      '/track',
+      () => mixpanel('$create_alias', { distinct_id: 'ada', alias: 'old' }),
+      'old',
+    ],
+    ['$merge of Mixpanel', '/track', () => mixpanel('$merge', { $distinct_ids: ['ada', 'old'] }), 'old'],
+    [
+      'an event of Mixpanel with its device',
+      '/track',
+      () => mixpanel('Paid', { $user_id: 'ada', $device_id: 'd1', distinct_id: 'ada' }),
+      '$device:d1',
+    ],
+    ['an event of Amplitude', '/2/httpapi', (api_key) => ({ api_key, events: [amplitude] }), 'device'],
+    [
+      '$identify of Amplitude',
+      '/2/httpapi',
+      (api_key) => ({ api_key, events: [{ ...amplitude, event_type: '$identify' }] }),
+      'device',
+    ],
+  ])('that %s shows are one user from then on', async (_, path, body, alias) => {
+    const { key } = await tenant();
+    const json = body(key);
+    expect((await server.fetch(path, { key, json })).status).toBe(200);
+    // Again: it is known.
+    expect((await server.fetch(path, { key, json })).status).toBe(200);
+    const { body: found } = await server.json<{ data: { alias: string }[]; metadata: object }>(
+      `/v1/users/${encodeURIComponent(alias)}/aliases`,
+      { key },
+    );
+    expect(found).toMatchObject({ data: [{ alias }], metadata: { user_id: 'ada' } });
   });
 });
 

@@ -38,6 +38,7 @@ export const jobTypeNames: Readonly<Record<string, string>> = {
   bulk_identify_users: 'Users, in bulk',
   bulk_identify_companies: 'Companies, in bulk',
   undo: 'Undo',
+  join: 'Aliases',
   export: 'Export',
   delete_users: 'Deletion of users',
   delete_companies: 'Deletion of companies',
@@ -48,7 +49,7 @@ export function isUnfinished({ status }: { readonly status: string }): boolean {
 }
 
 export function isLoad({ type }: { readonly type: string }): boolean {
-  return type === 'import' || type === 'undo' || type.startsWith('bulk_identify_');
+  return type === 'import' || type === 'undo' || type === 'join' || type.startsWith('bulk_identify_');
 }
 
 export function jobPath(jobId: string): string {

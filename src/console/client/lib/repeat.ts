@@ -154,7 +154,7 @@ export function sameAgain(
   { parameters, parameters_cut: isCut }: JobHistory,
 ): readonly Form[] {
   const { request, emails, amends } = parameters;
-  if (job.type === 'undo' || (!isLoad(job) && job.type !== 'export')) return [];
+  if (job.type === 'undo' || job.type === 'join' || (!isLoad(job) && job.type !== 'export')) return [];
   if (amends != null) return [];
   const mail: Body = Array.isArray(emails) && emails.length > 0 ? { emails } : {};
   const forms = isLoad(job)

@@ -1,0 +1,68 @@
+import { type Static, Type } from 'typebox';
+import { MAX_ID_BYTES } from '../domain/limits.ts';
+import { ruled, textProblem, worded } from '../validation.ts';
+import { jobFields } from './job.ts';
+import { component, envelope, flag, object, orNull, text, time } from './schema.ts';
+
+const aliasText = 'The other ID of the person.';
+const alias = text(aliasText, 'anon-7f3a');
+
+/** The job that moves what was stored. */
+const job = (when: string) =>
+  orNull({
+    ...jobFields.job_id,
+    description: `Job that moves what was stored under the alias. Null ${when}.`,
+  });
+
+export const userAlias = component(
+  'UserAlias',
+  object(
+    {
+      alias,
+      created_at: time('When it became an alias.', '2026-11-20T12:34:56.123456Z'),
+      job_id: job('until that job begins'),
+    },
+    'An ID that belongs to a user.',
+  ),
+);
+export type UserAlias = Static<typeof userAlias.schema>;
+
+export const aliasPage = envelope('UserAliasPage', userAlias.ref, 'Aliases, sorted.', {
+  user_id: text('ID of the person, who is no alias.', 'u1'),
+});
+
+export const aliasBody = object(
+  {
+    alias: worded(
+      ruled(Type.String({ description: aliasText, examples: ['anon-7f3a'] }), (id) =>
+        textProblem(id, MAX_ID_BYTES),
+      ),
+      `alias is a text of 1 to ${MAX_ID_BYTES} bytes`,
+    ),
+    merge: Type.Optional(
+      worded(
+        Type.Boolean({
+          description:
+            'If the alias belongs to another person, make that person an alias too, with all aliases. By default that is refused.',
+          default: false,
+        }),
+        'merge is true or false',
+      ),
+    ),
+  },
+  'An alias.',
+);
+
+export const madeAlias = component(
+  'MadeAlias',
+  object(
+    {
+      user_id: text('ID of the person, who is no alias.', 'u1'),
+      alias,
+      is_new: flag('False: both IDs belonged to this person before.', true),
+      job_id: job('if nothing changed'),
+    },
+    'An alias of a person.',
+  ),
+);
+export type MadeAlias = Static<typeof madeAlias.schema>;

@@ -1,0 +1,38 @@
+import { inputError } from '../../domain/errors.ts';
+import type { Link } from '../../domain/identities.ts';
+import { inTransaction } from '../../postgres/database.ts';
+import { findPerson, type JoinRequest, writeLinks } from '../../postgres/stores/aliases.ts';
+import type { LoadContext } from '../context.ts';
+import { startLaneSoon } from '../end-load.ts';
+
+interface AddedAlias {
+  /** The person, who is no alias. */
+  readonly userId: string;
+  readonly isNew: boolean;
+  /** The join; `null` if nothing changed. */
+  readonly jobId: string | null;
+}
+
+/**
+ * Makes an id the alias of a user, and queues the job that moves what is stored under it.
+ * @throws InputError `alias_taken` if it belongs to another person who may not be merged.
+ */
+export async function addAlias(
+  context: LoadContext,
+  environmentId: number,
+  link: Link,
+  merges: boolean,
+  job: JoinRequest,
+): Promise<AddedAlias> {
+  const added = await inTransaction(context.pool, async ({ db }) => {
+    const { outcomes, jobId } = await writeLinks(db, environmentId, [link], merges ? 'merge' : 'add', job);
+    if (outcomes[0] === 'taken') {
+      const message = 'The alias belongs to another person; merge both persons with merge=true';
+      throw inputError('alias_taken', message, `alias: ${link.alias}`);
+    }
+    const userId = await findPerson(db, environmentId, link.userId);
+    return { userId, isNew: outcomes[0] === 'made', jobId };
+  });
+  if (added.jobId !== null) startLaneSoon(context, environmentId);
+  return added;
+}

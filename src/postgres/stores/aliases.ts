@@ -1,0 +1,170 @@
+import { type RawBuilder, sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
+import type { UserAlias } from '../../api/alias.ts';
+import { type Link, type Linked, type Linking, link, type ShownLink } from '../../domain/identities.ts';
+import { type JobIdentity, type Origin, originColumns } from '../../domain/task.ts';
+import { instantText } from '../columns.ts';
+import type { Database } from '../database.ts';
+import { lockAliases } from './joins.ts';
+import { insertPatch } from './loads.ts';
+
+/*
+ * Aliases: ids that belong to another user. A transaction that writes records looks up aliases under a lock (`knowsAliases`, the
+ * row locks of the hot statements), which it holds until it ends. So a join knows for whom to wait (`readersOfAliases`).
+ */
+
+/** Returns the person whom the id belongs to: itself, if it is no alias. */
+export async function findPerson(db: Database, environmentId: number, id: string): Promise<string> {
+  const { rows } = await sql<{ id: string }>`select person_of(${environmentId}, ${id}) as id`.execute(db);
+  return rows[0]?.id ?? id;
+}
+
+/** Finds the persons of the ids that are aliases. */
+export async function findPersons(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql<Link>`
+    select alias, user_id as "userId"
+    from aliases
+    where environment_id = ${environmentId} and alias = any(${[...ids]}::text[])`.execute(db);
+  return new Map(rows.map(({ alias, userId }) => [alias, userId]));
+}
+
+/** Follows links and writes the aliases that they make, with a job that moves what is stored under them. Call it in a transaction. */
+export async function writeLinks(
+  db: Database,
+  environmentId: number,
+  links: readonly Link[],
+  linking: Linking,
+  job: JoinRequest,
+): Promise<{ readonly outcomes: Linked['outcomes']; readonly jobId: string | null }> {
+  await lockAliases(db, environmentId);
+  const ids = [...new Set(links.flatMap(({ alias, userId }) => [alias, userId]))];
+  const persons = await findPersons(db, environmentId, ids);
+  const { rows } = await sql<{ id: string }>`
+    select id
+    from unnest(${ids}::text[]) id
+    where exists (select 1 from aliases where environment_id = ${environmentId} and user_id = id)`.execute(
+    db,
+  );
+  const owners = new Set(rows.map(({ id }) => id));
+  const { outcomes, aliases } = link(links, linking, { persons, owners });
+  if (aliases.length > 0) {
+    await sql`
+      with made as (
+        insert into aliases (environment_id, alias, user_id, given_to)
+        select ${environmentId}, alias, "userId", "givenTo"
+        from json_to_recordset(${JSON.stringify(aliases)}) as n (alias text, "userId" text, "givenTo" text)
+        returning alias, user_id
+      )
+      update aliases a
+      set user_id = made.user_id
+      from made
+      where a.environment_id = ${environmentId} and a.user_id = made.alias`.execute(db);
+  }
+  return { outcomes, jobId: aliases.length > 0 ? await queueJoin(db, environmentId, job) : null };
+}
+
+export interface JoinRequest extends JobIdentity {
+  /** `null`: nobody waits for it, so it may gather what comes for a while. */
+  readonly origin: Origin | null;
+}
+
+/** Queues a join, unless one waits that has not begun. Returns its job. */
+async function queueJoin(
+  db: Database,
+  environmentId: number,
+  { origin, ...job }: JoinRequest,
+): Promise<string> {
+  const waiting = await db
+    .updateTable('loads')
+    .set(origin === null ? { type: 'join' } : originColumns(origin))
+    .where((eb) => eb.and({ environment_id: environmentId, type: 'join', status: 'queued', chunk_count: 0 }))
+    .returning('job_id as jobId')
+    .executeTakeFirst();
+  if (waiting !== undefined) return waiting.jobId;
+  await insertPatch(db, { ...job, origin, environmentId, type: 'join', filename: 'aliases' });
+  return job.jobId;
+}
+
+/**
+ * Tells whether the environment has aliases, under the lock by which a join finds this transaction. Call it before what is written
+ * depends on it.
+ */
+export async function knowsAliases(db: Database, environmentId: number): Promise<boolean> {
+  const { rows } = await sql<{ some: boolean }>`
+    select
+      exists (select 1 from aliases where environment_id = ${environmentId}) as some,
+      (select alias from aliases where environment_id = 0 and alias = '' for key share) as nothing`.execute(
+    db,
+  );
+  return rows[0]?.some ?? false;
+}
+
+/** The persons of `ids`, an array, and all their aliases. */
+export const allIdsOf = (environmentId: number, ids: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  select person_of(${environmentId}, id) as id
+  from unnest(${ids}) id
+  union
+  select a.alias
+  from unnest(${ids}) id
+  join aliases a on a.environment_id = ${environmentId} and a.user_id = person_of(${environmentId}, id)`;
+
+/** A page of the aliases of a person. */
+export async function readAliases(
+  db: Database,
+  environmentId: number,
+  userId: string,
+  { limit, after }: { readonly limit: number; readonly after: string | null },
+): Promise<UserAlias[]> {
+  const { rows } = await sql<UserAlias>`
+    select a.alias, ${instantText(sql`a.created_at`)} as created_at, l.job_id
+    from aliases a
+    left join loads l using (load_id)
+    where a.environment_id = ${environmentId} and a.user_id = ${userId} and (${after}::text is null or a.alias > ${after})
+    order by a.alias
+    limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** Removes the aliases of persons, and those among these ids. Returns what went. */
+export async function removeAliases(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<string[]> {
+  const { rows } = await sql<{ alias: string }>`
+    delete from aliases
+    where environment_id = ${environmentId} and (alias = any(${[...ids]}::text[]) or user_id = any(${[...ids]}::text[]))
+    returning alias`.execute(db);
+  return rows.map(({ alias }) => alias);
+}
+
+/** Makes the aliases that links show, passing over those that are known. Call it in a transaction. */
+export async function writeShownLinks(
+  db: Database,
+  environmentId: number,
+  links: readonly ShownLink[],
+): Promise<void> {
+  const ids = new Set(links.flatMap(({ alias, userId }) => [alias, userId]));
+  const persons = await findPersons(db, environmentId, [...ids]);
+  const personOf = (id: string): string => persons.get(id) ?? id;
+  const unknown = links.filter(({ alias, userId }) => personOf(alias) !== personOf(userId));
+  for (const linking of ['add', 'observe', 'merge'] as const) {
+    const asked = unknown.filter((each) => each.linking === linking);
+    if (asked.length === 0) continue;
+    await writeLinks(db, environmentId, asked, linking, { jobId: uuidv7(), requestId: null, origin: null });
+  }
+}
+
+/** Makes the aliases that the records of a load showed. Call it in the transaction that completes it. */
+export async function writeLinksOfLoad(db: Database, environmentId: number, loadId: number): Promise<void> {
+  const { rows } = await sql<{ links: readonly ShownLink[] }>`
+    select links
+    from load_chunks
+    where load_id = ${loadId} and links is not null
+    order by chunk_no`.execute(db);
+  for (const { links } of rows) await writeShownLinks(db, environmentId, links);
+}
