@@ -71,6 +71,9 @@ export const presetTitles: Readonly<Record<Preset, string>> = {
  */
 export type Removals = 'taken' | 'unasked' | 'refused';
 
+/** Products whose groups are of several kinds: `company_from` says which are companies. */
+export const groupedPresets: ReadonlySet<Preset | null> = new Set(['mixpanel', 'amplitude', 'posthog']);
+
 export interface LoadOptions {
   readonly entity: LoadEntity;
   readonly map: Readonly<Record<string, string>>;

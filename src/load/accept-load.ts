@@ -12,7 +12,13 @@ import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
-import type { GuardLimit, LoadOptions, LoadPass, LoadType } from '../domain/load.ts';
+import {
+  type GuardLimit,
+  groupedPresets,
+  type LoadOptions,
+  type LoadPass,
+  type LoadType,
+} from '../domain/load.ts';
 import { jobFields, type Origin } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
@@ -161,8 +167,7 @@ function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
 }
 
 function requireKindsOfGroups({ preset, source }: LoadOptions): void {
-  if (source.companyFrom === undefined || (preset !== null && preset !== 'segment' && preset !== 'userpilot'))
-    return;
+  if (source.companyFrom === undefined || groupedPresets.has(preset)) return;
   const message =
     'company_from needs preset=mixpanel, amplitude or posthog, whose groups are of several kinds';
   throw inputError('invalid_field', message, 'company_from');

@@ -176,7 +176,7 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByRole('button', { name: 'Make one …' }).click();
   await page.getByLabel('Name', { exact: true }).fill('staging');
   await page.getByRole('button', { name: 'Make the environment' }).click();
-  await page.getByRole('cell', { name: 'staging' }).waitFor();
+  await page.getByRole('cell', { name: 'staging', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Pages … staging' }).click();
   await page.getByLabel('Origins').fill('https://a.example.com, https://b.example.com');
   await page.getByRole('button', { name: 'Allow these pages' }).click();

@@ -99,8 +99,12 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
  */
 export async function acceptAmendment(context: LoadContext, request: AmendRequest): Promise<Accepted> {
   const { environmentId, parent, received, wins } = request;
-  const { removals } = parent.source;
-  const source = { ...request.options.source, ...(removals !== undefined && { removals }) };
+  const { removals, companyFrom } = parent.source;
+  const source = {
+    ...request.options.source,
+    ...(removals !== undefined && { removals }),
+    ...(companyFrom !== undefined && { companyFrom }),
+  };
   const amended = await readRows(context, request);
   return acceptLoad(context, {
     environmentId,

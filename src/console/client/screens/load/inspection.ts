@@ -14,6 +14,7 @@ const texts = [
   'preset',
   'mapping',
   'removals',
+  'company_from',
 ] as const;
 const otherTexts = [
   ...['format', 'escape', 'comment', 'ragged', 'stray_quotes', 'apostrophes', 'records'],

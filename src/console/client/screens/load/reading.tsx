@@ -1,11 +1,11 @@
 import type { VNode } from 'preact';
 import type { Inspection } from '../../../../api/upload.ts';
-import { presetTitles } from '../../../../domain/load.ts';
+import { groupedPresets, presetTitles } from '../../../../domain/load.ts';
 import type { SourceFormat } from '../../../../domain/source.ts';
 import type { Query } from '../../lib/api.ts';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
 import type { InspectedColumn } from '../../lib/jobs.ts';
-import { FilterSelect, type Options } from '../../ui/controls.tsx';
+import { FilterSelect, FilterText, type Options } from '../../ui/controls.tsx';
 import { Empty, Facts, Notice, Section, Value, VisibleText } from '../../ui/page.tsx';
 import { type Column, TableSection } from '../../ui/table.tsx';
 import { type Inspected, otherOptions } from './inspection.ts';
@@ -147,6 +147,14 @@ function Dialect({ query, found }: Inspected): VNode {
         'Export of',
         found.preset === null ? undefined : presetTitles[found.preset],
         products,
+      )}
+      {found.preset !== null && groupedPresets.has(found.preset) && (
+        <FilterText
+          label="Groups that are companies"
+          value={query.get('company_from')}
+          placeholder="company, organization, account"
+          onChange={choose('company_from')}
+        />
       )}
       {select('entity', 'Records', found.entity === null ? undefined : entityNames[found.entity], entities)}
     </div>
