@@ -172,7 +172,7 @@ const storedEvent = component(
   object(
     {
       event_id: text('ID that the sender gave the event; otherwise one that the service made.', '5f0c6a4e'),
-      event_type: text('`track` or `page_view`.', 'track'),
+      event_type: text('Kind of event, such as `track`.', 'track'),
       event_name: text('Name of the event.', 'report_shared'),
       user_id: text('The user.', 'u1'),
       company_id: orNull(text('The company that the event is stored with. Null if there is none.', 'acme')),

@@ -1,6 +1,6 @@
 import type { InspectedColumn } from '../../api/upload.ts';
 import type { ColumnMap } from '../../domain/column-map.ts';
-import { idColumn, isAutomaticProperty, type LoadEntity } from '../../domain/entity.ts';
+import { idColumn, isAutomaticProperty } from '../../domain/entity.ts';
 import { InputError } from '../../domain/errors.ts';
 import type { LoadOptions, Preset } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
@@ -38,16 +38,9 @@ export function asForeign(said: Said, foreign: ForeignRecords, names: readonly s
   return { ...asGiven(said), preset, problem: foreignProblem(foreign, names), isForeign: true };
 }
 
-/** Tells whether a column or a preset is proposed. */
-export function isProposed({ reasons, problem, preset }: Chosen): boolean {
-  return reasons.size > 0 || (problem !== null && preset !== null);
-}
-
 /** Tells whether the records lack an id, and none is proposed. */
-export function lacksId(chosen: Chosen): boolean {
-  return (
-    chosen.problem?.problems[0].code === 'unrecognised_columns' && !isProposed(chosen) && !chosen.isForeign
-  );
+export function lacksId({ problem, reasons, isForeign }: Chosen): boolean {
+  return problem?.problems[0].code === 'unrecognised_columns' && reasons.size === 0 && !isForeign;
 }
 
 /**
@@ -69,36 +62,23 @@ export function choose(
   } catch (problem) {
     if (!(problem instanceof InputError)) throw problem;
     const chosen = { ...given, problem };
-    return lacksId(chosen) ? withProposal(chosen, proposeByName(names, map, entity), header, entity) : chosen;
+    return lacksId(chosen) ? withProposal(chosen, proposeByName(names, said), header, said) : chosen;
   }
 }
 
-/** Proposes the column as an id whose values suggest that it is one. */
-export function chooseByValues(
-  header: CsvHeader | null,
-  columns: readonly string[],
-  values: NamedValues,
-  chosen: Chosen,
-  { map, entity }: Said,
-): Chosen {
-  return withProposal(chosen, proposeByValues(columns, values, map, entity), header, entity);
-}
-
-function withProposal(
+export function withProposal(
   chosen: Chosen,
   proposal: Proposal | null,
   header: CsvHeader | null,
-  entity: LoadEntity,
+  { entity }: Said,
 ): Chosen {
   if (proposal === null) return chosen;
-  return { ...chosen, ...proposal, plan: header === null ? null : planOrNull(header, proposal.map, entity) };
-}
-
-function planOrNull(header: CsvHeader, map: ColumnMap, entity: LoadEntity): Chosen['plan'] {
+  const proposed = { ...chosen, ...proposal };
+  if (header === null) return proposed;
   try {
-    return planFile(header, map, entity);
+    return { ...proposed, plan: planFile(header, proposal.map, entity) };
   } catch (error) {
-    if (error instanceof InputError) return null;
+    if (error instanceof InputError) return proposed;
     throw error;
   }
 }
@@ -153,7 +133,7 @@ interface Proposal {
  * Names the columns that may be the id that a file must have, by their names; null if none of them looks like one. It is a guess that a
  * person is shown: no load follows it unasked.
  */
-function proposeByName(columns: readonly string[], map: ColumnMap, entity: LoadEntity): Proposal | null {
+function proposeByName(columns: readonly string[], { map, entity }: Said): Proposal | null {
   const free = columns.filter((column) => !Object.hasOwn(map, column));
   const user = entity === 'companies' ? undefined : find(free, userNames);
   const company = find(free, entity === 'companies' ? ownCompanyNames : companyNames);
@@ -172,11 +152,10 @@ function proposeByName(columns: readonly string[], map: ColumnMap, entity: LoadE
 const leastRecords = 3;
 
 /** Names the first column with a different value in every record; `null` if there is none. It is a guess as well. */
-function proposeByValues(
+export function proposeByValues(
   columns: readonly string[],
   values: NamedValues,
-  map: ColumnMap,
-  entity: LoadEntity,
+  { map, entity }: Said,
 ): Proposal | null {
   // The supposed header may be a comment above the real one.
   if (values.records < leastRecords || columns[0]?.startsWith('# ')) return null;

@@ -24,12 +24,12 @@ import {
   asGiven,
   type Chosen,
   choose,
-  chooseByValues,
   describeColumns,
   describeKeys,
   describeUnread,
-  isProposed,
   lacksId,
+  proposeByValues,
+  withProposal,
 } from './choose.ts';
 import { NamedValues, readValues, recordsWithin, type StoredRecord, storedRecords } from './values.ts';
 
@@ -129,8 +129,8 @@ export async function look(
   const isUnread = header === null && chosen.preset === null && sample.rows.length === 0;
   if (isUnread && !isRefused) chosen = choose(null, columns, said, foreign !== null);
   const values = header === null && !isUnread ? new NamedValues() : await readValues(store, received, most);
-  if (lacksId(chosen)) chosen = chooseByValues(header, columns, values, chosen, said);
-  if (isProposed(chosen) && sample.rows.length === 0)
+  if (lacksId(chosen)) chosen = withProposal(chosen, proposeByValues(columns, values, said), header, said);
+  if (chosen.reasons.size > 0 && sample.rows.length === 0)
     sample = await readSample(store, received, said, chosen, most);
   const { map, preset, problem } = chosen;
   const { records, refused, rows } = sample;
@@ -280,12 +280,14 @@ export function renderInspection(offered: Offered<Inspection>) {
   return { ...renderFound(offered.found), ...renderOffer(offered) };
 }
 
+type Found = Omit<Inspection, 'readAs'> & { readonly readAs: ReadAs | null };
+
 /** Renders what depends on the file alone: of a wide one, megabytes. */
-export function renderFound({ readAs, head, isWhole, records, entity, columns, ...found }: Inspection) {
+export function renderFound({ readAs, head, isWhole, records, entity, columns, ...found }: Found) {
   const { columnNames, map, preset, refused, rows } = found;
   const { count, byCode, samples } = refused;
   return {
-    read_as: renderReadAs(readAs),
+    read_as: readAs === null ? null : renderReadAs(readAs),
     head,
     entity,
     records,
@@ -318,20 +320,9 @@ function renderProblem({ problems: [first] }: InputError) {
 
 /** Renders the inspection of a file that cannot be read as records. */
 export function renderUnreadable(problem: InputError, mapping: string | null) {
-  return {
-    read_as: null,
-    head: '',
-    entity: null,
-    records: 0,
-    whole_file: false,
-    columns: [],
-    column_names: null,
-    map: {},
-    preset: null,
-    mapping,
-    saved_mappings: [],
-    problem: renderProblem(problem),
-    rejects: { count: 0, by_code: {}, items: [] },
-    rows: [],
+  const found = {
+    ...{ head: '', isWhole: false, records: 0, entity: null, columns: [], columnNames: null, map: {} },
+    ...{ preset: null, refused: { count: 0, byCode: {}, samples: [] }, rows: [], readAs: null, problem },
   };
+  return { ...renderFound(found), ...renderOffer({ found, saved: [], mapping }) };
 }

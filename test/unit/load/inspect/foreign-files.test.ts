@@ -135,6 +135,28 @@ describe('the file of another product', () => {
     },
   );
 
+  // proves: presets
+  test.each([
+    ['NDJSON, with its metadata as a text', (row: Members) => `${JSON.stringify(row)}\n`],
+    ['CSV', (row: Members) => `${Object.keys(row).join()}\n${Object.values(row).map(quoted).join()}\n`],
+  ])('of Userpilot as %s: columns about the browser are no properties of a user', async (_, text) => {
+    const shared = { app_token: 'NX-1', event_name: '', user_id: 'ada', company_id: '', browser: 'Firefox' };
+    const row = { ...shared, event_type: 'identify_user', inserted_at: at, metadata: '{"plan":"pro"}' };
+    const { rows } = await inspect(text(row), { preset: 'userpilot' });
+    expect(rows).toMatchObject([{ kind: 'identify_user', metadata: { plan: 'pro' } }]);
+    expect(Object.keys(rows[0]?.metadata ?? {})).toEqual(['plan']);
+    expect(rows[0]?.fields).not.toHaveProperty('company_id');
+  });
+
+  // proves: presets
+  test.each([
+    ['NDJSON', '{"event_type":"page_view","event_name":"","user_id":"ada"}\n'],
+    ['CSV', 'event_type,event_name,user_id\npage_view,"",ada\n'],
+  ])('of ours as %s: an empty name of a page view counts as absent', async (_, text) => {
+    const { rows } = await inspect(text);
+    expect(rows).toMatchObject([{ kind: 'page_view', fields: { event_name: 'page_view' } }]);
+  });
+
   test.each([
     ['users of ours', '{"userId":"ada","type":"admin","name":"Ada"}\n', { userId: 'user_id' }],
     ['events of ours in CSV', 'event_type,event_name,uid\ntrack,x,ada\n', { uid: 'user_id' }],
