@@ -41,7 +41,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_json: 'The line, or a cell in a column `metadata`, is not JSON.',
   not_an_object: 'The line is JSON, but not an object.',
   invalid_type: '`metadata` or `company` is not an object.',
-  invalid_property_name: 'A property name is empty or longer than 255 characters.',
+  invalid_property_name: 'A property name is longer than 255 characters, or a column has none.',
   forbidden_property: '`__proto__`, `constructor` or `prototype` as a property name.',
   too_deep: 'Nested deeper than 32 levels.',
   number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 20 000 digits.',

@@ -57,6 +57,7 @@ create table sluice.loads (
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
   rows_amended bigint not null default 0,
+  dropped_properties bigint not null default 0,
   amends bigint,
   wins boolean not null default false,
   undoes bigint[],
@@ -113,6 +114,7 @@ comment on column sluice.loads.work_started_at is
   'The start of the current or last work: of the pass, or of a retry that continues it; null while the load waits.';
 comment on column sluice.loads.work_rows_before is 'The part of rows_read from before work_started_at.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null for records of our own form.';
+comment on column sluice.loads.dropped_properties is 'Properties of JSON without a name; their records were loaded without them.';
 comment on column sluice.loads.rows_amended is
   'Refused records that amendments have mended; rows_rejected has the others.';
 comment on column sluice.loads.amends is

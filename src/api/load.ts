@@ -182,6 +182,10 @@ export const jobDetail = component(
         },
         'The refused records of the job.',
       ),
+      dropped_properties: count(
+        'Number of properties with an empty name. Their records were loaded without them.',
+        0,
+      ),
       failure: orNull(failure),
       last_error: lastError,
       attempts: ordinal('Number of times the job was begun. A retry adds one.'),

@@ -43,6 +43,12 @@ export const answerHeaders = {
   }),
   'Cache-Control': header('string', 'Who may keep the answer, and for how long.'),
   Vary: header('string', 'The request headers that the answer depends on.'),
+  'Sluice-Dropped-Properties': header(
+    'integer',
+    'Number of properties with an empty name, which were left out. Absent if there are none.',
+    {},
+    false,
+  ),
   Location: header('string', 'URL of the created resource.'),
   'Tus-Resumable': header('string', 'Version of the tus protocol.', { const: '1.0.0' }),
   'Tus-Version': header('string', 'Supported versions of the tus protocol.', { const: '1.0.0' }),

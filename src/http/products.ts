@@ -81,6 +81,7 @@ export async function takeProduct(
   // A beacon from a page has no header for its key, so records of ours may come this way too.
   const isMixed = preset === 'segment' && !('type' in adds);
   const found = await takeItems(system, request, {
+    reply,
     ...sent,
     readItem: isMixed
       ? (line) => readBatchItem(line, context)

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../context.ts';
 import { errorCodes, InputError, type Problem } from '../domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from '../domain/limits.ts';
@@ -10,6 +10,7 @@ import { callerKeyId, environmentId } from './plugins/auth.ts';
 import { bodyBytes } from './plugins/json-body.ts';
 
 interface SentBatch {
+  readonly reply: FastifyReply;
   readonly body: Buffer;
   readonly format: BatchFormat;
   readonly readItem: ReadItem;
@@ -35,6 +36,11 @@ export function problemsOf({ rejected }: BatchAnswer): Problem[] {
   }));
 }
 
+/** Says how many properties had no name, and were left out. */
+export function sayDropped(reply: FastifyReply, dropped: number): void {
+  if (dropped > 0) reply.header('sluice-dropped-properties', dropped);
+}
+
 /** Returns when the head of a request came, in milliseconds since 1970. */
 export function receivedAt({ startedAt }: FastifyRequest): number {
   return Date.now() - (performance.now() - startedAt);
@@ -44,13 +50,17 @@ export function receivedAt({ startedAt }: FastifyRequest): number {
 export async function takeItems(
   { ingest, metrics, records, rates }: System,
   request: FastifyRequest,
-  { body, format, readItem, idempotency = null, isWhole = false, key = '' }: SentBatch,
+  { reply, body, format, readItem, idempotency = null, isWhole = false, key = '' }: SentBatch,
 ): Promise<BatchAnswer> {
   const environment = environmentId(request);
   try {
     const texts: Buffer[] | null = records.isWatched ? [] : null;
     const read = async () => {
       const found = await readBatch(body, format, readItem, texts);
+      sayDropped(
+        reply,
+        found.items.reduce((sum, { record }) => sum + (record.dropped ?? 0), 0),
+      );
       return isWhole && found.rejected.length > 0 ? { ...found, items: [] } : found;
     };
     const answer = await ingest.batch(environment, read, body.length, idempotency);

@@ -36,7 +36,8 @@ export function readUser(fields: Fields, environmentId: number): UserRecord {
   const properties = profileProperties(fields, beside, metadata, '');
   const moved = readMove(fields, company, company_id);
   fields.check();
-  return { environmentId, userId, properties, ...moved, marked: fields.marked, bytes: fields.bytes };
+  const { marked, dropped, bytes } = fields;
+  return { environmentId, userId, properties, ...moved, marked, dropped, bytes };
 }
 
 interface Moved {
@@ -71,7 +72,8 @@ function agreedCompanyId(fields: Fields, own: unknown, short: unknown, plainId: 
 export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
   const { company_id, company, metadata, ...beside } = fields.object;
   const { companyId, isNamed, left } = readNamedCompany(fields, company, company_id);
-  if (!isNamed) fields.requiredId(company_id, 'company_id', otherCompanyIds);
+  if (isNamed) fields.said(companyId ?? '', 'company_id');
+  else fields.requiredId(company_id, 'company_id', otherCompanyIds);
   const properties = profileProperties(fields, Object.assign(beside, left), metadata, '');
   fields.check();
   return {
@@ -79,6 +81,7 @@ export function readCompany(fields: Fields, environmentId: number): CompanyRecor
     companyId: companyId ?? '',
     properties,
     marked: fields.marked,
+    dropped: fields.dropped,
     bytes: fields.bytes,
   };
 }
@@ -134,6 +137,7 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
     insertedAt,
     metadata: properties,
     marked: fields.marked,
+    dropped: fields.dropped,
     bytes: fields.bytes,
   };
 }
@@ -200,6 +204,8 @@ function unreadable({ code, message }: Reason, what: string): Error {
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
+  /** Properties without a name, which are left out. */
+  dropped = 0;
   /** The object that is read. Fields hidden from a record's reader are removed. */
   object: JsonObject;
   readonly bytes: number;
@@ -241,7 +247,7 @@ export class Fields {
   /** A text that must be there; '' (and a problem) where it is not. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
-    return this.text(value, path, maxBytes) ?? '';
+    return this.said(this.text(value, path, maxBytes) ?? '', path);
   }
 
   /** An id: a text, or a number, which becomes the text it was written as; null if it is missing. */
@@ -258,7 +264,13 @@ export class Fields {
   /** An id that must be there; '' (and a problem) where it is not. `others`: what clients of other services call it. */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
-    return this.id(value, path) ?? '';
+    return this.said(this.id(value, path) ?? '', path);
+  }
+
+  /** Refuses a text that has nothing but white space, which names nothing. */
+  said(text: string, path: string): string {
+    if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
+    return text;
   }
 
   /** Returns an id that may have several names; those given must agree. Null if none is given. */
@@ -295,6 +307,11 @@ export class Fields {
     for (const name in object) {
       const value = object[name];
       if (value === undefined) continue;
+      if (name === '') {
+        delete object[name];
+        this.dropped++;
+        continue;
+      }
       const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
       if (reason !== null) {
         this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);

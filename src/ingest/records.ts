@@ -12,6 +12,8 @@ export type Properties = Readonly<Record<string, unknown>>;
 interface Record_ {
   readonly environmentId: number;
   readonly marked: boolean;
+  /** Properties without a name, which were left out. */
+  readonly dropped?: number;
   readonly bytes: number;
 }
 

@@ -296,6 +296,7 @@ function countChunk(
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
   return {
     ...sum,
+    dropped: rows.dropped,
     kinds: source.entity === 'auto' ? kinds : null,
     hasEventTypes: source.entity === 'auto' && rows.kinds.some,
   };

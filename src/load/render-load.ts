@@ -29,6 +29,7 @@ export function renderLoadDetail(
     counts: load.tally,
     counts_by_kind: load.tallyByKind,
     rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
+    dropped_properties: load.droppedProperties,
     failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
     last_error: load.lastError,
     attempts: load.attempts,

@@ -196,6 +196,8 @@ const maxNames = 2_048;
 
 /** Fills lists with the members of decoded objects, written anew as JSON. */
 export class CellFiller {
+  /** Properties without a name, which are left out. */
+  dropped = 0;
   readonly #names = new Map<string, KnownName>();
   readonly #roleOf: (name: string) => number;
 
@@ -212,6 +214,10 @@ export class CellFiller {
     for (const name in object) {
       const value = object[name];
       if (value === undefined) continue;
+      if (name === '') {
+        this.dropped++;
+        continue;
+      }
       const known = this.#nameOf(name);
       if (known.role >= role.removed) {
         problem ??= propertyProblem(name, value, source, path, source.length > MAX_VALUE_BYTES);

@@ -116,12 +116,15 @@ export class CsvRows {
   #readRecord(record: number): Reason | null {
     const problem = this.#findCells(record) ?? this.#chunk.findCellProblem(record, this.#isProperty);
     if (problem !== null) return problem;
+    this.#properties.dropped = 0;
     this.#readMetadata();
     const { starts, ends } = this.#rows.records;
     const length = (ends[record] ?? 0) - (starts[record] ?? 0);
     const grown = this.#cells.hasSpecial ? MAX_ESCAPED_BYTES * length : length;
     this.#record.size = grown + this.#nameBytes + this.#record.metadata.size;
-    return this.#writer.write(this.#record, record);
+    const { dropped } = this.#properties;
+    if (dropped === 0) return this.#writer.write(this.#record, record);
+    return this.#rows.writeWithout(dropped, record, () => this.#writer.write(this.#record, record));
   }
 
   #findCells(record: number): Reason | null {

@@ -101,12 +101,16 @@ export class JsonRecords {
     for (const name of [rejectKey, rejectRawKey]) if (name in object) delete object[name];
     this.#used = 0;
     this.#link = null;
+    this.#records.dropped = 0;
+    this.#properties.dropped = 0;
     const source = { ...parsed, length: Buffer.byteLength(text) };
     const reason =
       preset === null
         ? this.#fillOwn(this.#renamed(object), source)
         : this.#fillFromPreset(preset, object, source);
-    const refusal = reason ?? this.#write(record);
+    if (reason !== null) return reason;
+    const dropped = this.#records.dropped + this.#properties.dropped;
+    const refusal = this.#rows.writeWithout(dropped, record, () => this.#write(record));
     if (refusal === null && this.#link !== null) this.#rows.links.push(this.#link);
     return refusal;
   }

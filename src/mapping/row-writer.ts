@@ -30,12 +30,13 @@ import {
   kindProblem,
   splitUrl,
 } from './event-rules.ts';
-import { escapeCopy, escapeCopyJson, plainNumber } from './json-text.ts';
+import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from './json-text.ts';
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVED, REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
 
 const TAB = 9;
+const SPACE = 0x20;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const ZERO = 0x30;
@@ -44,6 +45,7 @@ const CAPITAL_N = 0x4e;
 const BACKSLASH = 0x5c;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
+const DELETE = 0x7f;
 /** TABs, braces, a kind, a name and a source that the record does not give, and the like. */
 const rowOverhead = 128;
 /** Digits of a whole number that is the same as a JavaScript number. */
@@ -271,7 +273,11 @@ export class RowWriter {
     let problem: Reason | null = null;
     const { own, fields } = cells;
     const cell = fields[role.eventName] ?? -1;
-    if (cells.has(role.eventName) && own.starts[cell] !== own.ends[cell])
+    if (
+      cells.has(role.eventName) &&
+      own.starts[cell] !== own.ends[cell] &&
+      !this.#isBlank(cells, role.eventName)
+    )
       problem = this.#writeText(cells, role.eventName, 'event_name', eventNameProblem);
     else if (kind === 'track') problem = eventNameProblem(0);
     else this.#to += this.#target.write(kind, this.#to, 'latin1');
@@ -325,7 +331,17 @@ export class RowWriter {
   #writeRequired(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);
-    return this.#writeText(cells, field, column, problemOf);
+    return this.#isBlank(cells, field)
+      ? problemOf(0, column)
+      : this.#writeText(cells, field, column, problemOf);
+  }
+
+  /** Tells whether a text has nothing but white space, which names nothing. Most begin with a byte that tells. */
+  #isBlank(cells: RecordCells, field: number): boolean {
+    const { own } = cells;
+    const byte = own.bytes[own.starts[cells.fields[field] ?? -1] ?? 0] ?? 0;
+    if (byte > SPACE && byte < DELETE && byte !== BACKSLASH) return false;
+    return fromByteString(this.#textOf(cells, field)).trim() === '';
   }
 
   /** Writes a field that must be a text, or a number for it, of a length that `problemOf` has nothing against. */

@@ -54,6 +54,8 @@ export class Rows {
   rejects: Reject[] = [];
   /** Links that accepted records show. */
   links: ShownLink[] = [];
+  /** Properties without a name, which were left out. */
+  dropped = 0;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
@@ -75,6 +77,7 @@ export class Rows {
     this.namesCompanies = false;
     this.rejects = [];
     this.links = [];
+    this.dropped = 0;
   }
 
   /** Forgets the chunk's bytes. */
@@ -108,6 +111,14 @@ export class Rows {
         this.add('companies', company, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));
       }
     }
+  }
+
+  /** Writes a record of which properties were left out. Its digest would say that there were none. */
+  writeWithout(properties: number, record: number, write: () => Reason | null): Reason | null {
+    if (properties > 0) this.digests.refuse(record);
+    const reason = write();
+    if (reason === null) this.dropped += properties;
+    return reason;
   }
 
   /** A record that the database refused after it had passed all checks. */

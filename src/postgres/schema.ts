@@ -400,6 +400,7 @@ export interface DB {
     chunk_count: number;
     chunks_done: Generated<number>;
     column_map: Generated<Json>;
+    dropped_properties: Generated<number>;
     dry_run: Generated<boolean>;
     duplicate_of: string | null;
     end_cursor: string | null;

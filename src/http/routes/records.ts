@@ -15,7 +15,7 @@ import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody, readEnvelope } from '../plugins/json-body.ts';
 import { takeProduct } from '../products.ts';
 import { directRoute, type Route, route } from '../route.ts';
-import { receivedAt, refuseIfNothing, showRecord, takeItems } from '../take-batch.ts';
+import { receivedAt, refuseIfNothing, sayDropped, showRecord, takeItems } from '../take-batch.ts';
 
 /*
  * The bodies of single records are read by hand (`src/ingest/read-record.ts`), and their schemas only document them. Measured with the
@@ -51,7 +51,11 @@ function recordRoute<T>(options: RecordRoute<T>): Route {
       bodyKind: 'json',
       headers: bodyHeaders,
       content: { 'application/json': withExamples(body, examples) },
-      answer: { status: 202, description: 'The record is committed in the database. The body is empty.' },
+      answer: {
+        status: 202,
+        description: 'The record is committed in the database. The body is empty.',
+        headers: ['Sluice-Dropped-Properties'],
+      },
       answers,
       refuses: ['invalid_metadata_value', ...refuses],
     },
@@ -79,6 +83,7 @@ function commitRecord<T>(
     if (isSegmentCall(name, fields.object))
       return takeProduct(system, () => 'segment', { type: name }, request, reply);
     const record = read(fields, environmentId(request));
+    sayDropped(reply, fields.dropped);
     committed = commit(ingest, record, readIdempotency(request, body));
   } catch (error) {
     return fail(error);
@@ -222,10 +227,11 @@ const batch = route({
   },
   answer: {
     description: 'The accepted items are committed in the database; the refused ones are listed.',
+    headers: ['Sluice-Dropped-Properties'],
     schema: batchResult.ref,
   },
   refuses: ['invalid_metadata_value', 'too_many_records', 'invalid_date', 'unknown_event_type'],
-  handle: async ({ system, request, environment }) => {
+  handle: async ({ system, request, reply, environment }) => {
     const body = bodyBytes(request);
     const isNdjson = isNdjsonBody(request);
     const context = {
@@ -234,6 +240,7 @@ const batch = route({
       sentAt: body.includes('"sentAt"') && !isNdjson ? readEnvelope(body)['sentAt'] : undefined,
     };
     const answer = await takeItems(system, request, {
+      reply,
       body,
       format: isNdjson ? 'ndjson' : 'batch',
       readItem: (line) => readBatchItem(line, context),

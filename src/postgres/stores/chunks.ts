@@ -75,6 +75,8 @@ function forCounts(
 }
 
 export interface ChunkTally extends Outcomes {
+  /** Properties without a name. */
+  readonly dropped?: number;
   /** `null` if the file holds one kind only. */
   readonly kinds: OutcomesByKind | null;
   /** Some record says by its `event_type` what it is. */
@@ -137,6 +139,7 @@ export async function finishChunk(
         end_cursor = case when ${isCompleted} then ${currentCursor} end,
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
+        dropped_properties = dropped_properties + ${tally.dropped ?? 0},
         ${forCounts((column, name) => sql`${column} = ${column} + ${tally[name]}`)},
         has_event_types = has_event_types or ${tally.hasEventTypes}
       from done

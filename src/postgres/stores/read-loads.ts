@@ -135,6 +135,7 @@ export async function readLoads({ db }: Context, environmentId: number, jobIds: 
     .selectFrom('loads')
     .select(camel('job_id', 'type', 'entity', 'status', 'pass', 'filename', 'file_size', 'total_rows'))
     .select(camel('accepted_at', 'work_rows_before', 'ended_at', 'attempts', 'duplicate_of', 'read_as'))
+    .select(camel('dropped_properties'))
     .select(camel('plan', 'planned_at', 'applied_at', 'on_drift', 'failure_code', 'failure_message'))
     .select(['work_started_at as startedAt', tally, outcomesByKind, lastError, hex('sha256', 'sha256')])
     .select([sql<boolean>`file_ref is not null`.as('hasFile'), amendedJob, amendments])

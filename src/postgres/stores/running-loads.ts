@@ -170,6 +170,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       work_rows_before: 0,
       chunks_done: 0,
       rows_read: 0,
+      dropped_properties: 0,
       ...rowCounts(0),
       repeats_resolved_at: null,
       has_event_types: false,

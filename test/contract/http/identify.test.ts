@@ -193,7 +193,7 @@ describe('ids', () => {
       'ss',
       '0',
       '00',
-      ' ',
+      ' x',
       '__proto__',
       'constructor',
       'null',

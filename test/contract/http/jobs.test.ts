@@ -148,6 +148,7 @@ describe('one job', () => {
         links: `${server.address}/v1/background_jobs/${jobId}/rejects`,
       },
       failure: null,
+      dropped_properties: 0,
       last_error: null,
       attempts: 1,
       rows_per_second: expect.any(Number),

@@ -186,7 +186,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       const lone = '\ud800';
       const own = JSON.stringify(record('u')).slice(1, -1).replace(',"metadata":{}', '');
       const text = `{${own},"__proto__":"x","prototype":"x","metadata":{
-        "__proto__":"x","constructor":"x","":"x","${'n'.repeat(256)}":"x","${'🚀'.repeat(128)}":"x",
+        "__proto__":"x","constructor":"x","${'n'.repeat(256)}":"x","${'🚀'.repeat(128)}":"x",
         "nul\\u0000":"x","half\\ud800":"x","a":"\\u0000","b":"x\\udfff","c":"${'é'.repeat(32_769)}","ok":"fine"}}`;
       await expectNothing(
         text,
@@ -196,7 +196,6 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
           ['invalid_metadata_value', 'prototype'],
           ['invalid_metadata_value', 'metadata.__proto__'],
           ['invalid_metadata_value', 'metadata.constructor'],
-          ['invalid_metadata_value', 'metadata.'],
           ['invalid_metadata_value', `metadata.${'n'.repeat(40)}…`],
           ['invalid_metadata_value', `metadata.${'🚀'.repeat(20)}…`],
           ['invalid_metadata_value', 'metadata.nul␀'],

@@ -60,7 +60,7 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
   if (cells.some((cell) => cell.includes('\0'))) return 'nul_character';
   const value = (name: string) => cells[columns.indexOf(name)] ?? '';
   const key = value('user_id');
-  if (key === '') return 'missing_id';
+  if (key.trim() === '') return 'missing_id';
   if (Buffer.byteLength(key) > 256) return 'id_too_long';
   const properties: Record<string, unknown> = {};
   let written: object = {};
