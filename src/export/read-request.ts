@@ -93,11 +93,11 @@ type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
 type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
 
 /** Other names of fields. One that is given beside the field itself is ignored. */
-const otherNames: Readonly<Record<string, string>> = {
-  event_types: 'event_type',
-  start_date: 'from',
-  end_date: 'to',
-};
+const otherNames: ReadonlyMap<string, string> = new Map([
+  ['event_types', 'event_type'],
+  ['start_date', 'from'],
+  ['end_date', 'to'],
+]);
 
 /** Lists as lists, and numbers in them as their digits, as in bulk data; what says nothing is left out. */
 function plain(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -106,7 +106,7 @@ function plain(body: Readonly<Record<string, unknown>>): Record<string, unknown>
   );
   return Object.fromEntries(
     given.map(([own, value]) => {
-      const other = otherNames[own];
+      const other = otherNames.get(own);
       const name = other !== undefined && (body[other] ?? '') === '' ? other : own;
       if (lists.some((each) => each === name)) return [name, [value].flat().map(digits)];
       const isTerms = name === 'exclusions' && Array.isArray(value) && value.every(isText);

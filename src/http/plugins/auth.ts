@@ -32,6 +32,8 @@ declare module 'fastify' {
     trustsKnownKeys?: true;
     /** The key may be in the body: without an Authorization header the handler calls `admitKey`. */
     keyInBody?: true;
+    /** A key for pages may not call the route, though it takes records. */
+    notOfPages?: true;
   }
   interface FastifyInstance {
     /** Admits the caller of a request by a key that may send records. @throws InputError if it may not. */
@@ -109,7 +111,8 @@ function admit(
   }
   request.caller = found;
   const isOfPage = found.scopes.includes('browser');
-  if (isOfPage ? scope !== 'ingest' : scope !== 'any' && !found.scopes.includes(scope)) {
+  const isForPages = scope === 'ingest' && request.routeOptions.config.notOfPages !== true;
+  if (isOfPage ? !isForPages : scope !== 'any' && !found.scopes.includes(scope)) {
     return insufficient(scope, found.scopes);
   }
   return request.server.checkOrigin(request, reply);

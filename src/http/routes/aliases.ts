@@ -16,6 +16,8 @@ const addOne = route({
   description:
     'From now on, records of the alias belong to the user. A job of type `join` moves what was stored under the alias: its events, and the properties that the user lacks or that are newer. Undoing that job takes the alias away again. If the user is an alias, the alias goes to the person; a person who becomes an alias takes all aliases along.',
   access: 'ingest',
+  // What pages send may link a visitor to a user, but their key joins no two users of a caller's choice.
+  config: { notOfPages: true },
   params: userParameters,
   json: {
     schema: aliasBody,

@@ -40,6 +40,8 @@ test('other names of fields count if the field itself is not given', () => {
   const both = readRequest({ ...own, start_date: 'nonsense', event_type: '', event_types: 'companies' });
   expect(both.request).toMatchObject({ from: readRequest(own).request.from, datasets: ['companies'] });
   expect(both.warnings).toMatchObject([{ details: 'start_date' }]);
+  const { warnings } = readRequest({ constructor: 1, toString: 'x' });
+  expect(warnings.map(({ details }) => details)).toEqual(['constructor', 'toString']);
 });
 
 test('the usual layout is that of requests that name none, and that ask for nothing removed', () => {
