@@ -33,9 +33,14 @@ const eventCounts = `
       from counted order by day, event_name limit $4
     ) as days`;
 
-/** Users of events come from the index of events by user. */
+/** Users of events come from the index of events by user. Events whose alias is still being joined count as those of the person. */
 const userCounts = `
-  with actors as materialized (select distinct user_id from sluice.events where ${inRange})
+  with ids as materialized (select distinct user_id from sluice.events where ${inRange}),
+  actors as materialized (
+    select distinct coalesce(a.user_id, ids.user_id) as user_id
+    from ids
+    left join sluice.aliases a on a.environment_id = $1 and a.alias = ids.user_id
+  )
   select
     (select count(*) from actors) as with_events,
     (

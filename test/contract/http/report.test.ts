@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Report } from '../../../src/api/report.ts';
 import { openServer, refusalOf } from '../../support/http.ts';
@@ -52,6 +53,16 @@ describe('the report of an environment', () => {
     expect(await sums('?from=2026-11-20&to=2026-11-20')).toEqual([2, 1, 3]);
     expect(await sums('?to=2026-11-20T00:00:00Z')).toEqual([1, 1, 3]);
     expect(await sums('?from=2026-11-22')).toEqual([0, 0, 3]);
+  });
+
+  // proves: report
+  test('counts an alias as its person, also while its events are being joined', async () => {
+    const { environmentId } = other.environment;
+    await sql`insert into aliases (environment_id, alias, user_id, given_to)
+      values (${environmentId}, 'anonymous-1', 'a', 'a')`.execute(t.system.db);
+    const { body } = await server.json<Report>('/v1/report', { key: other.key });
+    // Of a, b and c, who has no profile.
+    expect(body.users).toMatchObject({ with_events: 3, without_profile: 1 });
   });
 
   // proves: formulas
