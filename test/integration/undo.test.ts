@@ -92,6 +92,20 @@ describe('undoing a load', () => {
     });
   });
 
+  // proves: undo
+  test('keeps the company of users who come back, although the load that made it stays undone', async () => {
+    const [maker, other] = [
+      await load('user_id,company_id\nu1,acme\n'),
+      await load('user_id,company_id\nu2,acme\n'),
+    ];
+    await undone(maker);
+    await undone(await undone(other));
+    expect(await profiles()).toEqual({
+      users: { u2: { metadata: {}, company: 'acme' } },
+      companies: { acme: { metadata: {} } },
+    });
+  });
+
   test('is undone by an undo of the undo', async () => {
     await load('user_id,plan\nu1,pro\n');
     const other = await load('user_id,plan,company_id\nu1,free,acme\nu2,free,acme\n');

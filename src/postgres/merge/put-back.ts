@@ -80,6 +80,8 @@ export async function putBackProfiles(
   const refused = lines('kept') === 0 ? [] : await readKept(db, entity);
   const left = lines('back') + lines('restored') + lines('removed') - inserted - updated - removed;
   const yielded = left === 0 ? noneLeft : await yieldToOthers(db, entity, scope);
+  if (entity === 'companies' && (content['users back'] ?? content['users restored'] ?? 0) > 0)
+    await nameCompanies(db, scope);
   const rejected = refused.length + yielded.refused.length;
   const unchanged = left - yielded.updated - yielded.refused.length;
   const made = { inserted: inserted + filled, updated: updated + yielded.updated + lines('filled') - filled };
@@ -219,6 +221,15 @@ async function bringBack(db: Database, entity: Entity, scope: PatchScope): Promi
     ${isUser ? sql`and not exists (select 1 from aliases where environment_id = ${scope.environmentId} and alias = ${text('id')})` : sql``}
     on conflict do nothing`.execute(db);
   return Number(numAffectedRows ?? 0);
+}
+
+/** Makes the companies that users belong to again, if they are still gone: the load that made them may be undone. */
+async function nameCompanies(db: Database, { environmentId, loadId, chunkNo }: PatchScope): Promise<void> {
+  await sql`
+    insert into companies (environment_id, company_id, load_id, load_chunk, load_touches)
+    select distinct ${environmentId}::int, ${text('company')}, ${loadId}::bigint, ${chunkNo}::int, 1
+    from ${linesOf('users', sql`line ->> 'company' is not null`)}
+    on conflict do nothing`.execute(db);
 }
 
 async function restore(db: Database, entity: Entity, scope: PatchScope): Promise<number> {
