@@ -5,17 +5,16 @@ create table sluice.aliases (
   alias text collate "C" not null,
   user_id text collate "C" not null,
   given_to text collate "C" not null,
-  load_id bigint,
+  load_id bigint not null,
   created_at timestamptz not null default now(),
   constraint aliases_pkey primary key (environment_id, alias),
   constraint aliases_user_is_another check (alias <> user_id)
 );
 comment on table sluice.aliases is 'Ids that belong to another user. user_id is never an alias itself.';
 comment on column sluice.aliases.given_to is 'The user that it was given to, who may have become an alias since. Undoing that gives it back.';
-comment on column sluice.aliases.load_id is 'The join that moves what was stored under the alias; null: the next one does.';
+comment on column sluice.aliases.load_id is 'The join that moves what was stored under the alias.';
 create index aliases_user_idx on sluice.aliases (environment_id, user_id, alias);
 create index aliases_given_to_idx on sluice.aliases (environment_id, given_to);
-create index aliases_waiting_idx on sluice.aliases (environment_id) where load_id is null;
 create index aliases_load_idx on sluice.aliases (load_id);
 
 -- The person whom an id belongs to.

@@ -20,7 +20,7 @@ export const userAlias = component(
     {
       alias,
       created_at: time('When it became an alias.', '2026-11-20T12:34:56.123456Z'),
-      job_id: job('until that job begins'),
+      job_id: job('if it is no longer kept'),
     },
     'An ID that belongs to a user.',
   ),

@@ -41,7 +41,7 @@ export interface DB {
     created_at: Generated<Date>;
     environment_id: number;
     given_to: string;
-    load_id: number | null;
+    load_id: number;
     user_id: string;
   };
   amended_rejects: {

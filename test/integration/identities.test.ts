@@ -190,7 +190,7 @@ describe('an alias', () => {
       done = runJob(t.system, environmentId, (await give('anon', 'u1')) ?? '');
       await waitFor('the join to begin', async () => {
         const { rows } =
-          await sql`select 1 from aliases where environment_id = ${environmentId} and load_id is not null`.execute(
+          await sql`select 1 from loads where environment_id = ${environmentId} and type = 'join' and status = 'processing'`.execute(
             t.system.db,
           );
         return rows.length > 0;

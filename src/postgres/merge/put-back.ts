@@ -197,8 +197,8 @@ async function fillIn(db: Database, scope: PatchScope): Promise<number> {
         load_id = excluded.load_id,
         load_chunk = excluded.load_chunk,
         load_touches = 1,
-        updated_at = now(),
-        position = sluice.current_position()
+        updated_at = excluded.updated_at,
+        position = excluded.position
       returning xmax = 0 as is_new
     )
     select count(*) filter (where is_new)::int as inserted from written`.execute(db);
@@ -434,18 +434,22 @@ export async function putBackEvents(
       where e.tableoid = l.part and e.ctid = l.place
       returning e.*, l.person, l.once
     ),
+    going as (
+      select inserted_at, environment_id, event_id, event_type, event_name, person as user_id, company_id, source, metadata, once
+      from gone
+      where person is not null
+    ),
     moved as (
       insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
-      select distinct on (event_id, person)
-        inserted_at, environment_id, event_id, event_type, event_name, person, company_id, source, metadata
-      from gone g
-      where person is not null
-        and not exists (
-          select 1
-          from event_ids i
-          where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.person
-        )
-      order by event_id, person, inserted_at
+      select distinct on (event_id, user_id)
+        inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata
+      from going g
+      where not exists (
+        select 1
+        from event_ids i
+        where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.user_id
+      )
+      order by event_id, user_id, inserted_at
       on conflict do nothing
       returning event_id, user_id, inserted_at, event_type
     ),
@@ -453,7 +457,7 @@ export async function putBackEvents(
       insert into event_ids (environment_id, event_id, user_id, inserted_at)
       select ${environmentId}::int, m.event_id, m.user_id, m.inserted_at
       from moved m
-      where exists (select 1 from gone g where g.once and g.event_id = m.event_id and g.person = m.user_id)
+      where exists (select 1 from going g where g.once and g.event_id = m.event_id and g.user_id = m.user_id)
       on conflict do nothing
     ),
     forgotten as (

@@ -3,10 +3,10 @@ import { uuidv7 } from 'uuidv7';
 import type { UserAlias } from '../../api/alias.ts';
 import { type Link, type Linked, type Linking, link, type ShownLink } from '../../domain/identities.ts';
 import { type JobIdentity, type Origin, originColumns } from '../../domain/task.ts';
-import { instantText } from '../columns.ts';
+import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
 import { lockAliases } from './joins.ts';
-import { insertPatch } from './loads.ts';
+import { insertPatch, loadOf } from './loads.ts';
 
 /*
  * Aliases: ids that belong to another user. A transaction that writes records looks up aliases under a lock (`knowsAliases`, the
@@ -51,20 +51,20 @@ export async function writeLinks(
   );
   const owners = new Set(rows.map(({ id }) => id));
   const { outcomes, aliases } = link(links, linking, { persons, owners });
-  if (aliases.length > 0) {
-    await sql`
-      with made as (
-        insert into aliases (environment_id, alias, user_id, given_to)
-        select ${environmentId}, alias, "userId", "givenTo"
-        from json_to_recordset(${JSON.stringify(aliases)}) as n (alias text, "userId" text, "givenTo" text)
-        returning alias, user_id
-      )
-      update aliases a
-      set user_id = made.user_id
-      from made
-      where a.environment_id = ${environmentId} and a.user_id = made.alias`.execute(db);
-  }
-  return { outcomes, jobId: aliases.length > 0 ? await queueJoin(db, environmentId, job) : null };
+  if (aliases.length === 0) return { outcomes, jobId: null };
+  const join = await queueJoin(db, environmentId, job);
+  await sql`
+    with made as (
+      insert into aliases (environment_id, alias, user_id, given_to, load_id)
+      select ${environmentId}, alias, "userId", "givenTo", ${join.loadId}
+      from json_to_recordset(${JSON.stringify(aliases)}) as n (alias text, "userId" text, "givenTo" text)
+      returning alias, user_id
+    )
+    update aliases a
+    set user_id = made.user_id
+    from made
+    where a.environment_id = ${environmentId} and a.user_id = made.alias`.execute(db);
+  return { outcomes, jobId: join.jobId };
 }
 
 export interface JoinRequest extends JobIdentity {
@@ -72,21 +72,17 @@ export interface JoinRequest extends JobIdentity {
   readonly origin: Origin | null;
 }
 
-/** Queues a join, unless one waits that has not begun. Returns its job. */
-async function queueJoin(
-  db: Database,
-  environmentId: number,
-  { origin, ...job }: JoinRequest,
-): Promise<string> {
+/** Queues a join, unless one waits that has not begun. */
+async function queueJoin(db: Database, environmentId: number, { origin, ...job }: JoinRequest) {
   const waiting = await db
     .updateTable('loads')
     .set(origin === null ? { type: 'join' } : originColumns(origin))
     .where((eb) => eb.and({ environment_id: environmentId, type: 'join', status: 'queued', chunk_count: 0 }))
-    .returning('job_id as jobId')
+    .returning(camel('load_id', 'job_id'))
     .executeTakeFirst();
-  if (waiting !== undefined) return waiting.jobId;
+  if (waiting !== undefined) return waiting;
   await insertPatch(db, { ...job, origin, environmentId, type: 'join', filename: 'aliases' });
-  return job.jobId;
+  return loadOf(db, environmentId, job.jobId).select(camel('load_id', 'job_id')).executeTakeFirstOrThrow();
 }
 
 /**

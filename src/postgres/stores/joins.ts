@@ -6,7 +6,7 @@ import type { Database } from '../database.ts';
  * fills in what the person's lacks; each of its events moves. Its own selects are text, because COPY takes no parameters.
  */
 
-/** Claims the aliases that wait for a join, and those of joins that ended without. Returns `false` if the load is no join. */
+/** Claims the aliases of joins that did not complete, too. Returns `false` if the load is no join. */
 export async function claimAliases(db: Database, loadId: number): Promise<boolean> {
   const { rows } = await sql<{ environmentId: number }>`
     select environment_id as "environmentId"
@@ -19,13 +19,10 @@ export async function claimAliases(db: Database, loadId: number): Promise<boolea
     update aliases
     set load_id = ${loadId}
     where environment_id = ${load.environmentId}
-      and (
-        load_id is null
-        or load_id in (
-          select load_id
-          from loads
-          where environment_id = ${load.environmentId} and type = 'join' and status in ('failed', 'cancelled')
-        )
+      and load_id in (
+        select load_id
+        from loads
+        where environment_id = ${load.environmentId} and type = 'join' and status in ('failed', 'cancelled')
       )`.execute(db);
   return true;
 }
@@ -51,14 +48,36 @@ export async function readersOfAliases(
   return rows.map(({ id }) => id);
 }
 
+/**
+ * The aliases of a join, each with the user whom it was given to. If this one has become an alias by the same join, it is that one's;
+ * by a later join, that one moves all.
+ */
+const joined = (loadId: number) => sql`(
+  with recursive joined as (
+    select a.environment_id, a.alias, a.given_to as person
+    from aliases a
+    where a.load_id = ${sql.raw(String(loadId))}
+    union all
+    select j.environment_id, j.alias, a.given_to
+    from joined j
+    join aliases a on a.environment_id = j.environment_id and a.alias = j.person and a.load_id = ${sql.raw(String(loadId))}
+  )
+  select *
+  from joined j
+  where not exists (
+    select 1
+    from aliases a
+    where a.environment_id = j.environment_id and a.alias = j.person and a.load_id = ${sql.raw(String(loadId))}
+  )
+)`;
+
 const profiles = (loadId: number) => sql`
-  select a.user_id as person, u.user_id as alias, u.metadata, u.times, u.company_id, u.first_seen_at, u.last_seen_at, u.position,
+  select a.person, u.user_id as alias, u.metadata, u.times, u.company_id, u.first_seen_at, u.last_seen_at, u.position,
     coalesce(u.times ? 'dated', false) as is_dated,
     -- Before all that has a time: it only fills in. Among several aliases the one that was seen last wins.
     sluice.micros(u.last_seen_at) - 100000000000000000 as filling
-  from aliases a
-  join users u on u.environment_id = a.environment_id and u.user_id = a.alias
-  where a.load_id = ${sql.raw(String(loadId))}`;
+  from ${joined(loadId)} a
+  join users u on u.environment_id = a.environment_id and u.user_id = a.alias`;
 
 /** Lines that lay under each person what its aliases have. */
 export function filledProfiles(loadId: number): RawBuilder<unknown> {
@@ -123,17 +142,16 @@ export function joinedProfiles(loadId: number): RawBuilder<unknown> {
 export function joinedEvents(loadId: number): RawBuilder<unknown> {
   return sql`
     select
-      '{"entity":"events","removed":true,"from":' || e.position || ',"to":' || to_json(a.user_id)::text || ',"user":'
+      '{"entity":"events","removed":true,"from":' || e.position || ',"to":' || to_json(a.person)::text || ',"user":'
         || to_json(e.user_id)::text || ',' || substr(json_build_object(
         'id', e.event_id, 'at', e.inserted_at, 'type', e.event_type, 'name', e.event_name,
         'company', e.company_id, 'source', e.source, 'once', i.event_id is not null, 'metadata', e.metadata
       )::text, 2)
-    from aliases a
+    from ${joined(loadId)} a
     join events e on e.environment_id = a.environment_id and e.user_id = a.alias
     left join event_ids i
       on i.environment_id = e.environment_id and i.event_id = e.event_id and i.user_id = e.user_id
-        and i.inserted_at = e.inserted_at
-    where a.load_id = ${sql.raw(String(loadId))}`;
+        and i.inserted_at = e.inserted_at`;
 }
 
 /** Takes away the aliases of the joins that an undo undoes; aliases that had come along go back to them. */

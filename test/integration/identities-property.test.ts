@@ -1,0 +1,240 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { addAlias } from '../../src/load/undo/add-alias.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  runAtOnce,
+  shuffled,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { runs } from '../support/runs.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { runJob, undo } from '../support/undo.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const id = fc.constantFrom('a', 'b', 'c', 'd');
+
+interface Item {
+  readonly id: string;
+  /** The record is an event, or sets this property. */
+  readonly name: string | null;
+}
+
+const item: fc.Arbitrary<Item> = fc.record({ id, name: fc.constantFrom(null, 'x', 'y') });
+
+type Step =
+  | {
+      readonly does: 'alias';
+      readonly alias: string;
+      readonly user: string;
+      readonly merge: boolean;
+      readonly joins: boolean;
+    }
+  | { readonly does: 'load' | 'batch'; readonly items: readonly Item[]; readonly ranks: readonly number[] }
+  | { readonly does: 'undo' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant('alias' as const),
+      alias: id,
+      user: id,
+      merge: fc.boolean(),
+      joins: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constantFrom('load' as const, 'batch' as const),
+      items: fc.array(item, { minLength: 1, maxLength: 6 }),
+      ranks: fc.array(fc.nat(), { minLength: 6, maxLength: 6 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('undo' as const) }) },
+);
+
+/** Aliases by union-find without a tree: each id names its person. Each value says how it came. */
+class Oracle {
+  person = new Map<string, string>();
+  profiles = new Map<string, Map<string, number>>();
+  events = new Map<string, string>();
+  /** When each profile was seen last. */
+  seen = new Map<string, number>();
+
+  personOf(of: string): string {
+    const next = this.person.get(of);
+    return next === undefined ? of : this.personOf(next);
+  }
+
+  link(alias: string, user: string, merge: boolean): 'made' | 'known' | 'taken' {
+    const [from, to] = [this.personOf(alias), this.personOf(user)];
+    if (from === to) return 'known';
+    if (from !== alias && !merge) return 'taken';
+    this.person.set(from, to);
+    return 'made';
+  }
+
+  take({ id: of, name }: Item, value: number): void {
+    const person = this.personOf(of);
+    if (name === null) {
+      this.events.set(`e${value}`, person);
+      return;
+    }
+    const profile = this.profiles.get(person) ?? new Map<string, number>();
+    this.profiles.set(person, profile.set(name, value));
+    this.seen.set(person, value);
+  }
+
+  /** The own values win; of several aliases those of the one that was seen last. */
+  join(given: ReadonlyMap<string, string>): void {
+    const target = (of: string): string => (given.has(of) ? target(given.get(of) ?? of) : of);
+    const aliases = [...given.keys()].sort((a, b) => (this.seen.get(a) ?? 0) - (this.seen.get(b) ?? 0));
+    const filling = new Map<string, Map<string, number>>();
+    const seen = new Map<string, number>();
+    for (const alias of aliases) {
+      const person = target(alias);
+      for (const [event, of] of this.events) if (of === alias) this.events.set(event, person);
+      const found = this.profiles.get(alias);
+      this.profiles.delete(alias);
+      if (found === undefined) continue;
+      filling.set(person, new Map([...(filling.get(person) ?? []), ...found]));
+      seen.set(person, this.seen.get(alias) ?? 0);
+    }
+    for (const [person, values] of filling) {
+      this.profiles.set(person, new Map([...values, ...(this.profiles.get(person) ?? [])]));
+      this.seen.set(person, Math.max(this.seen.get(person) ?? 0, seen.get(person) ?? 0));
+    }
+  }
+}
+
+// proves: identities, alias-of-one
+test('after any aliases, merges, files, batches, joins and undos, each id has one person, with all that came under any id', async () => {
+  const property = fc.asyncProperty(
+    fc.array(step, { minLength: 3, maxLength: 9, size: 'max' }),
+    async (steps) => {
+      const environmentId = await newEnvironment(t.system);
+      const quiet = withoutQueue(t.system);
+      const oracle = new Oracle();
+      let value = 0;
+      const waiting = new Map<string, Map<string, string>>();
+      let done: {
+        readonly jobId: string;
+        readonly given: ReadonlyMap<string, string>;
+        readonly before: Oracle;
+      }[] = [];
+      const join = async (): Promise<void> => {
+        for (const [jobId, given] of waiting) {
+          const before = Object.assign(new Oracle(), structuredClone({ ...oracle }));
+          const joined = await runJob(quiet, environmentId, jobId);
+          expect(joined).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
+          oracle.join(given);
+          done.push({ jobId, given, before });
+        }
+        waiting.clear();
+      };
+      for (const each of steps) {
+        if (each.does === 'alias') {
+          const { alias, user, merge, joins } = each;
+          const asked = {
+            jobId: uuidv7(),
+            requestId: null,
+            origin: { kind: 'command_line', name: null },
+          } as const;
+          const made = await addAlias(quiet, environmentId, { alias, userId: user }, merge, asked).catch(
+            () => null,
+          );
+          const [from, to] = [oracle.personOf(alias), oracle.personOf(user)];
+          const expected = oracle.link(alias, user, merge);
+          expect(made === null ? 'taken' : made.isNew ? 'made' : 'known').toBe(expected);
+          if (made?.jobId != null) {
+            const given = waiting.get(made.jobId) ?? new Map<string, string>();
+            waiting.set(made.jobId, given.set(from, to));
+          }
+          if (joins) await join();
+          continue;
+        }
+        if (each.does === 'undo') {
+          const newest = waiting.size === 0 ? done.pop() : undefined;
+          if (newest === undefined) continue;
+          const undone = await undo(quiet, environmentId, [newest.jobId]);
+          expect(undone).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
+          for (const alias of newest.given.keys()) oracle.person.delete(alias);
+          Object.assign(oracle, { ...newest.before, person: oracle.person });
+          continue;
+        }
+        const numbered = each.items.map((one) => ({ ...one, value: ++value }));
+        if (each.does === 'load') {
+          await join();
+          const lines = numbered.map(({ id: user_id, name, value: at }) =>
+            JSON.stringify(
+              name === null
+                ? { event_type: 'track', user_id, event_name: 'e', event_id: `e${at}` }
+                : { event_type: 'identify_user', user_id, metadata: { [name]: at } },
+            ),
+          );
+          const load = await startManually(quiet, environmentId, `${lines.join('\n')}\n`, { chunkBytes: 60 });
+          expect((await runAtOnce(load, shuffled(load, each.ranks), 2)).status).toBe('completed');
+        } else {
+          const shared = { environmentId, companyId: null, marked: false, bytes: 10 };
+          const items = numbered.map(({ id: userId, name, value: at }, index) =>
+            name === null
+              ? ({
+                  index,
+                  entity: 'events',
+                  record: {
+                    ...shared,
+                    userId,
+                    eventName: 'e',
+                    eventId: `e${at}`,
+                    insertedAt: null,
+                    metadata: {},
+                  },
+                } as const)
+              : ({
+                  index,
+                  entity: 'users',
+                  record: { ...shared, userId, properties: { [name]: at }, company: {} },
+                } as const),
+          );
+          const answer = await t.system.ingest.batch(
+            environmentId,
+            async () => ({ items, rejected: [] }),
+            10,
+            null,
+          );
+          expect(answer.accepted).toBe(items.length);
+        }
+        for (const one of numbered) oracle.take(one, one.value);
+        // What is written to a person stays with the person.
+        done = [];
+      }
+      await join();
+      const { users } = await readProfiles(t.system, environmentId);
+      const { rows } = await sql<{ id: string; user: string }>`
+      select event_id as id, user_id as user from events where environment_id = ${environmentId}`.execute(
+        t.system.db,
+      );
+      expect({
+        users: Object.fromEntries(Object.entries(users).map(([key, { metadata }]) => [key, metadata])),
+        events: Object.fromEntries(rows.map((row) => [row.id, row.user])),
+      }).toEqual({
+        users: Object.fromEntries(
+          Array.from(oracle.profiles, ([key, profile]) => [key, Object.fromEntries(profile)]),
+        ),
+        events: Object.fromEntries(oracle.events),
+      });
+    },
+  );
+  await fc.assert(property, { numRuns: runs(40) });
+});
