@@ -45,7 +45,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   forbidden_property: '`__proto__`, `constructor` or `prototype` as a property name.',
   too_deep: 'Nested deeper than 32 levels.',
   number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 20 000 digits.',
-  unknown_event_type: '`event_type` is none of `identify_user`, `identify_company`, `track`, `page_view`.',
+  unknown_event_type: '`event_type` is none that sluice knows.',
   unexpected_event_row:
     'The record says in `event_type` that it is of another kind than the job takes, as an event sent to bulk_identify.',
   missing_event_name: 'A `track` record has no `event_name`.',
