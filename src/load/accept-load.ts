@@ -148,12 +148,12 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
   return { ...request, options: { ...options, map } };
 }
 
-/** Refuses a file of events that a load would turn into profiles. @throws InputError `unrecognised_columns`. */
+/** Refuses a file of events that a load would turn into profiles, or read by the wrong preset. @throws InputError `unrecognised_columns`. */
 async function refuseForeign({ files }: LoadContext, request: AcceptRequest): Promise<void> {
   const { received, options, amends } = request;
-  if (options.preset !== null || options.entity !== 'auto' || amends !== undefined) return;
+  if ((options.preset === null && options.entity !== 'auto') || amends !== undefined) return;
   const beginning = await readBeginning(files, received);
-  const foreign = findForeign(beginning, received.header !== null, options.map);
+  const foreign = findForeign(beginning, received.header !== null, options);
   if (foreign !== null) throw foreignProblem(foreign, beginning.names);
 }
 

@@ -1,6 +1,6 @@
-import type { ColumnMap } from '../domain/column-map.ts';
 import { type InputError, inputError } from '../domain/errors.ts';
 import { MAX_SHOWN_COLUMNS, SHOWN_RECORDS } from '../domain/limits.ts';
+import type { LoadOptions } from '../domain/load.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { type ForeignRecords, foreignColumns, foreignRecord, renamed } from '../mapping/foreign-records.ts';
 import type { JsonObject } from '../mapping/json-text.ts';
@@ -8,7 +8,7 @@ import { parseObject } from './inspect/values.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 
 /** The beginning of a JSON file in which its first records are looked for. */
-const FIRST_BYTES = 64 * 1024;
+const FIRST_BYTES = 1024 * 1024;
 
 /** What the header of a CSV or the first records of a JSON file say. */
 export interface Beginning {
@@ -32,15 +32,20 @@ export async function readBeginning(
   return { records, names: [...new Set(records.flatMap((record) => Object.keys(record)))] };
 }
 
-/** Tells whether the file holds foreign records, with its columns or keys as the map names them. */
+/**
+ * Tells whether the file holds foreign records, with its columns or keys as the map names them; of a preset, whether they are
+ * another product's.
+ */
 export function findForeign(
   { records, names }: Beginning,
   isCsv: boolean,
-  map: ColumnMap,
+  { map, preset }: Pick<LoadOptions, 'map' | 'preset'>,
 ): ForeignRecords | null {
-  if (isCsv)
-    return foreignColumns(names.map((name) => (Object.hasOwn(map, name) ? (map[name] ?? name) : name)));
-  return records.map((record) => foreignRecord(renamed(record, map))).find((found) => found !== null) ?? null;
+  const found = isCsv
+    ? [foreignColumns(names.map((name) => (Object.hasOwn(map, name) ? (map[name] ?? name) : name)))]
+    : records.map((record) => foreignRecord(renamed(record, map)));
+  if (preset !== null && found.some((each) => each?.preset === preset)) return null;
+  return found.find((each) => each !== null && (preset === null || each.preset !== null)) ?? null;
 }
 
 export function foreignProblem({ advice }: ForeignRecords, names: readonly string[]): InputError {

@@ -12,6 +12,7 @@ import type { Rows } from './rows.ts';
 export class CsvPresetRows {
   readonly saysKinds = false;
   readonly #paths: readonly (readonly [within: string, name: string])[];
+  readonly #containers: ReadonlySet<string>;
   readonly #rows: Rows;
   readonly #chunk: CsvChunk;
   readonly #records: JsonRecords;
@@ -19,6 +20,7 @@ export class CsvPresetRows {
 
   constructor(header: CsvHeader, rules: RecordRules, rows: Rows) {
     this.#paths = header.columns.map(pathOf);
+    this.#containers = new Set(this.#paths.map(([within]) => within));
     this.#rows = rows;
     this.#chunk = new CsvChunk(header, rows.records);
     this.#records = new JsonRecords(rules, rows);
@@ -49,8 +51,12 @@ export class CsvPresetRows {
     const members = new Map<string, string[]>([['', []]]);
     for (const [column, [within, name]] of this.#paths.entries()) {
       if (cells.isEmpty(column) || isRejectColumn(name)) continue;
-      const member = `${JSON.stringify(name)}:${jsonOf(fromByteString(cells.byteString(column)))}`;
-      members.set(within, [...(members.get(within) ?? []), member]);
+      const json = jsonOf(fromByteString(cells.byteString(column)));
+      // A file may have an object and members of it in columns of their own.
+      const isObject = within === '' && this.#containers.has(name) && json.trimStart().startsWith('{');
+      const member = isObject ? json.trim().slice(1, -1) : `${JSON.stringify(name)}:${json}`;
+      const container = isObject ? name : within;
+      if (member.trim() !== '') members.set(container, [...(members.get(container) ?? []), member]);
     }
     const { '': own = [], ...objects } = Object.fromEntries(members);
     for (const [name, inner] of Object.entries(objects)) own.push(`"${name}":{${inner.join(',')}}`);

@@ -21,20 +21,24 @@ export interface ForeignRecords {
 const MAX_NAMES = 10_000;
 const MAX_NAME_DEPTH = 3;
 
-/** Groups of names by product: only its files have a name from each group. */
+/**
+ * Groups of names by product: only its files have a name from each group, those of products before it left out. Properties of an event
+ * may bear names that another product gives a meaning.
+ */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['userpilot', ['app_token'], ['event_type']],
   ['mixpanel', ['$distinct_id', '$group_id']],
-  ['mixpanel', ['event'], ['properties.time', 'time'], ['properties.distinct_id', 'distinct_id']],
-  ['posthog', ['event'], ['timestamp'], ['distinct_id', 'properties.distinct_id']],
-  ['posthog', ['properties'], ['distinct_ids', 'person_id'], ['distinct_ids', 'distinct_id']],
-  ['amplitude', ['event_type'], ['event_time', 'time', 'event_properties']],
+  ['mixpanel', ['event'], ['time'], ['distinct_id']],
   [
     'segment',
     ['type'],
     ['userId', 'anonymousId', 'groupId'],
     ['event', 'messageId', 'originalTimestamp', 'timestamp', 'traits', 'properties', 'context'],
   ],
+  ['posthog', ['event'], ['timestamp'], ['distinct_id', 'properties.distinct_id']],
+  ['posthog', ['properties'], ['distinct_ids', 'person_id'], ['distinct_ids', 'distinct_id']],
+  ['mixpanel', ['event'], ['properties.time', 'time'], ['properties.distinct_id', 'distinct_id']],
+  ['amplitude', ['event_type'], ['event_time', 'time', 'event_properties']],
 ];
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
@@ -46,9 +50,7 @@ export function foreignColumns(columns: readonly string[]): ForeignRecords | nul
   const isOwn =
     columns.includes('event_type') && ['event_name', 'inserted_at'].some((name) => columns.includes(name));
   const preset = productOf(columns, isOwn);
-  // Our own exports say when each profile was seen.
-  const isExport = automaticProperties.every((name) => columns.includes(name));
-  const isEvents = !columns.includes('event_type') && !isExport && hasNameAndTime(columns);
+  const isEvents = !columns.includes('event_type') && hasNameAndTime(columns);
   return preset === null && !isEvents ? null : { preset, advice: adviceOn(preset, 'column') };
 }
 
@@ -56,8 +58,8 @@ export function foreignColumns(columns: readonly string[]): ForeignRecords | nul
 export function foreignRecord(record: Members): ForeignRecords | null {
   const { event_type: kind, type } = record;
   const names = namesOf(record);
-  const found = productOf(names, typeof kind === 'string' && isRecordKind(kind));
-  const preset = found === 'segment' && !segmentTypes.has(type) ? null : found;
+  const telling = segmentTypes.has(type) ? names : names.filter((name) => name !== 'type');
+  const preset = productOf(telling, typeof kind === 'string' && isRecordKind(kind));
   // Properties of a profile may bear any name.
   const isProfile = Object.values(idColumn).some((name) => Object.hasOwn(record, name));
   const isEvent = (kind ?? null) === null && hasNameAndTime(isProfile ? Object.keys(record) : names);
@@ -83,7 +85,9 @@ function productOf(names: readonly string[], isOwn: boolean): Preset | null {
   return product?.[0] ?? null;
 }
 
+/** Our own exports of profiles have them, too, but say when each was seen. */
 function hasNameAndTime(names: readonly string[]): boolean {
+  if (automaticProperties.every((name) => names.includes(name))) return false;
   return [eventName, timeName].every((form) => names.some((name) => form.test(plainName(name))));
 }
 

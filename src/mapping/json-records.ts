@@ -95,7 +95,7 @@ export class JsonRecords {
     const { preset = null } = this.#rules;
     const given = parseJsonText(text);
     if ('code' in given) return given;
-    const parsed = preset === null ? given : withoutTexts(given, presetTexts[preset] ?? []);
+    const parsed = preset === null ? given : withoutTexts(given, presetTexts);
     const object = parsed.value;
     if (!isObject(object)) return notAnObject;
     for (const name of [rejectKey, rejectRawKey]) if (name in object) delete object[name];

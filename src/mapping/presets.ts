@@ -3,7 +3,7 @@ import { EARLIEST_EVENT } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { readAmplitudeRecord } from './presets/amplitude.ts';
 import { readMixpanelRecord } from './presets/mixpanel.ts';
-import { posthogTexts, readPosthogRecord } from './presets/posthog.ts';
+import { readPosthogRecord } from './presets/posthog.ts';
 import type { PresetRecord, ReadPreset } from './presets/record.ts';
 import { readSegmentRecord } from './presets/segment.ts';
 import { readUserpilotRecord } from './presets/userpilot.ts';
@@ -20,11 +20,12 @@ export const readPreset: Readonly<Record<Preset, ReadPreset>> = {
   userpilot: ofMember(readUserpilotRecord),
 };
 
-/** Members that may be JSON as a text. */
-export const presetTexts: Readonly<Partial<Record<Preset, readonly string[]>>> = {
-  posthog: posthogTexts,
-  userpilot: ['metadata'],
-};
+/** Members that are JSON, in Parquet files and some others as a text. */
+export const presetTexts: readonly string[] = [
+  ...['properties', '$properties', 'person_properties', 'event_properties', 'user_properties'],
+  ...['group_properties', 'groups', 'set', 'set_once', '$set', '$set_once', 'distinct_ids'],
+  ...['traits', 'context', 'metadata'],
+];
 
 /** An event makes its user, who then was in the event's company. */
 function ofMember(read: ReadPreset): ReadPreset {

@@ -119,8 +119,8 @@ export async function look(
   const given = resolveMap(options.map, columns, hasHeader);
   const said = { ...options, map: given };
   const most = recordsWithin(columns.length, SHOWN_RECORDS);
-  const foreign = options.preset === null ? findForeign(beginning, header !== null, given) : null;
-  const isRefused = foreign !== null && options.entity === 'auto';
+  const foreign = findForeign(beginning, header !== null, said);
+  const isRefused = foreign !== null && (options.preset !== null || options.entity === 'auto');
   let chosen = isRefused ? asForeign(said, foreign, columns) : asGiven(said);
   const isPlanned = header !== null && chosen.preset === null && !isRefused;
   if (isPlanned) chosen = choose(header, columns, said, foreign !== null);

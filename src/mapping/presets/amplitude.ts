@@ -1,8 +1,9 @@
-import { isObject, type JsonObject } from '../json-text.ts';
+import { isObject, type JsonObject, numberText } from '../json-text.ts';
 import {
   type Company,
   companyOf,
   filled,
+  givenId,
   membersOf,
   objectOf,
   type PresetProfile,
@@ -21,7 +22,7 @@ export function readAmplitudeRecord(line: JsonObject, from: string | null): Pres
   const { event_type: name, user_id, event_time, time, groups, group_type, group_value } = line;
   if (name === undefined || name === null) return null;
   const at = event_time ?? time;
-  const identity = { user_id: user_id ?? line['device_id'], inserted_at: at };
+  const identity = { user_id: givenId(user_id, line['device_id']), inserted_at: at };
   const company = companyOf(typeof group_type === 'string' ? { [group_type]: group_value } : groups, from);
   const user = { ...identity, event_type: 'identify_user', company_id: company?.[1] };
   const changes = changesOf(line['user_properties']);
@@ -64,7 +65,7 @@ function companyProfiles(line: JsonObject, company: Company, at: unknown): Prese
 function groupProperties(line: JsonObject, company: Company): JsonObject | null {
   if (company === null) return null;
   const [kind, id] = company;
-  const properties = objectOf(objectOf(line['group_properties'])[kind])[String(id)];
+  const properties = objectOf(objectOf(line['group_properties'])[kind])[numberText(id) ?? String(id)];
   return isObject(properties) ? properties : null;
 }
 

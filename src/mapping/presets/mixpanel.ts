@@ -1,6 +1,14 @@
 import type { JsonObject } from '../json-text.ts';
 import { linkRecord } from './link.ts';
-import { firstOf, membersOf, objectOf, type PresetRecord, profileRecord, seenAt } from './record.ts';
+import {
+  companyId,
+  givenId,
+  membersOf,
+  objectOf,
+  type PresetRecord,
+  profileRecord,
+  seenAt,
+} from './record.ts';
 
 /**
  * A line of Mixpanel's raw event export, `{"event", "properties": {"time", "distinct_id", "$insert_id", …}}`, or a profile
@@ -34,8 +42,8 @@ export function readMixpanelRecord(record: JsonObject, from: string | null): Pre
     record: {
       event_type: isPageView ? 'page_view' : 'track',
       event_name: isPageView ? undefined : event,
-      user_id: $user_id ?? distinct_id,
-      company_id: company ?? (from === null ? $group_id : undefined),
+      user_id: givenId($user_id, distinct_id),
+      company_id: company ?? (from === null ? companyId($group_id) : undefined),
       event_id: $insert_id,
       inserted_at: time,
       url: metadata['$current_url'] ?? metadata['current_url'],
@@ -52,7 +60,7 @@ export function readMixpanelRecord(record: JsonObject, from: string | null): Pre
 function withoutCompany(properties: JsonObject, from: string | null) {
   const { [from ?? 'company_id']: company, ...metadata } = properties;
   const isWhole = !Array.isArray(company) || company.length < 2;
-  return { company: firstOf(company) ?? undefined, metadata: isWhole ? metadata : properties };
+  return { company: companyId(company), metadata: isWhole ? metadata : properties };
 }
 
 function readProfile(record: JsonObject, from: string | null): PresetRecord | null {

@@ -3,6 +3,7 @@ import type { JsonObject } from '../json-text.ts';
 import {
   companyOf,
   filled,
+  givenId,
   membersOf,
   objectOf,
   type PresetRecord,
@@ -10,17 +11,6 @@ import {
   profilesOf,
   seenAt,
 } from './record.ts';
-
-/** Columns that are JSON, in CSV and Parquet files as a text. */
-export const posthogTexts = [
-  'properties',
-  'person_properties',
-  'set',
-  'set_once',
-  'distinct_ids',
-  '$set',
-  '$set_once',
-];
 
 /**
  * An event of PostHog's exports: `uuid`, `event`, `distinct_id`, `timestamp`, `properties`. `person_properties`, `$set`, `$set_once` and
@@ -36,7 +26,7 @@ export function readPosthogRecord(line: JsonObject, from: string | null): Preset
     ...membersOf(properties, 'properties'),
   };
   const company = companyOf($groups, from)?.[1];
-  const identity = { user_id: distinct_id ?? own['distinct_id'], inserted_at: timestamp };
+  const identity = { user_id: givenId(distinct_id, own['distinct_id']), inserted_at: timestamp };
   const user = { ...identity, event_type: 'identify_user', company_id: company };
   const changes = {
     set: { ...objectOf(person_properties), ...objectOf(set), ...objectOf(setBeside), ...objectOf($set) },

@@ -99,12 +99,18 @@ export type Company = readonly [kind: string, id: unknown] | null;
 /** Returns the kind and id of the company in `{kind: id}` or `{kind: [id, …]}`. */
 export function companyOf(groups: unknown, from: string | null): Company {
   const given = objectOf(groups);
-  const kind = from ?? companyKinds.find((name) => Object.hasOwn(given, name)) ?? Object.keys(given)[0];
-  if (kind === undefined || !Object.hasOwn(given, kind)) return null;
-  const id = firstOf(given[kind]);
-  return id === undefined || id === null ? null : [kind, id];
+  const idOf = (kind: string) => (Object.hasOwn(given, kind) ? companyId(given[kind]) : undefined);
+  const kinds = from === null ? [...companyKinds, ...Object.keys(given)] : [from];
+  const kind = kinds.find((name) => idOf(name) !== undefined);
+  return kind === undefined ? null : [kind, idOf(kind)];
 }
 
-export function firstOf(value: unknown): unknown {
-  return Array.isArray(value) ? (value[0] as unknown) : value;
+/** Returns an id, or the first of a list; `undefined` if it says nothing: no company is no reason to refuse an event. */
+export function companyId(value: unknown): unknown {
+  return givenId(Array.isArray(value) ? value[0] : value);
+}
+
+/** Returns the first id that is neither absent nor empty. */
+export function givenId(...ids: readonly unknown[]): unknown {
+  return ids.find((id) => id !== undefined && id !== null && id !== '');
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json-text.ts';
 import { linkRecord } from './link.ts';
-import { membersOf, objectOf, type PresetRecord } from './record.ts';
+import { companyId, givenId, membersOf, objectOf, type PresetRecord } from './record.ts';
 
 /**
  * A call as Segment's sources send and its destinations archive it: `type` identify, group, track, page or screen, with
@@ -23,17 +23,17 @@ export function readSegmentRecord(call: JsonObject): PresetRecord | null {
 
 function readCall(call: JsonObject): JsonObject | null {
   const { type, userId, anonymousId, groupId, timestamp, originalTimestamp } = call;
-  const user = userId === '' ? anonymousId : (userId ?? anonymousId);
+  const user = givenId(userId, anonymousId);
   const shared = { user_id: user, inserted_at: timestamp ?? originalTimestamp };
   const metadata = membersOf(call['traits'], 'traits');
   switch (type) {
     case 'identify': {
       const { groupId: company, traits } = objectOf(call['context']);
       const own = call['traits'] === undefined ? membersOf(traits, 'traits') : metadata;
-      return { ...shared, event_type: 'identify_user', company_id: company, metadata: own };
+      return { ...shared, event_type: 'identify_user', company_id: companyId(company), metadata: own };
     }
     case 'group':
-      return user === undefined || user === null
+      return user === undefined
         ? { ...shared, event_type: 'identify_company', company_id: groupId, metadata }
         : { ...shared, event_type: 'identify_user', company: { company_id: groupId, metadata } };
     case 'page':
@@ -55,7 +55,7 @@ function readSegmentEvent(call: JsonObject): JsonObject {
     event_type: isTrack ? 'track' : 'page_view',
     event_name: isTrack ? event : name || undefined,
     event_id: messageId,
-    company_id: groupId ?? objectOf(call['context'])['groupId'],
+    company_id: givenId(groupId, objectOf(call['context'])['groupId']),
     url: isTrack ? undefined : own['url'],
     metadata: { ...rest, anonymousId, ...own },
   };

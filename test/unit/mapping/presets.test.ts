@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Preset } from '../../../src/domain/load.ts';
 import { readPreset } from '../../../src/mapping/presets.ts';
 
 test('a profile of Mixpanel is a user without the signs of reserved properties', () => {
@@ -103,4 +104,21 @@ test('a company is the group of a type that says so, else the first', () => {
   expect(company({ team: 't', company: 'c' })).toBe('c');
   expect(company({ team: ['t', 's'] })).toBe('t');
   expect([company({}), company('x'), company(undefined)]).toEqual([undefined, undefined, undefined]);
+});
+
+test('a group or id that is empty says nothing, and refuses no event', () => {
+  const read = (preset: Preset, record: object) => readPreset[preset]({ ...record }, null)?.record;
+  const groups = { company: [], organization: 'o' };
+  expect(read('amplitude', { event_type: 'A', user_id: '', device_id: 'd', groups })).toMatchObject({
+    ...{ user_id: 'd', company_id: 'o' },
+  });
+  const properties = { $user_id: '', distinct_id: 'd', company_id: [''], $group_id: ['g'] };
+  expect(read('mixpanel', { event: 'A', properties })).toMatchObject({ user_id: 'd', company_id: 'g' });
+  const $groups = { company: '' };
+  for (const none of [
+    read('posthog', { event: 'A', distinct_id: 'd', properties: { $groups } }),
+    read('segment', { type: 'track', event: 'A', userId: 'd', context: { groupId: '' } }),
+    read('segment', { type: 'identify', userId: 'd', context: { groupId: null } }),
+  ])
+    expect([none?.['user_id'], none?.['company_id']]).toEqual(['d', undefined]);
 });

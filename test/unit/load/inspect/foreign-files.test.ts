@@ -180,3 +180,85 @@ describe('the file of another product', () => {
     expect(found.rows).toHaveLength(1);
   });
 });
+
+const paid = { uuid: 'p1', event: 'paid', distinct_id: 'ada', timestamp: at, properties: { n: 1 } };
+const posthog = 'This is an export of PostHog: load it with preset=posthog';
+
+describe('an export', () => {
+  // proves: foreign-files
+  test.each([
+    ['PostHog', { ...paid, properties: { time: 1772600767, distinct_id: 'ada', token: 'x' } }, 'posthog'],
+    [
+      'Segment',
+      { type: 'track', event: 'Paid', userId: 'ada', timestamp: at, properties: { distinct_id: 'x' } },
+      'segment',
+    ],
+    [
+      'Mixpanel',
+      { event: 'Paid', properties: { time: 1772600767, distinct_id: 'ada', timestamp: at, type: 'track' } },
+      'mixpanel',
+    ],
+  ])('of %s is known whatever its events have for properties', async (_, record, preset) => {
+    for (const kind of kinds) expect(await inspect(write([record, record], kind))).toMatchObject({ preset });
+  });
+
+  // proves: foreign-files
+  test('is known by its second record if the first is too large to be stored', async () => {
+    const large = { ...paid, properties: { text: 'x'.repeat(70_000) } };
+    const found = await inspect(write([large, paid], 'NDJSON'));
+    expect(found).toMatchObject({ map: {}, preset: 'posthog' });
+    expect(found.problem?.problems[0].message).toBe(posthog);
+  });
+
+  // proves: foreign-files
+  test.each(kinds)('as %s is not read by the preset of another product', async (kind) => {
+    const found = await inspect(write([paid, paid], kind), { preset: 'mixpanel' });
+    expect(found.problem?.problems[0].message).toBe(posthog);
+    expect(found).toMatchObject({ preset: 'posthog', refused: { count: 0 } });
+    expect(found.rows[0]?.fields).toMatchObject({
+      event_id: 'p1',
+      inserted_at: '2026-03-04T05:06:07.000000Z',
+    });
+  });
+
+  test('of users of ours may have a property event, in JSON as in CSV', async () => {
+    const user = { user_id: 'ada', first_seen_at: at, last_seen_at: at, event: 'x' };
+    for (const kind of kinds)
+      expect(await inspect(write([user, user], kind))).toMatchObject({ problem: null, preset: null });
+  });
+
+  // proves: presets
+  test.each([
+    ['in columns of their own, some of them', `${Object.keys(paid).join()},properties.$browser`, ',Firefox'],
+    ['in one column', Object.keys(paid).join(), ''],
+  ])('as CSV keeps properties that stand %s', async (_, header, more) => {
+    const text = `${header}\np1,paid,ada,${at},"{""a"":1}"${more}\n`;
+    const { rows } = await inspect(text, { preset: 'posthog' });
+    expect(rows[0]?.metadata).toEqual({ a: 1, ...(more && { $browser: 'Firefox' }) });
+  });
+
+  // proves: presets
+  test.each([
+    [
+      'amplitude',
+      {
+        ...{ event_type: 'P', user_id: 'ada', event_time: at, groups: '{"company":["c"]}' },
+        event_properties: '{"a":1}',
+      },
+    ],
+    [
+      'segment',
+      {
+        ...{ type: 'track', event: 'P', userId: 'ada', timestamp: at, properties: '{"a":1}' },
+        context: '{"groupId":"c"}',
+      },
+    ],
+    [
+      'mixpanel',
+      { event: 'P', properties: '{"a":1,"distinct_id":"ada","time":1772600767,"company_id":"c"}' },
+    ],
+  ] as const)('of %s may have its objects as a text', async (preset, record) => {
+    const { rows } = await inspect(write([record], 'NDJSON'), { preset });
+    expect(rows[0]).toMatchObject({ fields: { user_id: 'ada', company_id: 'c' }, metadata: { a: 1 } });
+  });
+});
