@@ -51,7 +51,8 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   // The rows beside come first, as in files.
   const own = read({ record: ours.record, fillsIn: false });
   const link = readLink(ours.link);
-  return [...ours.profiles.map(read), link === null ? own : { ...own, link }];
+  const user = ours.user === undefined ? [] : [read({ record: ours.user, fillsIn: false })];
+  return [...ours.profiles.map(read), ...user, link === null ? own : { ...own, link }];
 }
 
 /** @throws InputError `invalid_field` for a record with the token of another project than the one that the request was let in with. */

@@ -55,6 +55,8 @@ export class JsonRecords {
   /** Cells of the record, and behind them those of the rows that it makes beside its own. */
   readonly #cells: RecordCells[] = [new RecordCells()];
   #used = 0;
+  /** The user of another product's event. */
+  #user: JsonObject | null = null;
   #link: ShownLink | null = null;
 
   constructor(rules: RecordRules, rows: Rows) {
@@ -103,6 +105,7 @@ export class JsonRecords {
     this.#link = null;
     this.#records.dropped = 0;
     this.#properties.dropped = 0;
+    this.#user = null;
     const source = { ...parsed, length: Buffer.byteLength(text) };
     const reason =
       preset === null
@@ -112,7 +115,14 @@ export class JsonRecords {
     const dropped = this.#records.dropped + this.#properties.dropped;
     const refusal = this.#rows.writeWithout(dropped, record, () => this.#write(record));
     if (refusal === null && this.#link !== null) this.#rows.links.push(this.#link);
+    if (refusal === null && this.#user !== null) this.#noteUser(this.#user, record);
     return refusal;
+  }
+
+  #noteUser(user: JsonObject, record: number): void {
+    const [id, company] = [user['user_id'], user['company_id']].map((value) => numberText(value) ?? value);
+    const at = this.#timeOf(user)?.text ?? null;
+    this.#rows.eventUsers.add(String(id), company == null ? null : String(company), at, record);
   }
 
   /** The rows beside come first: a record that makes several bears no digest. */
@@ -173,6 +183,7 @@ export class JsonRecords {
     const ours = readPreset[preset](object, this.#rules.companyFrom ?? null);
     if (ours === null) return notOfPreset(preset, this.#rules.companyFrom ?? null);
     this.#link = readLink(ours.link);
+    this.#user = ours.user ?? null;
     let reason = this.#fill(ours.record, source);
     for (const profile of ours.profiles) reason ??= this.#fillProfile(profile, source);
     return reason;

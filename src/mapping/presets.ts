@@ -31,9 +31,8 @@ export const presetTexts: readonly string[] = [
 function ofMember(read: ReadPreset): ReadPreset {
   return (given, from) => {
     const found = read(given, from);
-    return found === null || String(found.record['event_type']).startsWith('identify')
-      ? found
-      : withUser(found);
+    const kind = found?.record['event_type'];
+    return found !== null && (kind === 'track' || kind === 'page_view') ? withUser(found) : found;
   };
 }
 
@@ -48,7 +47,7 @@ function withUser(found: PresetRecord): PresetRecord {
     inserted_at,
     metadata: {},
   };
-  return { ...found, profiles: [...profiles, { record: user, fillsIn: false }] };
+  return { ...found, user };
 }
 
 /**

@@ -8,6 +8,7 @@ import { type CellList, kind } from './cells.ts';
 import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-rules.ts';
+import { EventUsers } from './event-users.ts';
 import { fromByteString } from './json-text.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
@@ -38,6 +39,7 @@ export class Rows {
   readonly users = new RowBuffer(this.digests);
   readonly companies = new RowBuffer(this.digests);
   readonly events = new EventBuffer();
+  readonly eventUsers = new EventUsers();
   /** If any profile row of the chunk is dated, this has all of them, and `users` and `companies` have none. */
   readonly dated = new DatedBuffer();
   /** The types of the rows' properties. */
@@ -68,6 +70,7 @@ export class Rows {
     this.users.reset(stamp);
     this.companies.reset();
     this.events.reset(origin, counter);
+    this.eventUsers.reset(origin.acceptedAt);
     this.dated.reset();
     this.kinds.reset();
     this.times.reset(origin.acceptedAt);
@@ -89,6 +92,7 @@ export class Rows {
 
   /** To be called once, when all rows are there. If any profile is dated, all go that way. */
   complete(): void {
+    this.eventUsers.addTo(this.dated);
     if (this.dated.rows === 0 && !this.#isDated) this.#addLeftCompanies();
     else for (const entity of entities) this.#addToDated(entity);
   }

@@ -13,6 +13,8 @@ export interface PresetRecord {
   readonly record: JsonObject;
   /** Changes of profiles besides. */
   readonly profiles: readonly PresetProfile[];
+  /** The user of an event, as a record `identify_user` without properties. */
+  readonly user?: JsonObject;
   /** Two ids of one person that it shows; they are not checked yet. */
   readonly link?: PresetLink;
 }
