@@ -24,7 +24,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote:
-    'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. `stray_quotes=keep` takes one quote too many at the start of a cell as part of the value.',
+    'A quote inside an unquoted cell, or text after a closing quote. Lines that may belong to a quoted cell are refused with it. `stray_quotes=keep` keeps a stray quote at the start of a cell.',
   unclosed_quote:
     'A quoted cell is never closed. Only the line on which it begins is refused; reading continues with the next.',
   invalid_escape:
@@ -36,7 +36,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
   nul_character: 'U+0000, which PostgreSQL cannot store.',
   unclear_apostrophe:
-    'A cell of a CSV begins with an apostrophe before a formula, and the columns are those of an export, but the file was written again by another program. `apostrophes=remove` or `keep` decides what becomes of it.',
+    'A cell begins with an apostrophe before a formula, in an export that another program has rewritten: `apostrophes=remove` or `keep` decides.',
   lone_surrogate: 'Half of a surrogate pair.',
   invalid_json: 'The line, or a cell in a column `metadata`, is not JSON.',
   not_an_object: 'The line is JSON, but not an object.',
@@ -47,7 +47,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 20 000 digits.',
   unknown_event_type: '`event_type` is none that sluice knows.',
   unexpected_event_row:
-    'The record says in `event_type` that it is of another kind than the job takes, as an event sent to bulk_identify.',
+    '`event_type` is of another kind than the job takes, such as an event sent to `bulk_identify`.',
   missing_event_name: 'A `track` record has no `event_name`.',
   invalid_date:
     '`inserted_at` is neither ISO 8601 nor seconds or milliseconds since 1970, or lies before 2000 or more than a day ahead.',
