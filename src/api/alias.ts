@@ -35,9 +35,9 @@ export const aliasBody = object(
   {
     alias: worded(
       ruled(Type.String({ description: aliasText, examples: ['anon-7f3a'] }), (id) =>
-        textProblem(id, MAX_ID_BYTES),
+        id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES),
       ),
-      `alias is a text of 1 to ${MAX_ID_BYTES} bytes`,
+      `alias is a text of 1 to ${MAX_ID_BYTES} bytes that is not blank`,
     ),
     merge: Type.Optional(
       worded(

@@ -72,8 +72,7 @@ function agreedCompanyId(fields: Fields, own: unknown, short: unknown, plainId: 
 export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
   const { company_id, company, metadata, ...beside } = fields.object;
   const { companyId, isNamed, left } = readNamedCompany(fields, company, company_id);
-  if (isNamed) fields.said(companyId ?? '', 'company_id');
-  else fields.requiredId(company_id, 'company_id', otherCompanyIds);
+  if (!isNamed) fields.requiredId(company_id, 'company_id', otherCompanyIds);
   const properties = profileProperties(fields, Object.assign(beside, left), metadata, '');
   fields.check();
   return {
@@ -247,7 +246,7 @@ export class Fields {
   /** A text that must be there; '' (and a problem) where it is not. */
   requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
-    return this.said(this.text(value, path, maxBytes) ?? '', path);
+    return this.#said(this.text(value, path, maxBytes) ?? '', path);
   }
 
   /** An id: a text, or a number, which becomes the text it was written as; null if it is missing. */
@@ -258,17 +257,18 @@ export class Fields {
       this.refuse('invalid_field', `${path} must be a string or a number`, details);
       return null;
     }
-    return this.text(digits ?? value, path);
+    const text = this.text(digits ?? value, path);
+    return text === null ? null : this.#said(text, path);
   }
 
   /** An id that must be there; '' (and a problem) where it is not. `others`: what clients of other services call it. */
   requiredId(value: unknown, path: string, others: readonly string[]): string {
     if (value === undefined || value === null) this.#refuseMissing(path, others);
-    return this.said(this.id(value, path) ?? '', path);
+    return this.id(value, path) ?? '';
   }
 
   /** Refuses a text that has nothing but white space, which names nothing. */
-  said(text: string, path: string): string {
+  #said(text: string, path: string): string {
     if (text !== '' && text.trim() === '') this.refuse('invalid_field', `${path} is blank`, path);
     return text;
   }

@@ -148,7 +148,7 @@ export class RowWriter {
     const isUser = entity === 'users';
     const column = idColumn[entity];
     const id = isUser ? role.userId : role.companyId;
-    const problem = this.#writeRequired(cells, id, column, idLengthProblem);
+    const problem = this.#writeRequired(cells, id, column);
     if (problem !== null) return problem;
     const keyEnd = this.#to;
     this.#target[this.#to++] = TAB;
@@ -160,7 +160,7 @@ export class RowWriter {
     this.#target[this.#to++] = TAB;
     const leaves = isUser && !cells.own.isCsv && (cells.fields[role.companyId] ?? -1) !== -1;
     if (isUser && cells.has(role.companyId)) {
-      const companyProblem = this.#writeText(cells, role.companyId, 'company_id', idLengthProblem);
+      const companyProblem = this.#writeId(cells, role.companyId, 'company_id');
       if (companyProblem !== null) return companyProblem;
     } else if (leaves) this.#flags |= REMOVES;
     else this.#writeNull();
@@ -241,7 +241,7 @@ export class RowWriter {
 
   #writeFields(cells: RecordCells, kind: EventKind): Reason | null {
     // The user is written first, and what is wrong with it is said in its turn.
-    const problem = this.#writeRequired(cells, role.userId, 'user_id', idLengthProblem);
+    const problem = this.#writeRequired(cells, role.userId, 'user_id');
     this.#target[this.#to++] = TAB;
     return (
       this.#writeEventId(cells) ??
@@ -259,7 +259,7 @@ export class RowWriter {
     const which = cells.has(role.eventId) ? role.eventId : role.insertId;
     const column = which === role.eventId ? 'event_id' : 'insert_id';
     this.#event.hasId = cells.has(which);
-    const problem = this.#event.hasId ? this.#writeText(cells, which, column, idLengthProblem) : null;
+    const problem = this.#event.hasId ? this.#writeId(cells, which, column) : null;
     if (!this.#event.hasId) this.#to = this.#rows.events.reserveId(this.#to);
     this.#event.idEnd = this.#to;
     return problem;
@@ -288,7 +288,7 @@ export class RowWriter {
   #writeCompanyAndSource(cells: RecordCells): Reason | null {
     this.#target[this.#to++] = TAB;
     if (cells.has(role.companyId)) {
-      const problem = this.#writeText(cells, role.companyId, 'company_id', idLengthProblem);
+      const problem = this.#writeId(cells, role.companyId, 'company_id');
       if (problem !== null) return problem;
     } else this.#writeNull();
     this.#target[this.#to++] = TAB;
@@ -328,12 +328,16 @@ export class RowWriter {
     return this.#rows.times.read(is <= cellKind.number ? this.#textOf(cells, role.time) : '', 'inserted_at');
   }
 
-  #writeRequired(cells: RecordCells, field: number, column: string, problemOf: LengthProblem): Reason | null {
+  #writeRequired(cells: RecordCells, field: number, column: string): Reason | null {
     const cell = cells.fields[field] ?? -1;
     if (cell === -1 || cells.own.kinds[cell] === cellKind.null) return missingId(column);
+    return this.#writeId(cells, field, column);
+  }
+
+  #writeId(cells: RecordCells, field: number, column: string): Reason | null {
     return this.#isBlank(cells, field)
-      ? problemOf(0, column)
-      : this.#writeText(cells, field, column, problemOf);
+      ? idLengthProblem(0, column)
+      : this.#writeText(cells, field, column, idLengthProblem);
   }
 
   /** Tells whether a text has nothing but white space, which names nothing. Most begin with a byte that tells. */

@@ -29,6 +29,7 @@ const addOne = route({
   answer: { status: 202, description: 'The alias counts from now on.', schema: madeAlias.ref },
   refuses: ['alias_taken'],
   handle: async ({ system, request, environment, params, body }) => {
+    if (params.user_id.trim() === '') throw noSuchProfile('users', params.user_id);
     const asked = { jobId: uuidv7(), requestId: request.id, origin: callerOrigin(request) };
     const link = { alias: body.alias, userId: params.user_id };
     const { userId, isNew, jobId } = await addAlias(system, environment, link, body.merge ?? false, asked);

@@ -62,6 +62,8 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
   const key = value('user_id');
   if (key.trim() === '') return 'missing_id';
   if (Buffer.byteLength(key) > 256) return 'id_too_long';
+  const company = value('company_id');
+  if (company !== '' && company.trim() === '') return 'missing_id';
   const properties: Record<string, unknown> = {};
   let written: object = {};
   let removes = false;
@@ -78,7 +80,6 @@ function readRecord(columns: readonly string[], cells: readonly string[]): Copie
       removes = Object.values(metadata).includes(null);
     }
   }
-  const company = value('company_id');
   Object.assign(properties, written);
   return { key, properties, company: company === '' ? null : company, flags: removes ? 1 : 0 };
 }
