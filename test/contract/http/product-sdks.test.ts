@@ -30,7 +30,10 @@ const at = '2026-03-04T05:06:07.123Z';
 test('@segment/analytics-node: every call is read back', async () => {
   const { events, profiles } = await run('segment-node');
   expect(profiles).toEqual({
-    users: { ada: { company: 'acme', metadata: { plan: 'pro', seats: 7 } } },
+    users: {
+      ada: { company: 'acme', metadata: { plan: 'pro', seats: 7 } },
+      anon: { company: null, metadata: {} },
+    },
     companies: { acme: { metadata: { size: 120 } } },
   });
   expect(events).toMatchObject([
@@ -64,7 +67,10 @@ test('posthog-node: every call is read back', async () => {
 test('mixpanel: every call is read back, and one that cannot be stored is refused', async () => {
   const { events, profiles } = await run('mixpanel');
   expect(profiles).toEqual({
-    users: { ada: { company: null, metadata: { email: 'ada@example.com', plan: 'pro', source: 'ads' } } },
+    users: {
+      ada: { company: 'acme', metadata: { email: 'ada@example.com', plan: 'pro', source: 'ads' } },
+      grace: { company: null, metadata: {} },
+    },
     companies: { acme: { metadata: { size: 120 } } },
   });
   expect(events).toMatchObject([
