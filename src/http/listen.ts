@@ -97,11 +97,11 @@ class Connections {
     for (const [socket, owed] of this.#open) if (owed.size === 0) socket.destroy();
   }
 
-  /** Closes a connection with the answers that it waits for; false if it waits for none. */
+  /** Closes a connection with the answers that it waits for; false if it waits for none, or still sends a request. */
   endWithAnswers(socket: Socket): boolean {
-    const owed = this.#open.get(socket) ?? new Set();
+    const owed = [...(this.#open.get(socket) ?? [])];
     for (const response of owed) response.shouldKeepAlive = false;
-    return owed.size > 0;
+    return owed.length > 0 && owed.every(({ req }) => req.complete);
   }
 
   isBeyond(socket: Socket): boolean {

@@ -76,7 +76,7 @@ async function load(environmentId: number, preset: Preset, file: readonly Fact[]
 }
 
 describe('a whole move', () => {
-  // proves: presets latest-company
+  // proves: presets, latest-company
   test.each(presets)(
     'from %s brings each event once, and each user in the company of the latest event, in any order of files',
     async (preset) => {

@@ -13,7 +13,7 @@ import { type Explained, sendErrors } from './errors.ts';
 export interface ServerState {
   closing: boolean;
   isBeyond?: (socket: Socket) => boolean;
-  /** Closes a connection once its requests are answered; false if it has none. */
+  /** Closes a connection once its requests are answered; false if it has none, or still sends one. */
   endWithAnswers?: (socket: Socket) => boolean;
 }
 

@@ -58,8 +58,8 @@ describe('the report of an environment', () => {
   // proves: report
   test('counts an alias as its person, also while its events are being joined', async () => {
     const { environmentId } = other.environment;
-    await sql`insert into aliases (environment_id, alias, user_id, given_to)
-      values (${environmentId}, 'anonymous-1', 'a', 'a')`.execute(t.system.db);
+    await sql`insert into aliases (environment_id, alias, user_id, given_to, load_id)
+      values (${environmentId}, 'anonymous-1', 'a', 'a', 0)`.execute(t.system.db);
     const { body } = await server.json<Report>('/v1/report', { key: other.key });
     // Of a, b and c, who has no profile.
     expect(body.users).toMatchObject({ with_events: 3, without_profile: 1 });
