@@ -2,6 +2,7 @@
 import type { ProfileChange, Provenance, ValueOrigin } from '../api/profile.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { findPerson } from '../postgres/stores/aliases.ts';
 import { readHistory } from '../postgres/stores/changes.ts';
 import { readProfile } from '../postgres/stores/profiles.ts';
 import { defineCommand, limitOption, required } from './define-command.ts';
@@ -26,7 +27,8 @@ export function historyCommand(entity: Entity) {
       `sluice ${entity} history ${example}`,
       `sluice ${entity} history ${example} --json | jq '.[].job.filename'`,
     ],
-    inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json, env }) => {
+    inEnvironment: async ({ system, environmentId, argument, flags, terminal, json, env }) => {
+      const id = entity === 'users' ? await findPerson(system.reader.db, environmentId, argument) : argument;
       const found: string[] = [];
       const profile = { entity, environmentId, id };
       let [after, since]: [number | null, string | null] = [null, null];

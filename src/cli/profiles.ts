@@ -5,6 +5,7 @@ import type { System } from '../context.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_PAGE_BYTES, MAX_PAGE_SIZE, MAX_TAIL_EVENTS, TAIL_WINDOW_MS } from '../domain/limits.ts';
 import { formatCount, plural } from '../domain/wording.ts';
+import { findPerson } from '../postgres/stores/aliases.ts';
 import {
   type LatestEventsQuery,
   type ReadEvent,
@@ -19,6 +20,7 @@ import {
   propertyProblem,
   readPropertyFilter,
 } from '../profiles/profiles.ts';
+import { aliasesCommand } from './aliases.ts';
 import {
   defineCommand,
   flag,
@@ -69,12 +71,13 @@ const showUser = defineCommand({
   ],
   inEnvironment: async ({ system, environmentId, argument, flags, terminal, json, env }) => {
     const { reader } = system;
-    const user = await readShown(system, 'users', environmentId, argument, flags.provenance);
+    const userId = await findPerson(reader.db, environmentId, argument);
+    const user = await readShown(system, 'users', environmentId, userId, flags.provenance);
     const companyId = user === null ? null : (JSON.parse(user) as UserProfile).company_id;
     const company =
       companyId === null ? null : await readProfile(reader, 'companies', environmentId, companyId);
     const { events } = await readUserEvents(reader, environmentId, {
-      ...{ userId: argument, from: null, to: null, eventName: null, before: null },
+      ...{ userId, from: null, to: null, eventName: null, before: null },
       ...{ limit: Math.max(1, flags.events), bytes: MAX_PAGE_BYTES },
     });
     if (user === null && events.length === 0) {
@@ -213,10 +216,10 @@ async function printProfiles(
 
 export const users = defineCommand({
   name: 'users',
-  summary: 'users: show one and its history, list them',
+  summary: 'users: show one, its history and aliases, list them',
   description: 'Reads users back, as they are stored at this moment. A server need not run.',
   examples: ['sluice users show u1', 'sluice users history u1', 'sluice users list --property plan:pro'],
-  commands: [showUser, historyCommand('users'), listUsers],
+  commands: [showUser, historyCommand('users'), aliasesCommand, listUsers],
 });
 
 export const companies = defineCommand({

@@ -135,6 +135,27 @@ describe('sluice users and companies', () => {
   });
 });
 
+// proves: identities
+test('sluice users aliases gives a user another id, which every command answers as the user, and lists it', async () => {
+  await addEvent('a1', 'anon-1', 'came');
+  expect(await sluice('users', 'aliases', 'u1')).toMatchObject({ code: 0, stderr: 'u1 has no aliases.\n' });
+  const given = await sluice('users', 'aliases', 'u1', '--add', 'anon-1');
+  expect(given.stdout).toMatch(
+    /^anon-1 is now an alias of u1\. Job [0-9a-f-]{36} moves what was stored under it\.\n$/,
+  );
+  expect((await sluice('users', 'aliases', 'anon-1', '--add', 'anon-1')).stdout).toMatch(
+    /^anon-1 was already an alias of u1\.\n$/,
+  );
+  expect(json(await sluice('users', 'aliases', 'anon-1', '--json'))).toMatchObject([{ alias: 'anon-1' }]);
+  const shown = json<{ user: UserProfile }>(await sluice('users', 'show', 'anon-1', '--json'));
+  expect(shown.user.user_id).toBe('u1');
+  expect((await sluice('users', 'history', 'anon-1')).stdout).toContain('made by import mixed.ndjson');
+  const taken = await sluice('users', 'aliases', 'u2', '--add', 'anon-1');
+  expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining('belongs to another person')]);
+  expect((await sluice('users', 'aliases', 'u1', '--add', ' ')).code).toBe(2);
+  expect((await sluice('users', 'aliases', 'u1', '--merge')).code).toBe(2);
+});
+
 test('sluice report prints the counts for a person, as JSON, and the days as CSV', async () => {
   await addEvent('r1', 'reporter', 'reported');
   const told = await sluice('report');
