@@ -30,6 +30,7 @@ export type UserAlias = Static<typeof userAlias.schema>;
 export const aliasPage = envelope('UserAliasPage', userAlias.ref, 'Aliases, sorted.', {
   user_id: text('ID of the person, who is no alias.', 'u1'),
 });
+export type UserAliasPage = Static<typeof aliasPage.schema>;
 
 export const aliasBody = object(
   {

@@ -88,6 +88,16 @@ test('a person is shown with types, company, segments and events by day, and wha
   await page.getByText('1 event in all').waitFor();
 });
 
+// proves: identities
+test('the page of a person names all ids of the person, whichever opened it', async () => {
+  await stage.post('/v1/identify', { user_id: 'named-1', metadata: { plan: 'pro' } });
+  await stage.post('/v1/users/named-1/aliases', { alias: 'device-1' });
+  const page = await stage.open('/people/device-1');
+  await page.getByText('named-1', { exact: true }).waitFor();
+  await page.goto(stage.address('/people/named-1'));
+  await page.getByText('device-1', { exact: true }).waitFor();
+});
+
 // proves: value-provenance
 test('the page of a person tells every change with its job, and which line of which file a value came from', async () => {
   const text = `user_id,name,plan,${script}\nhist-0,x,,\nhist-1,"Mary\nAnn",free,${script}\n`;

@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { useLocation, useRoute } from 'preact-iso';
+import type { UserAliasPage } from '../../../api/alias.ts';
 import type { Property, UserSegments } from '../../../api/definition.ts';
 import type { DeletionPreview } from '../../../api/deletion.ts';
 import type { Provenance, StoredEvent } from '../../../api/profile.ts';
@@ -107,6 +108,7 @@ function Stored({ entity, id, profile }: Who & { readonly profile: Profile }): V
             ),
           ],
           ['Segments', <Segments key="segments" id={id} />],
+          ['Also known as', <Aliases key="aliases" id={id} />],
         ];
   return (
     <>
@@ -197,6 +199,21 @@ function Segments({ id }: Pick<Who, 'id'>): ComponentChildren {
       {rest > 0 ? (
         <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span>
       ) : null}
+    </span>
+  );
+}
+
+/** Shows the other ids of the person; if the page was opened by an alias, the person's own first. */
+function Aliases({ id }: Pick<Who, 'id'>): ComponentChildren {
+  const found = useApi<UserAliasPage>(`/v1/users/${encodeURIComponent(id)}/aliases?limit=20`);
+  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
+  if (found.data === undefined) return <span class="faint">…</span>;
+  const { data, metadata } = found.data;
+  const others = [metadata.user_id, ...data.map(({ alias }) => alias)].filter((each) => each !== id);
+  const more = metadata.cursor.after === null ? '' : ', and more';
+  return (
+    <span class="break">
+      {others.length === 0 ? 'no other id' : others.map(visibleText).join(', ') + more}
     </span>
   );
 }
