@@ -148,7 +148,7 @@ export type DefusedCells = 'undone' | 'doubtful' | 'kept';
 /** The columns of exports that have events: a file of events, and one of all kinds. */
 const exportedEvents: ReadonlySet<string> = new Set([
   'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
-  'event_type,user_id,company_id,inserted_at,event_name,source,metadata',
+  'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata',
 ]);
 
 /** Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. */

@@ -308,16 +308,25 @@ async function addUsers({ sql, environmentId }: Site, count: number): Promise<vo
 /** An export that a worker is in the middle of. */
 async function begin(site: Site, api: Api, body: object = {}): Promise<WatchedExport> {
   const work = await askForExport(api, { event_type: 'users', ...body });
-  await waitFor(
+  const isMet = await waitFor(
     'the export to be under way',
     async () => {
+      const [ended] = await site.sql(
+        "select from sluice.exports where job_id = $1 and status not in ('queued', 'processing')",
+        [work.jobId],
+      );
+      if (ended !== undefined) return 'missed';
       const [part] = (await storedFor(site, work.jobId)).filter((name) => name.endsWith('.part'));
       if (part === undefined) return false;
       const { size } = await stat(join(site.dataDir, 'files', 'exports', work.jobId, part));
-      return size > 256 * 1024;
+      return size > 256 * 1024 && 'met';
     },
     { everyMs: 5, timeoutMs: recoveryMs },
   );
+  if (isMet === 'missed') {
+    await work.stop();
+    return begin(site, api, body);
+  }
   expect(await workingSession(site.sql, 'export')).not.toBeNull();
   return work;
 }

@@ -197,7 +197,7 @@ const headerOf = (text: string) => open(`${text}\n`).header;
 const defusedIn = (text: string) => headerOf(text).defused ?? 'kept';
 
 const events = 'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata';
-const stream = 'event_type,user_id,company_id,inserted_at,event_name,source,metadata';
+const stream = 'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata';
 
 describe('an apostrophe before a formula', () => {
   // proves: formulas

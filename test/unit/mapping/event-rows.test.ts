@@ -212,8 +212,8 @@ test.each([true, false])(
 
 // proves: formulas
 test('a CSV with the columns of our events, which we may not have written, has its unclear cells refused, no other', () => {
-  const header = 'event_type,user_id,company_id,inserted_at,event_name,source,metadata';
-  const line = (name: string, source: string) => `track,u1,c1,2026-03-04T05:06:07Z,${name},${source},`;
+  const header = 'event_type,user_id,company_id,inserted_at,event_id,event_name,source,metadata';
+  const line = (name: string, source: string) => `track,u1,c1,2026-03-04T05:06:07Z,,${name},${source},`;
   const rows = readCsv(`${header}\n${[line("'tis", '-1'), line("'=1", ''), line('x', "'@y")].join('\n')}\n`);
   expect(rows.rejects.map(({ row, code, column }) => [row, code, column])).toEqual([
     [2, 'unclear_apostrophe', 'event_name'],
