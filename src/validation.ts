@@ -11,7 +11,7 @@ import { Compile, type Validator } from 'typebox/compile';
 import type { TLocalizedValidationError as SchemaError } from 'typebox/error';
 import { Settings } from 'typebox/system';
 import { type ErrorCode, InputError, type Problem } from './domain/errors.ts';
-import { MAX_REQUEST_PROBLEMS } from './domain/limits.ts';
+import { MAX_ID_BYTES, MAX_REQUEST_PROBLEMS } from './domain/limits.ts';
 
 export interface Wording {
   readonly message: string;
@@ -220,6 +220,11 @@ export function follow(value: unknown, keys: readonly (string | number)[]): unkn
 }
 
 const utf8 = new TextEncoder();
+
+/** Returns why a text cannot be the ID of anything, or `null` if it can. */
+export function idProblem(id: string): string | null {
+  return id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES);
+}
 
 /** Returns why a text cannot be compared with IDs, keys or patterns, or `null` if it can. */
 export function textProblem(text: string, maxBytes: number): string | null {

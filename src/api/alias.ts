@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { MAX_ID_BYTES } from '../domain/limits.ts';
-import { ruled, textProblem, worded } from '../validation.ts';
+import { idProblem, ruled, worded } from '../validation.ts';
 import { jobFields } from './job.ts';
 import { component, envelope, flag, object, orNull, text, time } from './schema.ts';
 
@@ -35,9 +35,7 @@ export type UserAliasPage = Static<typeof aliasPage.schema>;
 export const aliasBody = object(
   {
     alias: worded(
-      ruled(Type.String({ description: aliasText, examples: ['anon-7f3a'] }), (id) =>
-        id.trim() === '' ? 'is blank' : textProblem(id, MAX_ID_BYTES),
-      ),
+      ruled(Type.String({ description: aliasText, examples: ['anon-7f3a'] }), idProblem),
       `alias is a text of 1 to ${MAX_ID_BYTES} bytes that is not blank`,
     ),
     merge: Type.Optional(

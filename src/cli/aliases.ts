@@ -1,9 +1,9 @@
 /** `sluice users aliases`: the ids of a person. */
 import { uuidv7 } from 'uuidv7';
-import { MAX_ID_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { addAlias } from '../load/undo/add-alias.ts';
 import { findPerson, readAliases } from '../postgres/stores/aliases.ts';
-import { textProblem } from '../validation.ts';
+import { idProblem } from '../validation.ts';
 import { defineCommand, flag, limitOption, required, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { printable, printDone, printList } from './terminal.ts';
@@ -36,19 +36,14 @@ export const aliasesCommand = defineCommand({
         none: `${printable(person, 80)} has no aliases.`,
       });
     }
-    const problem = alias.trim() === '' ? 'is blank' : textProblem(alias, MAX_ID_BYTES);
+    const problem = idProblem(alias);
     if (problem !== null) throw new UsageError(`The alias ${problem}.`);
-    const { userId, isNew, jobId } = await addAlias(
-      ...([system, environmentId, { alias, userId: argument }, merge] as const),
-      { jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } },
-    );
-    const made = { user_id: userId, alias, is_new: isNew, job_id: jobId };
-    const [who, person] = [printable(alias, 80), printable(userId, 80)];
-    const moves = jobId === null ? '' : ` Job ${jobId} moves what was stored under it.`;
-    printDone(
-      { terminal, json },
-      made,
-      `${who} ${isNew ? 'is now' : 'was already'} an alias of ${person}.${moves}`,
-    );
+    const link = { alias, userId: argument };
+    const asked = { jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } } as const;
+    const made = await addAlias(system, environmentId, link, merge, asked);
+    const [who, person] = [printable(alias, 80), printable(made.user_id, 80)];
+    const moves = made.job_id === null ? '' : ` Job ${made.job_id} moves what was stored under it.`;
+    const sentence = `${who} ${made.is_new ? 'is now' : 'was already'} an alias of ${person}.${moves}`;
+    printDone({ terminal, json }, made, sentence);
   },
 });

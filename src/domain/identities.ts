@@ -5,8 +5,8 @@ export interface Link {
 }
 
 /**
- * How far a link may go. `add`: it refuses an alias of another person. `merge`: that person becomes an alias too. `observe`, of an SDK that
- * saw both ids together: it also passes over a person who has aliases, since several people may share a device.
+ * Says how far a link may go. `add`: it refuses an alias of another person. `merge`: that person becomes an alias too. `observe`, from an
+ * SDK that saw both ids together: it also passes over a person who has aliases, since several people may share a device.
  */
 export type Linking = 'add' | 'merge' | 'observe';
 
@@ -18,7 +18,7 @@ export type LinkOutcome = 'made' | 'known' | 'taken';
 export interface KnownIdentities {
   /** Persons by alias, of the ids that links name. */
   readonly persons: ReadonlyMap<string, string>;
-  /** Those of these ids that have aliases. */
+  /** The ids among them that have aliases. */
   readonly owners: ReadonlySet<string>;
 }
 
@@ -34,7 +34,7 @@ export interface Linked {
 }
 
 /**
- * Follows links one after another. An id belongs to at most one person, who is no alias: a person who becomes an alias takes the own
+ * Follows links one after another. An id belongs to at most one person, who is no alias: a person who becomes an alias takes their
  * aliases along, so there are neither chains nor cycles.
  */
 export function link(links: readonly Link[], linking: Linking, { persons, owners }: KnownIdentities): Linked {

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { type Static, type TNumberOptions as TIntegerOptions, type TSchema, Type } from 'typebox';
 import { exampleJobId } from '../api/job.ts';
 import { inputError } from '../domain/errors.ts';
-import { readInstant } from '../domain/instant.ts';
+import { readInstant, readRangeEnd } from '../domain/instant.ts';
 import { foreignStatuses, loadStatuses } from '../domain/load.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import { ruled, textProblem, worded } from '../validation.ts';
@@ -116,6 +116,15 @@ export function dateParameter(
   const date = ruled(text, (value) => (isDate(value) ? null : message));
   return Type.Optional(worded(date, { says: { code: 'invalid_date', message } }));
 }
+
+/** An end of a range: a day of UTC, or an instant. */
+export const rangeEnd = (name: 'from' | 'to', description: string) =>
+  dateParameter(
+    `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
+    description,
+    '2026-11-20',
+    (text) => readRangeEnd(text) !== null,
+  );
 
 export function dateOf(text: string | undefined): Date | null {
   const instant = text === undefined ? null : readInstant(text);

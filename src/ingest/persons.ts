@@ -10,8 +10,8 @@ interface OfEnvironment {
 }
 
 /**
- * Gives records to the persons whom their ids belong to. Environments without aliases cost nothing: that one has some is learned from the
- * statement that refuses a record of an alias; it was rolled back, and is done again.
+ * Gives records to the persons whom their ids belong to. An environment without aliases costs nothing: only when a statement refuses a
+ * record because its id is an alias are the aliases of that environment looked up, and the statement, which was rolled back, done again.
  */
 export class Persons {
   readonly #pool: IngestContext['pool'];

@@ -5,8 +5,7 @@ import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
 import { splitUrl } from '../mapping/event-rules.ts';
 import { isObject, type JsonObject, numberText } from '../mapping/json-text.ts';
-import { readLink } from '../mapping/presets/link.ts';
-import type { PresetProfile } from '../mapping/presets/record.ts';
+import { type PresetProfile, readLink } from '../mapping/presets/record.ts';
 import { fillingTime, readPreset } from '../mapping/presets.ts';
 import { Fields, openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
 import type { ItemRecord, ReadRecord } from './records.ts';
@@ -35,7 +34,8 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   }
   const ours = readPreset[preset](fields.object, null);
   if (ours === null) {
-    const message = 'This record is stored as nothing: increments and removals are not taken';
+    const message =
+      'This record is stored as nothing: increments, removals and links of what cannot be an id are not taken';
     throw inputError('unknown_event_type', message, `preset ${preset}`);
   }
   const skewMs = clockSkew(context.sentAt ?? fields.object['sentAt'], context.receivedAt);

@@ -10,7 +10,7 @@ import type { ReceivedFile } from './receive/receive.ts';
 /** The beginning of a JSON file in which its first records are looked for. */
 const FIRST_BYTES = 1024 * 1024;
 
-/** What the header of a CSV or the first records of a JSON file say. */
+/** The beginning of a file: the header of a CSV, or the first records of a JSON file. */
 export interface Beginning {
   readonly records: readonly JsonObject[];
   /** The columns or keys. */

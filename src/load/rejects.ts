@@ -235,7 +235,7 @@ function ofAnyFormat({ code, raw }: Reject): string | null {
 }
 
 function lacksId(names: readonly string[]): string {
-  // Of a long record only a part was kept.
+  // Only a part of a long record was kept.
   if (names.length === 0) return 'no record has a user_id or company_id';
   return `no record has a user_id or company_id; the first one has ${list(names)}. If another field is the id, name it with map (${example(names)})`;
 }

@@ -15,8 +15,7 @@ import {
   parseJsonText,
   withoutTexts,
 } from './json-text.ts';
-import { readLink } from './presets/link.ts';
-import type { PresetProfile } from './presets/record.ts';
+import { type PresetProfile, readLink } from './presets/record.ts';
 import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';

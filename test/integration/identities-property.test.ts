@@ -156,10 +156,10 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
           );
           const [from, to] = [oracle.personOf(alias), oracle.personOf(user)];
           const expected = oracle.link(alias, user, merge);
-          expect(made === null ? 'taken' : made.isNew ? 'made' : 'known').toBe(expected);
-          if (made?.jobId != null) {
-            const given = waiting.get(made.jobId) ?? new Map<string, string>();
-            waiting.set(made.jobId, given.set(from, to));
+          expect(made === null ? 'taken' : made.is_new ? 'made' : 'known').toBe(expected);
+          if (made?.job_id != null) {
+            const given = waiting.get(made.job_id) ?? new Map<string, string>();
+            waiting.set(made.job_id, given.set(from, to));
           }
           if (joins) await join();
           continue;

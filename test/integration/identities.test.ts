@@ -29,7 +29,7 @@ const users = async () => (await readProfiles(t.system, environmentId)).users;
 async function give(alias: string, userId: string, merges = false): Promise<string | null> {
   const asked = { jobId: uuidv7(), requestId: null, origin: { kind: 'command_line', name: null } } as const;
   const made = await addAlias(withoutQueue(t.system), environmentId, { alias, userId }, merges, asked);
-  return made.jobId;
+  return made.job_id;
 }
 
 async function join(alias: string, userId: string, merges = false) {

@@ -32,8 +32,7 @@ const addOne = route({
     if (params.user_id.trim() === '') throw noSuchProfile('users', params.user_id);
     const asked = { jobId: uuidv7(), requestId: request.id, origin: callerOrigin(request) };
     const link = { alias: body.alias, userId: params.user_id };
-    const { userId, isNew, jobId } = await addAlias(system, environment, link, body.merge ?? false, asked);
-    return { user_id: userId, alias: body.alias, is_new: isNew, job_id: jobId };
+    return addAlias(system, environment, link, body.merge ?? false, asked);
   },
 });
 

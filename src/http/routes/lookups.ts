@@ -122,7 +122,7 @@ const plainRoutes = Object.entries(lookups).map(([name, { item, read, descriptio
   }),
 );
 
-/** What both sides of a cursor have in common: a page of a lookup, and the cursors to its neighbours. */
+/** A page of a lookup, and the cursors to its neighbours. */
 function pageQuery(kind: Pick<CursorKind<unknown>, 'read'>, what: string) {
   const cursor = (name: string, description: string) =>
     cursorParameter(kind, `${name} is taken, unchanged, from metadata.cursor`, description);

@@ -46,10 +46,10 @@ import {
 } from '../page.ts';
 import {
   checked,
-  dateParameter,
   flagParameter,
   optionalNumber,
   pathParameter,
+  rangeEnd,
   textParameter,
 } from '../parameters.ts';
 import { lenientQuery } from '../plugins/validation.ts';
@@ -310,18 +310,10 @@ async function isKnown(
   return (await readProfile(reader, entity, environment, id)) !== null;
 }
 
-const end = (name: 'from' | 'to', description: string) =>
-  dateParameter(
-    `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
-    description,
-    '2026-11-20',
-    (text) => readRangeEnd(text) !== null,
-  );
-
 const eventQuery = lenientQuery({
   ...eventPage,
-  from: end('from', 'Only return events from this day (UTC) or ISO 8601 instant on.'),
-  to: end('to', 'Only return events up to this day, inclusive, or before this instant.'),
+  from: rangeEnd('from', 'Only return events from this day (UTC) or ISO 8601 instant on.'),
+  to: rangeEnd('to', 'Only return events up to this day, inclusive, or before this instant.'),
   event_name: textParameter(
     'event_name',
     MAX_EVENT_NAME_BYTES,

@@ -1,20 +1,11 @@
 import { Type } from 'typebox';
 import { report } from '../../api/report.ts';
 import { withExamples } from '../../api/schema.ts';
-import { readRangeEnd } from '../../domain/instant.ts';
 import { makeReport, reportCsv } from '../../profiles/report.ts';
 import { pageBytes } from '../page.ts';
-import { dateParameter, optionalChoice } from '../parameters.ts';
+import { optionalChoice, rangeEnd } from '../parameters.ts';
 import { lenientQuery } from '../plugins/validation.ts';
 import { type Route, route } from '../route.ts';
-
-const end = (name: 'from' | 'to', description: string) =>
-  dateParameter(
-    `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`,
-    description,
-    '2026-11-20',
-    (text) => readRangeEnd(text) !== null,
-  );
 
 const show = route({
   at: 'GET /v1/report',
@@ -25,8 +16,8 @@ const show = route({
   access: 'read',
   config: pageBytes,
   query: lenientQuery({
-    from: end('from', 'Only count events from this day (UTC) or ISO 8601 instant on.'),
-    to: end('to', 'Only count events up to this day, inclusive, or before this instant.'),
+    from: rangeEnd('from', 'Only count events from this day (UTC) or ISO 8601 instant on.'),
+    to: rangeEnd('to', 'Only count events up to this day, inclusive, or before this instant.'),
     format: optionalChoice(
       ['json', 'csv'],
       'format is json or csv',

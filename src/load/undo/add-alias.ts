@@ -1,17 +1,10 @@
+import type { MadeAlias } from '../../api/alias.ts';
 import { inputError } from '../../domain/errors.ts';
 import type { Link } from '../../domain/identities.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { findPerson, type JoinRequest, writeLinks } from '../../postgres/stores/aliases.ts';
 import type { LoadContext } from '../context.ts';
 import { startLaneSoon } from '../end-load.ts';
-
-interface AddedAlias {
-  /** The person, who is no alias. */
-  readonly userId: string;
-  readonly isNew: boolean;
-  /** The join; `null` if nothing changed. */
-  readonly jobId: string | null;
-}
 
 /**
  * Makes an id the alias of a user, and queues the job that moves what is stored under it.
@@ -23,7 +16,7 @@ export async function addAlias(
   link: Link,
   merges: boolean,
   job: JoinRequest,
-): Promise<AddedAlias> {
+): Promise<MadeAlias> {
   const added = await inTransaction(context.pool, async ({ db }) => {
     const { outcomes, jobId } = await writeLinks(db, environmentId, [link], merges ? 'merge' : 'add', job);
     if (outcomes[0] === 'taken') {
@@ -31,8 +24,8 @@ export async function addAlias(
       throw inputError('alias_taken', message, `alias: ${link.alias}`);
     }
     const userId = await findPerson(db, environmentId, link.userId);
-    return { userId, isNew: outcomes[0] === 'made', jobId };
+    return { user_id: userId, alias: link.alias, is_new: outcomes[0] === 'made', job_id: jobId };
   });
-  if (added.jobId !== null) startLaneSoon(context, environmentId);
+  if (added.job_id !== null) startLaneSoon(context, environmentId);
   return added;
 }

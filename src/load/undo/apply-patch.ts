@@ -10,14 +10,9 @@ import {
 import type { TaskClaim } from '../../domain/task.ts';
 import { MissingFileError } from '../../files/file-store.ts';
 import { inTransaction } from '../../postgres/database.ts';
-import {
-  copyPatch,
-  planEvents,
-  planPutBack,
-  putBackEvents,
-  putBackProfiles,
-  type RefusedLine,
-} from '../../postgres/merge/put-back.ts';
+import { copyPatch } from '../../postgres/merge/patch-lines.ts';
+import { planPutBack, putBackProfiles, type RefusedLine } from '../../postgres/merge/put-back.ts';
+import { planEvents, putBackEvents } from '../../postgres/merge/put-back-events.ts';
 import { type ChunkTally, finishChunk, type LoadProgress } from '../../postgres/stores/chunks.ts';
 import { type CountedReject, insertRejects } from '../../postgres/stores/rejects.ts';
 import type { LoadSource } from '../../postgres/stores/running-loads.ts';

@@ -1,8 +1,8 @@
-import type { JsonObject } from '../json-text.ts';
-import { linkRecord } from './link.ts';
+import { isObject, type JsonObject } from '../json-text.ts';
 import {
   companyId,
   givenId,
+  linkRecord,
   membersOf,
   objectOf,
   type PresetRecord,
@@ -95,6 +95,7 @@ function readUpdate(
   split: (given: JsonObject) => { readonly company: unknown; readonly metadata: JsonObject },
 ): PresetRecord | null {
   if (($set ?? $set_once ?? $unset) === undefined) return null;
+  if (![$set, $set_once].every((given) => given === undefined || isObject(given))) return null;
   const names = Array.isArray($unset) ? $unset.map((name) => [String(name), null]) : [];
   const { company: company_id, metadata } = split(objectOf($set));
   return profileRecord(

@@ -1,10 +1,11 @@
-import type { Linking } from '../../domain/identities.ts';
+import type { Linking, ShownLink } from '../../domain/identities.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
-import { isObject, type JsonObject } from '../json-text.ts';
+import { idProblem } from '../../validation.ts';
+import { isObject, type JsonObject, numberText } from '../json-text.ts';
 
 /*
- * What the presets share: the shape of what they return, changes of profiles, and which group of several is the company.
+ * What the presets share: the shape of what they return, changes of profiles, and which group of several is the company, and links of ids.
  */
 
 /** A record of another product as records of ours. */
@@ -115,4 +116,23 @@ export function companyId(value: unknown): unknown {
 /** Returns the first id that is neither absent nor empty. */
 export function givenId(...ids: readonly unknown[]): unknown {
   return ids.find((id) => id !== undefined && id !== null && id !== '');
+}
+
+/** Returns the link if both of its ids can be ids, and differ. */
+export function readLink(link: PresetLink | undefined): ShownLink | null {
+  if (link === undefined) return null;
+  const [alias, userId] = [idOf(link.alias), idOf(link.userId)];
+  return alias === null || userId === null || alias === userId ? null : { ...link, alias, userId };
+}
+
+function idOf(value: unknown): string | null {
+  const id = numberText(value) ?? value;
+  return typeof id === 'string' && idProblem(id) === null ? id : null;
+}
+
+/** Says only that an id belongs to a person; null if either cannot be an id. */
+export function linkRecord(alias: unknown, userId: unknown, linking: Linking): PresetRecord | null {
+  if (idOf(alias) === null || idOf(userId) === null) return null;
+  const record = { event_type: 'identify_user', user_id: userId, metadata: {} };
+  return { record, profiles: [], link: { alias, userId, linking } };
 }

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../json-text.ts';
-import { linkRecord } from './link.ts';
-import { companyId, givenId, membersOf, objectOf, type PresetRecord } from './record.ts';
+import { companyId, givenId, linkRecord, membersOf, objectOf, type PresetRecord } from './record.ts';
 
 /**
  * A call as Segment's sources send and its destinations archive it: `type` identify, group, track, page or screen, with

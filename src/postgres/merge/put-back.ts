@@ -1,23 +1,15 @@
 /*
- * Applies lines of a reverse patch: each profile becomes, as a whole, what it was. Whoever changed it since the patch was written wins,
+ * Applies the lines of profiles of a reverse patch: each becomes, as a whole, what it was. Whoever changed it since the patch was written wins,
  * property by property: then its position is no longer the one in the line, and the log has what the patch saw.
  */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
-import { from as copyFrom } from 'pg-copy-streams';
-import { byEventKind, type Entity, type EventKind, idColumn } from '../../domain/entity.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
 import { addOutcomes, noOutcomes, type Outcomes } from '../../domain/load.ts';
-import type { Database, Transaction } from '../database.ts';
+import type { Database } from '../database.ts';
 import { isKey } from '../stores/change-log.ts';
 import { excluded as filling, mergedDated } from './dated.ts';
+import { linesOf, type Moved, type PatchContent, type PatchScope, text } from './patch-lines.ts';
 import { sumsOf } from './plan-batch.ts';
-
-export interface PatchScope {
-  readonly environmentId: number;
-  readonly loadId: number;
-  readonly chunkNo: number;
-}
 
 /** A line that was not applied, because somebody else has changed the profile. */
 export interface RefusedLine {
@@ -31,38 +23,6 @@ export interface RefusedLine {
 export interface AppliedLines {
   readonly outcomes: Outcomes;
   readonly refused: readonly RefusedLine[];
-}
-
-/** The number of lines by what they are about and what they do. */
-export type PatchContent = Readonly<Record<string, number>>;
-
-/** Brings the lines of a chunk into the session's table for them. Each ends with a newline. */
-export async function copyPatch({ client, db }: Transaction, lines: Buffer): Promise<PatchContent> {
-  await client.query(`
-    create temporary table if not exists patch_lines (number bigint generated always as identity, line jsonb not null)
-    on commit delete rows`);
-  // JSON text has neither character: each line is one cell, as it is.
-  const options = "format csv, quote E'\\x01', delimiter E'\\x02'";
-  await pipeline(
-    Readable.from([lines], { objectMode: false }),
-    client.query(copyFrom(`copy patch_lines (line) from stdin (${options})`)),
-  );
-  const { rows } = await sql<{ content: PatchContent }>`
-    select coalesce(json_object_agg(does, lines), '{}') as content
-    from (
-      select
-        line ->> 'entity' || case
-          when line ? 'kept' then ' kept'
-          when line ? 'filled' then ' filled'
-          when line ? 'removed' then ' removed'
-          when line ? 'position' then ' restored'
-          else ' back'
-        end as does,
-        count(*) as lines
-      from patch_lines
-      group by 1
-    ) counted`.execute(db);
-  return rows[0]?.content ?? {};
 }
 
 /** Applies the lines of users or of companies. */
@@ -88,8 +48,6 @@ export async function putBackProfiles(
   const done = { ...made, removed, rejected, unchanged };
   return { outcomes: addOutcomes(noOutcomes, done), refused: [...refused, ...yielded.refused] };
 }
-
-type Moved = Pick<Outcomes, 'inserted' | 'updated' | 'removed'>;
 
 /** Plans the lines of users or of companies instead: keeps the rows that they would change, beside what is stored. */
 export async function planPutBack(
@@ -129,27 +87,8 @@ export async function planPutBack(
   return { outcomes: addOutcomes(noOutcomes, done), refused };
 }
 
-/** Counts the lines of events as what they would do. */
-export async function planEvents(db: Database): Promise<Readonly<Record<EventKind, Outcomes>>> {
-  const { rows } = await sql<{ kind: EventKind } & Moved>`
-    select
-      ${text('type')} as kind, count(*) filter (where not line ? 'removed')::int as inserted,
-      count(*) filter (where line ? 'to')::int as updated,
-      count(*) filter (where line ? 'removed' and not line ? 'to')::int as removed
-    from ${linesOf('events', sql`true`)}
-    group by 1`.execute(db);
-  const kinds = byEventKind(() => noOutcomes);
-  for (const { kind, ...counts } of rows) kinds[kind] = addOutcomes(noOutcomes, counts);
-  return kinds;
-}
-
-const text = (name: string) => sql`l.line ->> ${sql.lit(name)}`;
 const position = sql`(${text('position')})::bigint`;
 const first = sql`(select min(number) from patch_lines)`;
-
-const linesOf = (entity: Entity | 'events', condition: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
-  select * from patch_lines l where ${text('entity')} = ${entity} and ${condition} order by number
-) l`;
 
 /** The profile `p` of each line. With a limit it is always an index look-up per line, whatever the planner knows of the table. */
 const profileOf = (
@@ -375,117 +314,4 @@ async function yieldToOthers(db: Database, entity: Entity, scope: PatchScope): P
       or a.stored_company is distinct from a.wanted_company`.execute(db);
   const refused = rows.flatMap(({ isUpdated, ...line }) => (isUpdated ? [] : [line]));
   return { updated: rows.length - refused.length, refused };
-}
-
-/**
- * Removes, brings back or moves events, with the ids that callers gave them. One that is neither where it was added nor brought back by an undo
- * came with a later load: an undo may be retried after it.
- */
-export async function putBackEvents(
-  db: Database,
-  { environmentId }: PatchScope,
-  content: PatchContent,
-): Promise<Readonly<Record<EventKind, Outcomes>>> {
-  const kinds = byEventKind(() => noOutcomes);
-  if ((content['events back'] ?? 0) + (content['events removed'] ?? 0) === 0) return kinds;
-  const { rows } = await sql<{ kind: EventKind; lines: number } & Moved>`
-    with back as (
-      insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
-      select
-        (${text('at')})::timestamptz, ${environmentId}::int, ${text('id')}, ${text('type')}, ${text('name')},
-        ${text('user')}, ${text('company')}, ${text('source')}, l.line -> 'metadata'
-      from ${linesOf('events', sql`not line ? 'removed'`)}
-      where not exists (
-        select 1
-        from event_ids i
-        where (l.line -> 'once')::boolean
-          and i.environment_id = ${environmentId} and i.event_id = ${text('id')} and i.user_id = ${text('user')}
-      )
-      on conflict do nothing
-      returning event_id, user_id, inserted_at, event_type
-    ),
-    noted as (
-      insert into event_ids (environment_id, event_id, user_id, inserted_at)
-      select ${environmentId}::int, b.event_id, b.user_id, b.inserted_at
-      from back b
-      join ${linesOf('events', sql`(line -> 'once')::boolean`)} on ${text('id')} = b.event_id and ${text('user')} = b.user_id
-      on conflict do nothing
-    ),
-    by_undos as (
-      select unnest(c.positions) as position
-      from loads o
-      join load_chunks c using (load_id)
-      where o.environment_id = ${environmentId} and o.type in ('undo', 'join')
-    ),
-    gone as (
-      delete from events e
-      using (
-        select f.part, f.place, ${text('to')} as person, (l.line -> 'once')::boolean as once
-        from ${linesOf('events', sql`line ? 'removed'`)}
-        cross join lateral (
-          select s.tableoid as part, s.ctid as place
-          from events s
-          where s.environment_id = ${environmentId} and s.inserted_at = (${text('at')})::timestamptz
-            and s.event_id = (${text('id')}) collate "C" and s.user_id = (${text('user')}) collate "C"
-            and (s.position = (${text('from')})::bigint or s.position in (select position from by_undos))
-          limit 1
-        ) f
-      ) l
-      where e.tableoid = l.part and e.ctid = l.place
-      returning e.*, l.person, l.once
-    ),
-    going as (
-      select inserted_at, environment_id, event_id, event_type, event_name, person as user_id, company_id, source, metadata, once
-      from gone
-      where person is not null
-    ),
-    moved as (
-      insert into events (inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata)
-      select distinct on (event_id, user_id)
-        inserted_at, environment_id, event_id, event_type, event_name, user_id, company_id, source, metadata
-      from going g
-      where not exists (
-        select 1
-        from event_ids i
-        where i.environment_id = ${environmentId} and i.event_id = g.event_id and i.user_id = g.user_id
-      )
-      order by event_id, user_id, inserted_at
-      on conflict do nothing
-      returning event_id, user_id, inserted_at, event_type
-    ),
-    noted_again as (
-      insert into event_ids (environment_id, event_id, user_id, inserted_at)
-      select ${environmentId}::int, m.event_id, m.user_id, m.inserted_at
-      from moved m
-      where exists (select 1 from going g where g.once and g.event_id = m.event_id and g.user_id = m.user_id)
-      on conflict do nothing
-    ),
-    forgotten as (
-      delete from event_ids i
-      using (
-        select f.ctid as place
-        from gone g
-        cross join lateral (
-          select s.ctid
-          from event_ids s
-          where s.environment_id = ${environmentId} and s.event_id = g.event_id and s.user_id = g.user_id
-            and s.inserted_at = g.inserted_at
-          limit 1
-        ) f
-      ) l
-      where i.ctid = l.place
-    )
-    select
-      l.kind, l.lines::int,
-      (select count(*)::int from back where event_type = l.kind) as inserted,
-      (select count(*)::int from gone where event_type = l.kind) - (select count(*)::int from moved where event_type = l.kind) as removed,
-      (select count(*)::int from moved where event_type = l.kind) as updated
-    from (
-      select ${text('type')} as kind, count(*) as lines from ${linesOf('events', sql`true`)} group by 1
-    ) l`.execute(db);
-  for (const { kind, lines, ...moved } of rows) {
-    const unchanged = lines - moved.inserted - moved.updated - moved.removed;
-    kinds[kind] = addOutcomes(noOutcomes, { ...moved, unchanged });
-  }
-  return kinds;
 }

@@ -78,7 +78,7 @@ export function openPull<K extends Product>(
 
 interface PulledDay {
   readonly day: string;
-  /** What the memory of the schedule calls it. */
+  /** Its name in the memory of the schedule. */
   readonly key: string;
   /** Another one from day to day, until it is final. */
   readonly version: string;

@@ -288,6 +288,18 @@ describe('two ids of one person', () => {
     );
     expect(found).toMatchObject({ data: [{ alias }], metadata: { user_id: 'ada' } });
   });
+
+  // proves: identities-shown
+  test.each([[' '], [''], [['old']], [{}], ['x'.repeat(257)]])(
+    'of which one is %j are refused, not passed over',
+    async (previousId) => {
+      const { key } = await tenant();
+      expect(await refusalOf(server, '/v1/alias', { key, json: { userId: 'ada', previousId } })).toEqual([
+        400,
+        ['unknown_event_type'],
+      ]);
+    },
+  );
 });
 
 describe('a key in the body', () => {
@@ -514,4 +526,14 @@ describe('an answer', () => {
     ]);
     expect([await own.events(), await other.events()]).toMatchObject([{ length: 2 }, { length: 0 }]);
   });
+
+  // proves: product-sdks
+  test.each(['$set', '$set_once'])(
+    'of Mixpanel refuses an update whose %s holds no properties',
+    async (operation) => {
+      const { key } = await tenant();
+      const update = { $token: key, $distinct_id: 'ada', [operation]: ['plan'] };
+      expect((await server.fetch('/engage', { key: null, json: [update] })).status).toBe(400);
+    },
+  );
 });

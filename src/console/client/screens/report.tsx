@@ -11,7 +11,7 @@ const names: readonly Column<Made['event_names'][number]>[] = [
   ['Events', ({ events }) => formatCount(events), 'num'],
 ];
 
-/** What is stored, to be compared with what another product counts. */
+/** Shows what is stored, to be compared with what another product counts. */
 export function Report(): VNode {
   const query = useQuery();
   const range = { from: query.get('from') || undefined, to: query.get('to') || undefined };
