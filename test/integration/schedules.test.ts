@@ -614,6 +614,13 @@ describe('an export', () => {
     await add('kept');
     await doNow(schedule);
     await sql`update change_log set complete_since = current_position()`.execute(context.db);
+    // A cursor that a transaction of any database of the server is older than would have expired, too.
+    await waitFor('older transactions to end', async () => {
+      const { rows } = await sql<{ over: boolean }>`
+        select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + position_offset() >= complete_since as over
+        from change_log`.execute(context.db);
+      return rows[0]?.over;
+    });
     const full = await doNow(schedule);
     expect(await delivered(full.deliveredTo)).toEqual(['kept']);
     const { warnings } = await requireExport(context, environmentId, full.items[0]?.jobId ?? '');
