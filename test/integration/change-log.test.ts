@@ -93,7 +93,8 @@ describe('the log of changes', () => {
       const switching = switchChangeLog(client, 14, log);
       await waitFor('the switch to wait for the writer', async () => {
         const { rows } = await writer.query(
-          `select from pg_locks where not granted and relation = 'users'::regclass`,
+          `select from pg_locks join pg_stat_activity using (pid)
+           where not granted and relation = 'users'::regclass and datname = current_database()`,
         );
         return rows.length > 0;
       });
@@ -427,7 +428,8 @@ describe('erased people and companies', () => {
       const running = deletion.run();
       await waitFor('the deletion to wait for the writer', async () => {
         const { rows } = await writer.query(
-          `select from pg_locks where not granted and locktype = 'transactionid'`,
+          `select from pg_locks join pg_stat_activity using (pid)
+           where not granted and locktype = 'transactionid' and datname = current_database()`,
         );
         return rows.length > 0;
       });

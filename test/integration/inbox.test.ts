@@ -675,8 +675,10 @@ describe('two processes, or one that died, do no harm', () => {
         const ending = hand.conclude();
         await waitFor('a place', place);
         await waitFor('the receipt to wait', async () => {
-          const { rows } = await sql`select 1 from pg_locks where not granted
-            and relation = 'load_rejects'::regclass`.execute(t.system.db);
+          const { rows } = await sql`select 1 from pg_locks join pg_stat_activity using (pid)
+            where not granted and relation = 'load_rejects'::regclass and datname = current_database()`.execute(
+            t.system.db,
+          );
           return rows.length > 0;
         });
         await drop(dropped, users('b', 'c'));

@@ -187,7 +187,7 @@ export async function eraseImages(
     sql`c.environment_id = ${environmentId} and c.entity = ${entity} and ${isKey('c.key', id)}`;
   const { rows } = await sql<{ erased: number }>`
     with found as materialized (
-      select c.key, c.seq
+      select c.key, c.tableoid, c.ctid
       from unnest(${[...ids]}::text[]) given (id)
       join changes c on ${isOf(sql`given.id`)}
       where c.before is not null
@@ -199,7 +199,7 @@ export async function eraseImages(
     erased as (
       delete from changes c
       using doomed d
-      where ${isOf(sql`d.key`)} and c.seq = d.seq
+      where c.tableoid = d.tableoid and c.ctid = d.ctid
       returning c.key
     ),
     marked as (
