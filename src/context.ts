@@ -5,6 +5,7 @@ import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
 import { linkFilesForMail } from './export/file-links.ts';
 import { writeExport } from './export/write/write-export.ts';
+import { sealingStore } from './files/sealed-files.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { Live } from './live/live.ts';
@@ -22,6 +23,7 @@ import {
   type Reader,
   readerOn,
 } from './postgres/pool.ts';
+import { fileKeys } from './postgres/stores/file-keys.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { createQueueNotifier } from './queue/notify.ts';
@@ -86,7 +88,7 @@ export function openSystem(options: SystemOptions): System {
   tracing?.watchPool(pool);
   if (reader.pool !== pool) tracing?.watchPool(reader.pool);
   const knownProperties = new KnownProperties(log);
-  const files = openFileStore(config.storage, config.maxInflatedBytes);
+  const files = sealingStore(openFileStore(config.storage, config.maxInflatedBytes), fileKeys(db));
   const { health, metrics } = openHealth({ monitor, backend, files, pool, watch, log });
   const records = new RecordTap();
   const rates = new Rates({ db, log });

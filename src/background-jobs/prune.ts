@@ -5,7 +5,7 @@ import type { Config } from '../config.ts';
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
 import { type ExportContext, exportFolder } from '../export/context.ts';
-import type { FileStore } from '../files/file-store.ts';
+import type { SealingStore } from '../files/sealed-files.ts';
 import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
@@ -27,7 +27,7 @@ import { type Poller, startPoller } from '../timers.ts';
 export interface PruneContext {
   readonly pool: pg.Pool;
   readonly db: Database;
-  readonly files: FileStore;
+  readonly files: SealingStore;
   readonly config: Pick<
     Config,
     | 'fileRetentionDays'
@@ -158,7 +158,7 @@ export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 
 interface Context {
   readonly pool: pg.Pool;
   readonly db: Database;
-  readonly files: FileStore;
+  readonly files: SealingStore;
   readonly config: Pick<Config, 'changesDays'>;
 }
 

@@ -1,7 +1,6 @@
 /** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
 
 import { createReadStream } from 'node:fs';
-import type { System } from '../context.ts';
 import { InputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import {
@@ -32,7 +31,7 @@ import type { Workers } from './workers.ts';
 
 /** Takes the input into the store, as an upload would be. `onBytes` is told the bytes read so far. */
 async function readInput(
-  system: System,
+  { system, environmentId }: ImportSession,
   { path }: Input,
   { format, source: said, map, signal }: ImportOptions,
   onBytes: (bytes: number) => void,
@@ -48,7 +47,7 @@ async function readInput(
   };
   const hints = { format: format ?? undefined, filename: path ?? undefined, source: said, map };
   try {
-    return await receiveLocal(counted(), receivingStore(system), hints, system.config, signal);
+    return await receiveLocal(counted(), receivingStore(system, environmentId), hints, system.config, signal);
   } finally {
     source.destroy();
   }
@@ -96,7 +95,7 @@ export async function importFile(
   const { signal, wait } = options;
   const progress = createProgress(terminal, name, options.quiet || options.json);
   try {
-    const received = await readInput(system, input, options, (bytes) => {
+    const received = await readInput(session, input, options, (bytes) => {
       const { bytes: total } = input;
       const of = total === null ? '' : ` of ${formatBytes(total)}`;
       const share = total === null ? null : Math.min(1, bytes / Math.max(total, 1));

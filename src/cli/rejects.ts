@@ -254,7 +254,13 @@ async function accept(
 ): Promise<string> {
   const options = amendmentOptions(parent);
   const hints = { source: options.source, map: options.map };
-  const received = await receiveLocal(bytes, receivingStore(system), hints, system.config, signal);
+  const received = await receiveLocal(
+    bytes,
+    receivingStore(system, environmentId),
+    hints,
+    system.config,
+    signal,
+  );
   const filename = `mended ${parent.filename}`;
   const request = { environmentId, parent, filename, received, options, wins, idempotencyKey: null };
   return (await acceptAmendment(system, request)).jobId;

@@ -8,8 +8,8 @@ import { Fault } from '../domain/errors.ts';
  * all, and nothing user-supplied becomes part of a path.
  */
 export interface FileStore {
-  /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
-  create(folder?: FileFolder): Promise<FileWriter>;
+  /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. `sealed` is part of its name. */
+  create(folder?: FileFolder, kind?: 'sealed'): Promise<FileWriter>;
   /** Like `create`, under a name that a file has in another store, or in a backup. */
   createAs(ref: FileRef): Promise<FileWriter>;
   /** Its length in bytes; null if it is not there. */
@@ -49,7 +49,7 @@ export interface FileWriter {
   discard(): Promise<void>;
 }
 
-/** A generated name, never a user's. */
+/** A generated name, never a user's; that of a sealed file says so. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
 
 /**
@@ -64,12 +64,19 @@ export class MissingFileError extends Error {
 
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-const refPattern = new RegExp(`^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}$`);
+const refPattern = new RegExp(
+  `^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}(?:\\.sealed)?$`,
+);
 
 /** A name that no file has: `<day>/<uuid v7>`, or one in the folder. */
-export function createRef(folder?: FileFolder): FileRef {
+export function createRef(folder?: FileFolder, kind?: 'sealed'): FileRef {
   const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
-  return checkRef(`${parent}/${uuidv7()}`);
+  return checkRef(`${parent}/${uuidv7()}${kind === undefined ? '' : `.${kind}`}`);
+}
+
+/** Tells whether the store holds the file encrypted (`sealed-files.ts`). */
+export function isSealed(ref: FileRef): boolean {
+  return ref.endsWith('.sealed');
 }
 
 export function isRef(text: string): text is FileRef {

@@ -28,8 +28,8 @@ export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS
   const temporaryPath = (name: string) => path.join(directory, temporary, name);
   const check = createFolderCheck(path.join(directory, temporary));
   return {
-    async create(folder) {
-      const ref = createRef(folder);
+    async create(folder, kind) {
+      const ref = createRef(folder, kind);
       const draft =
         folder === undefined ? temporaryPath(path.basename(ref)) : `${path.join(directory, ref)}.part`;
       return FileSystemWriter.create({ directory, ref, draft, touchMs });

@@ -24,6 +24,7 @@ import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { keepTrace } from '../postgres/stores/background-jobs.ts';
+import { hasPersonalData } from '../postgres/stores/file-keys.ts';
 import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
@@ -276,16 +277,17 @@ type Context = Pick<LoadContext, 'db' | 'files'>;
 const filesPerBatch = 100;
 
 /**
- * Returns the store that receives a file for a load. Its name is in the ledger before it is complete in the store, so
+ * Returns the store that receives the files of an environment, sealed if that has personal data. The name of a file is in the ledger before it is complete in the store, so
  * that whoever is killed before the load is accepted leaves nothing that is not found again.
  */
-export function receivingStore({ db, files }: Context): ReceivingStore {
+export function receivingStore({ db, files }: Context, environmentId: number): ReceivingStore {
   return {
     readRange: (ref, start, end) => files.readRange(ref, start, end),
     remove: (ref) => discardReceived({ db, files }, ref),
     touch: (ref) => touchReceived(db, ref),
     async create(): Promise<FileWriter> {
-      const writer = await files.create();
+      const isPersonal = await hasPersonalData(db, environmentId);
+      const writer = await (isPersonal ? files.createSealed() : files.create());
       return {
         ref: writer.ref,
         write: (bytes) => writer.write(bytes),
@@ -306,7 +308,7 @@ export function convertingStore(
 ): ReceivingStore {
   const { sandboxes } = context;
   const convert = convertIn(sandboxes, environmentId);
-  return { ...receivingStore(context), convert, sniff: sniffIn(sandboxes, environmentId) };
+  return { ...receivingStore(context, environmentId), convert, sniff: sniffIn(sandboxes, environmentId) };
 }
 
 /** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */

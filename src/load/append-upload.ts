@@ -92,7 +92,7 @@ export async function appendToUpload(
   }
   if (claim.attempt > MAX_UPLOAD_APPENDS) throw tooOften();
   const arrival = new Arrival(appended.open(), limits, signal);
-  const at = await storeArrival(context, upload, claim, arrival);
+  const at = await storeArrival(context, environmentId, upload, claim, arrival);
   if (arrival.failure !== null) throw arrival.failure;
   if (at < upload.fileSize) return requireUpload(context, environmentId, uploadId);
   if (offset === 0) await recordHash(context.db, uploadId, arrival.hash.digest('hex'));
@@ -138,6 +138,7 @@ class Arrival {
 /** Part after part; returns where the upload ends then. */
 async function storeArrival(
   context: Context,
+  environmentId: number,
   upload: Upload,
   claim: AppendClaim,
   arrival: Arrival,
@@ -146,7 +147,7 @@ async function storeArrival(
   while (!arrival.isOver) {
     const first = await arrival.next();
     if (first === null) break;
-    const part = await storePart(context, upload, at, first, arrival);
+    const part = await storePart(context, environmentId, upload, at, first, arrival);
     await countPart(context, claim, at, part);
     at += part.bytes;
   }
@@ -161,13 +162,14 @@ interface StoredPart {
 /** Stores bytes up to the end of the request or of a part. The last part of a file ends with the request. */
 async function storePart(
   context: Context,
+  environmentId: number,
   upload: Upload,
   start: number,
   first: Uint8Array,
   arrival: Arrival,
 ): Promise<StoredPart> {
   const partBytes = Math.max(UPLOAD_PART_BYTES, Math.ceil(upload.fileSize / MAX_UPLOAD_PARTS_OF_ONE));
-  const writer = await receivingStore(context).create();
+  const writer = await receivingStore(context, environmentId).create();
   let bytes = 0;
   try {
     for (let piece: Uint8Array | null = first; piece !== null; piece = await arrival.next()) {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { FileStore } from '../files/file-store.ts';
+import type { SealingStore } from '../files/sealed-files.ts';
 import { Rows } from '../mapping/rows.ts';
 import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
@@ -11,7 +11,7 @@ import type { Rates } from '../telemetry/metrics.ts';
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {
   readonly pool: pg.Pool;
-  readonly files: FileStore;
+  readonly files: SealingStore;
   readonly knownProperties: KnownProperties;
   /** The beginning of links outside of requests, without a slash at the end. */
   readonly baseUrl: string;

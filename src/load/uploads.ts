@@ -60,7 +60,7 @@ export async function keepUpload(
   signal: AbortSignal,
 ): Promise<WholeUpload> {
   const intake = new Intake(source, limits, signal, performance);
-  const writer = await receivingStore(context).create();
+  const writer = await receivingStore(context, environmentId).create();
   try {
     for await (const bytes of intake.read()) await writer.write(bytes);
     if (intake.receivedBytes === 0) throw inputError('empty_file', 'The file is empty');

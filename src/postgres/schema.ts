@@ -271,6 +271,10 @@ export interface DB {
     status: Generated<string>;
     warnings: Generated<Json>;
   };
+  file_keys: {
+    file_ref: string;
+    secret: Buffer;
+  };
   idempotency_keys: {
     answer: Json | null;
     created_at: Generated<Date>;

@@ -6,7 +6,8 @@ import { prune } from '../../src/background-jobs/prune.ts';
 import { exportFormats } from '../../src/domain/export.ts';
 import type { SegmentTest } from '../../src/export/filter.ts';
 import { readArchive } from '../../src/export/read-archives.ts';
-import type { FileRef, FileStore } from '../../src/files/file-store.ts';
+import type { FileRef } from '../../src/files/file-store.ts';
+import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
@@ -287,7 +288,7 @@ describe('deletion and archived events', () => {
     ]);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
     let deleted = false;
-    const files: FileStore = {
+    const files: SealingStore = {
       ...t.system.files,
       // Written of the snapshot, and not yet taken.
       open(ref, range) {
@@ -387,7 +388,7 @@ function mortalSystem(dieAt: number) {
     },
   });
   const store = t.system.files;
-  const files: FileStore = {
+  const files: SealingStore = {
     ...store,
     async create(folder) {
       step();

@@ -8,7 +8,7 @@ import { instantOfMicros } from '../../src/domain/instant.ts';
 import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';
 import { heading } from '../../src/export/write/csv.ts';
-import type { FileStore } from '../../src/files/file-store.ts';
+import type { SealingStore } from '../../src/files/sealed-files.ts';
 import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
 import { compileForCopy, copyOut } from '../../src/postgres/copy-out.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
@@ -775,7 +775,7 @@ describe('an export that does not come to its end', () => {
 });
 
 /** A store that has room for so many bytes. */
-function fullAfter(files: FileStore, room: number): FileStore {
+function fullAfter(files: SealingStore, room: number): SealingStore {
   let left = room;
   return {
     ...files,

@@ -154,7 +154,7 @@ test('the file of an upload that is killed before it is accepted is removed late
 
 test('what is kept aside of an upload is never swept while it is read, and is removed at its end', async () => {
   const before = await t.storedFiles();
-  const asides = new Asides(receivingStore(t.system), 10);
+  const asides = new Asides(receivingStore(t.system, environmentId), 10);
   async function* sent() {
     yield Buffer.from('kept aside');
   }

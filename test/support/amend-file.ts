@@ -27,7 +27,7 @@ async function acceptMended(
   }
   const signal = new AbortController().signal;
   const hints = { chunkBytes, format: parent.fileFormat, source: options.source, map: options.map };
-  const received = await receive(source(), receivingStore(context), hints, limits, signal);
+  const received = await receive(source(), receivingStore(context, environmentId), hints, limits, signal);
   const accepted = await acceptAmendment(context, {
     environmentId,
     parent,

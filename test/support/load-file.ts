@@ -49,7 +49,7 @@ export async function acceptFile(
   }
   const signal = new AbortController().signal;
   const hints = { chunkBytes, filename: name, format, source: load.source, map: load.map };
-  const received = await receive(source(), receivingStore(context), hints, limits, signal);
+  const received = await receive(source(), receivingStore(context, environmentId), hints, limits, signal);
   const { jobId } = await acceptLoad(context, {
     environmentId,
     type: 'import',

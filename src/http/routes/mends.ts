@@ -208,7 +208,7 @@ const editRejects = route({
     const idempotencyKey = idempotencyKeyOf(request);
     const parent = await requireParent(system, environment, params.job_id);
     await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
-    const { received, rows } = await receiveEdits(system, parent, records);
+    const { received, rows } = await receiveEdits(system, environment, parent, records);
     const { jobId } = await acceptAmendment(system, {
       environmentId: environment,
       parent,

@@ -39,6 +39,7 @@ interface ReceivedEdits {
  */
 export async function receiveEdits(
   context: LoadContext,
+  environmentId: number,
   parent: Parent,
   given: readonly RecordEdit[],
 ): Promise<ReceivedEdits> {
@@ -55,7 +56,7 @@ export async function receiveEdits(
     // A row that is not there is reported when the rows are claimed.
     return reject === undefined ? Buffer.from('{}') : recordOf(csv, edit, reject);
   });
-  return { received: await store(context, parent, csv, records), rows };
+  return { received: await store(context, environmentId, parent, csv, records), rows };
 }
 
 /** Returns the header of the edits: an apostrophe that may be an export's or the record's own is kept, since a person has seen it. */
@@ -108,13 +109,14 @@ function editedText(before: Buffer, raw: string, place: string): Buffer {
 
 async function store(
   context: LoadContext,
+  environmentId: number,
   { header, fileFormat }: Parent,
   csv: EditedCsv | null,
   records: readonly Buffer[],
 ): Promise<ReceivedFile> {
   const lines = records.map((record) => Buffer.concat([record, Buffer.from('\n')]));
   const bytes = Buffer.concat(lines);
-  const writer = await receivingStore(context).create();
+  const writer = await receivingStore(context, environmentId).create();
   try {
     await writer.write(bytes);
     const ref = await writer.commit();

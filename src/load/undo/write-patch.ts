@@ -62,7 +62,7 @@ export async function writePatchFile(
   selects: readonly RawBuilder<unknown>[],
   addOthers?: (patch: PatchFile) => Promise<void>,
 ): Promise<WrittenFile> {
-  const writer = await receivingStore(context).create();
+  const writer = await receivingStore(context, claim.environmentId).create();
   try {
     const patch = new PatchFile(writer, undone);
     await inSnapshot(context, { name: taskSessionName(claim), signal }, async ({ client }) => {

@@ -241,8 +241,14 @@ async function readSequences(client: pg.Client): Promise<CopiedSequence[]> {
   return sequences;
 }
 
+/** A copy has no key of a file that no load under way needs: it may outlive what destroys these. */
+const neededKeys = `(
+  select k.* from sluice.file_keys k where exists (
+    select from sluice.loads l where l.file_ref = k.file_ref and l.ended_at is null))`;
+
 async function* copyOut(client: pg.Client, table: CopiedTable): AsyncGenerator<Buffer, void> {
-  const stream = copyTo(`copy ${copyTarget(table)} to stdout`);
+  const rows = table.name === 'file_keys' ? neededKeys : copyTarget(table);
+  const stream = copyTo(`copy ${rows} to stdout`);
   // A stream that was given up still hears of the end of its connection.
   stream.on('error', () => undefined);
   client.query(stream);

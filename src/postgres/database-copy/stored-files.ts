@@ -22,12 +22,14 @@ const references: Readonly<Record<string, string>> = {
     'select file_ref, false from sluice.export_files join sluice.exports using (export_id) where files_expired_at is null',
 };
 
+/** A backup leaves out sealed files of ended work, as if they had expired: it may outlive their keys. */
 function selectReferences({ shape }: DatabaseSource): string {
   const there = new Set(shape.tables.map(({ name }) => name));
   const selects = Object.entries(references).flatMap(([table, select]) => (there.has(table) ? [select] : []));
   return `select file_ref as ref, bool_or(is_needed) as "isNeeded"
     from (${selects.join(' union all ')}) r (file_ref, is_needed)
-    group by file_ref`;
+    group by file_ref
+    having bool_or(is_needed) or file_ref not like '%.sealed'`;
 }
 
 /** Yields the files of the snapshot, those that are needed first: they must not go meanwhile. */

@@ -1,0 +1,99 @@
+import { type Cipher, createCipheriv, randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { READ_BYTES } from '../domain/limits.ts';
+import {
+  type FileFolder,
+  type FileRef,
+  type FileStore,
+  type FileWriter,
+  isSealed,
+  MissingFileError,
+} from './file-store.ts';
+
+/*
+ * Sealed files: AES-256-CTR, each file with a random key of its own, which lies in the ledger. A byte keeps its place, so that
+ * ranges are read as of any other file. A key is used for one file, written once, so the counter begins at 0. It is kept just
+ * before the file becomes visible: what a killed process leaves cannot be read by anybody.
+ */
+
+/** The keys of sealed files. */
+export interface FileKeys {
+  keep(ref: FileRef, key: Buffer): Promise<void>;
+  /** Returns `null` once the key is destroyed. */
+  find(ref: FileRef): Promise<Buffer | null>;
+  /** Destroys the key of a file, or those of all files in a folder. */
+  destroy(place: FileRef | FileFolder): Promise<void>;
+}
+
+/** A store whose files may be sealed. Readers need not know which are; sealed ones are gone once their key is destroyed. */
+export interface SealingStore extends FileStore {
+  createSealed(folder?: FileFolder): Promise<FileWriter>;
+}
+
+export function sealingStore(store: FileStore, keys: FileKeys): SealingStore {
+  const openKey = async (ref: FileRef): Promise<Buffer> => {
+    const key = await keys.find(ref);
+    if (key === null) throw new MissingFileError('the key of the file was destroyed; send the file again');
+    return key;
+  };
+  return {
+    ...store,
+    create: (folder) => store.create(folder),
+    createSealed: async (folder) => sealing(await store.create(folder, 'sealed'), keys),
+    async readRange(ref, start, end) {
+      if (!isSealed(ref)) return store.readRange(ref, start, end);
+      const cipher = cipherAt(await openKey(ref), start);
+      return cipher.update(await store.readRange(ref, start, end));
+    },
+    open(ref, range) {
+      if (!isSealed(ref)) return store.open(ref, range);
+      async function* read(): AsyncGenerator<Buffer> {
+        const cipher = cipherAt(await openKey(ref), range?.start ?? 0);
+        for await (const bytes of store.open(ref, range)) yield cipher.update(bytes as Buffer);
+      }
+      return Readable.from(read(), { objectMode: false, highWaterMark: READ_BYTES });
+    },
+    async remove(ref) {
+      if (isSealed(ref)) await keys.destroy(ref);
+      await store.remove(ref);
+    },
+    async removeFolder(folder) {
+      await keys.destroy(folder);
+      await store.removeFolder(folder);
+    },
+  };
+}
+
+function sealing(writer: FileWriter, keys: FileKeys): FileWriter {
+  const key = randomBytes(32);
+  const cipher = cipherAt(key, 0);
+  let state: 'open' | 'committing' | 'committed' = 'open';
+  return {
+    ref: writer.ref,
+    write: (bytes) => writer.write(cipher.update(bytes)),
+    async commit() {
+      state = 'committing';
+      await keys.keep(writer.ref, key);
+      const ref = await writer.commit();
+      state = 'committed';
+      return ref;
+    },
+    async discard() {
+      if (state === 'committed') return;
+      await writer.discard();
+      // Should it fail: whoever sweeps what was never used removes the file once more, and its key.
+      if (state === 'committing') await keys.destroy(writer.ref).catch(() => undefined);
+    },
+  };
+}
+
+const blockBytes = 16;
+
+/** Encrypts and decrypts alike, from the byte at `position` on. */
+function cipherAt(key: Buffer, position: number): Cipher {
+  const counter = Buffer.alloc(blockBytes);
+  counter.writeBigUInt64BE(BigInt(Math.floor(position / blockBytes)), blockBytes / 2);
+  const cipher = createCipheriv('aes-256-ctr', key, counter);
+  cipher.update(Buffer.alloc(position % blockBytes));
+  return cipher;
+}
