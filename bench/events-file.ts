@@ -2,8 +2,9 @@ import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** CSV and NDJSON are files as a user sends them; `copy` has the rows as COPY reads them, in `readyColumns`. */
-export type EventsFormat = 'csv' | 'ndjson' | 'copy';
+/** Formats in which a user sends events, `mixpanel` as its export writes them, and `copy`: the rows as COPY reads them, in `readyColumns`. */
+export const eventsFormats = ['csv', 'ndjson', 'mixpanel', 'copy'] as const;
+export type EventsFormat = (typeof eventsFormats)[number];
 
 export const readyColumns =
   'environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata';
@@ -44,6 +45,10 @@ function line(n: number, rows: number, format: EventsFormat): string {
   if (format === 'ndjson') {
     const record = { event_type: 'track', event_name: name, user_id: user, company_id: company };
     return `${JSON.stringify({ ...record, inserted_at: at, metadata: properties })}\n`;
+  }
+  if (format === 'mixpanel') {
+    const ids = { distinct_id: user, $insert_id: n.toString(36).padStart(12, '0'), company_id: company };
+    return `${JSON.stringify({ event: name, properties: { time: Date.parse(at), ...ids, ...properties } })}\n`;
   }
   // As long and as random as a content id.
   const id = [n, ~n]

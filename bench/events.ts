@@ -3,12 +3,24 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { halvesOf } from './baseline.ts';
-import { eventMonths, readyColumns, writeEventsFile } from './events-file.ts';
+import {
+  type EventsFormat,
+  eventMonths,
+  eventsFormats,
+  readyColumns,
+  writeEventsFile,
+} from './events-file.ts';
 import { type CpuSeconds, cpuSince, median, readCpu } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 
 /** The ways of a round, each into empty tables but for the file that is loaded again. */
-const steps = ['COPY of the ready rows', 'CSV, new', 'the same file again', 'NDJSON, new'] as const;
+const steps = [
+  'COPY of the ready rows',
+  'CSV, new',
+  'the same file again',
+  'NDJSON, new',
+  'preset=mixpanel, new',
+] as const;
 type Step = (typeof steps)[number];
 
 interface Measured {
@@ -29,8 +41,8 @@ export async function compareEvents(
   { rows, turns }: { readonly rows: number; readonly turns: number },
   print: (line: string) => unknown,
 ): Promise<void> {
-  const path = (format: 'csv' | 'ndjson' | 'copy'): string => join(folder, `events.${format}`);
-  for (const format of ['csv', 'ndjson', 'copy'] as const) await writeEventsFile(path(format), rows, format);
+  const path = (format: EventsFormat): string => join(folder, `events.${format}`);
+  for (const format of eventsFormats) await writeEventsFile(path(format), rows, format);
   await createBaselineTable(client);
   resetPeaks(service.pid);
   const measured = new Map<Step, Measured[]>(steps.map((step) => [step, []]));
@@ -53,6 +65,11 @@ export async function compareEvents(
     await measure('NDJSON, new', () =>
       load(service, client, path('ndjson'), 'application/x-ndjson', { inserted: rows }),
     );
+    await empty(client);
+    const type = 'application/x-ndjson';
+    await measure('preset=mixpanel, new', () =>
+      load(service, client, path('mixpanel'), type, { inserted: rows }, 'preset=mixpanel'),
+    );
   }
   print(`\n${rows} track events in order of time over three months; medians of ${turns}, in turn\n`);
   print('| | seconds | rows/s | ÷ COPY | finish ÷ load | processor, µs a row |');
@@ -70,7 +87,8 @@ export async function compareEvents(
     );
   }
   const of = (step: Step): string => (secondsOf(step) / secondsOf('CSV, new')).toFixed(2);
-  print(`\n- of the new CSV: the same file again ${of('the same file again')}, NDJSON ${of('NDJSON, new')}`);
+  const [again, ndjson, preset] = [of(steps[2]), of(steps[3]), of(steps[4])];
+  print(`\n- of the new CSV: the same file again ${again}, NDJSON ${ndjson}, the preset ${preset}`);
   print(`- an event on disk, with its indexes: ${Math.round(bytes / rows)} bytes`);
   const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
   print(`- peak RSS, MiB: ${memory.join(', ')}`);
@@ -86,8 +104,9 @@ async function load(
   path: string,
   type: string,
   expected: Readonly<Record<string, number>>,
+  options = '',
 ): Promise<Omit<Measured, 'cpu'>> {
-  const { job, seconds } = await service.load(path, type);
+  const { job, seconds } = await service.load(path, type, options);
   for (const [count, rows] of Object.entries(expected)) {
     if (job.counts[count] !== rows) throw new Error(`not all are ${count}: ${JSON.stringify(job.counts)}`);
   }
@@ -116,7 +135,9 @@ async function createBaselineTable(client: pg.Client): Promise<void> {
 }
 
 async function empty(client: pg.Client): Promise<void> {
-  await client.query('truncate sluice.events, sluice.event_ids, bench.events');
+  await client.query(
+    'truncate sluice.events, sluice.event_ids, sluice.users, sluice.companies, bench.events',
+  );
   await client.query('checkpoint');
 }
 

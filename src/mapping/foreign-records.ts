@@ -26,7 +26,7 @@ const MAX_NAME_DEPTH = 3;
  * may bear names that another product gives a meaning.
  */
 const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
-  ['userpilot', ['app_token'], ['event_type']],
+  ['userpilot', ['app_token'], ['event_type', 'user_id', 'company_id']],
   ['mixpanel', ['$distinct_id', '$group_id']],
   ['mixpanel', ['event'], ['time'], ['distinct_id']],
   [
@@ -38,7 +38,12 @@ const products: readonly (readonly [Preset, ...(readonly string[])[]])[] = [
   ['posthog', ['event'], ['timestamp'], ['distinct_id', 'properties.distinct_id']],
   ['posthog', ['properties'], ['distinct_ids', 'person_id'], ['distinct_ids', 'distinct_id']],
   ['mixpanel', ['event'], ['properties.time', 'time'], ['properties.distinct_id', 'distinct_id']],
-  ['amplitude', ['event_type'], ['event_time', 'time', 'event_properties']],
+  [
+    'amplitude',
+    ['event_type'],
+    ['event_time', 'time', 'event_properties'],
+    ['event_properties', 'user_properties', 'amplitude_id', 'device_id', '$insert_id', 'insert_id'],
+  ],
 ];
 const segmentTypes: ReadonlySet<unknown> = new Set(['identify', 'group', 'track', 'page', 'screen', 'alias']);
 
@@ -77,7 +82,8 @@ export function renamed(record: Members, map: ColumnMap): Members {
 
 /** `isOwn`: the records say in our words what they are, as only one other product does. */
 function productOf(names: readonly string[], isOwn: boolean): Preset | null {
-  const there = new Set(names);
+  // A program that makes a table writes `properties.plan` in a column, without one for `properties`.
+  const there = new Set(names.flatMap((name) => [name, ...name.split('.', 1)]));
   const product = products.find(
     ([preset, ...groups]) =>
       (!isOwn || preset === 'userpilot') && groups.every((group) => group.some((name) => there.has(name))),

@@ -89,9 +89,7 @@ export function profileRecord(identity: JsonObject, changes: ProfileChanges): Pr
 export function seenAt(identity: JsonObject, time: unknown): PresetProfile[] {
   const ms = typeof time === 'string' ? (readInstant(time)?.ms ?? 0) : 0;
   if (ms < EARLIEST_EVENT || ms > Date.now()) return [];
-  return [
-    { record: { ...identity, company_id: undefined, inserted_at: time, metadata: {} }, fillsIn: false },
-  ];
+  return [{ record: { ...identity, inserted_at: time, metadata: {} }, fillsIn: false }];
 }
 
 /** Kinds of groups that are companies; of others the first is taken. */

@@ -13,6 +13,16 @@ test('a profile of Mixpanel is a user without the signs of reserved properties',
   });
 });
 
+test('a group of Mixpanel is a company that was there since it was made', () => {
+  const $created = '2026-03-04T05:06:07';
+  const group = { $group_key: 'company_id', $group_id: 'acme', $properties: { $created, seats: 12 } };
+  const company = { event_type: 'identify_company', company_id: 'acme' };
+  expect(readPreset.mixpanel(group, null)).toMatchObject({
+    record: { ...company, metadata: { seats: 12 } },
+    profiles: [{ record: { ...company, inserted_at: $created }, fillsIn: false }],
+  });
+});
+
 test('fields of an event that its product does not document become metadata', () => {
   const read = [
     readPreset.mixpanel({ event: 'A', more: 1, properties: { own: 2 } }, null),

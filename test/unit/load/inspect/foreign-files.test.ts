@@ -149,6 +149,39 @@ describe('the file of another product', () => {
   });
 
   // proves: presets
+  test.each(kinds)(
+    'of Userpilot’s lists of users and companies, as %s, makes profiles as of when each was seen',
+    async (kind) => {
+      const seen = { first_seen_at: '2025-01-02T03:04:05Z', last_seen_at: at };
+      const user = {
+        app_token: 'NX-1',
+        user_id: 'ada',
+        company_id: 'acme',
+        browser: 'Firefox',
+        ...seen,
+        plan: 'pro',
+      };
+      const company = { app_token: 'NX-1', company_id: 'acme', ...seen, metadata: { seats: 12 } };
+      for (const [listed, shown] of [
+        [user, { kind: 'identify_user', metadata: { plan: 'pro' } }],
+        [company, { kind: 'identify_company', metadata: { seats: kind === 'CSV' ? '12' : 12 } }],
+      ] as const) {
+        const text = write([listed, listed], kind);
+        expect(await inspect(text)).toMatchObject({ preset: 'userpilot', map: {} });
+        const { problem, rows } = await inspect(text, { preset: 'userpilot' });
+        expect({ problem, rows }).toMatchObject({
+          ...{ problem: null, rows: [shown, shown] },
+        });
+        expect(rows[0]?.metadata).toEqual(shown.metadata);
+        expect(rows[0]?.fields).toMatchObject({
+          company_id: 'acme',
+          inserted_at: '2026-03-04T05:06:07.000000Z',
+        });
+      }
+    },
+  );
+
+  // proves: presets
   test.each([
     ['NDJSON', '{"event_type":"page_view","event_name":"","user_id":"ada"}\n'],
     ['CSV', 'event_type,event_name,user_id\npage_view,"",ada\n'],
@@ -173,6 +206,7 @@ describe('the file of another product', () => {
     ],
     ['a CSV of users that we exported', 'user_id,company_id,first_seen_at,last_seen_at,event\nada,,,,x\n'],
     ['a CSV of profiles that says so', 'event_type,user_id,signed_up_at\nidentify_user,ada,2026-01-01\n'],
+    ['a CSV of events of ours with a column time', 'event_type,user_id,time\npage_view,ada,2026-01-01\n'],
     ['an event of ours', '{"event_type":"track","event_name":"x","user_id":"ada","time":1}\n'],
   ])('is not what %s is', async (_, text) => {
     const found = await inspect(text);
