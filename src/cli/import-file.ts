@@ -12,6 +12,7 @@ import {
   type Tally,
 } from '../domain/load.ts';
 import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
+import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount, formatDuration } from '../domain/wording.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ShownPlan, showPlan } from '../load/plans.ts';
@@ -186,7 +187,7 @@ export function printImported(
   const [readAs, ...notes] = describeReading(load);
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   for (const line of [...notes, ...summarise(load)]) terminal.print(`  ${line}`);
-  if (load.failure !== null) terminal.print(`  Failed: ${load.failure.message}`);
+  if (load.failure !== null) terminal.print(`  Failed: ${withFlags(load.failure.message)}`);
   if (plan !== null) printPlan(terminal, plan);
   if (rejects !== null) printRejects(terminal, load, rejects);
   if (remark !== null) for (const line of remark.split('\n')) terminal.print(`  ${line}`);
@@ -196,7 +197,7 @@ function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): v
   terminal.print('');
   for (const { row, line, column, code, message } of rejects.first) {
     const where = column === null ? '' : `, ${printable(column, 40)}`;
-    terminal.print(`  row ${row} (line ${line}${where}): ${printable(message, 160)} [${code}]`);
+    terminal.print(`  row ${row} (line ${line}${where}): ${printable(withFlags(message), 160)} [${code}]`);
   }
   const more = rejects.count - rejects.first.length;
   if (more > 0) terminal.print(`  … and ${formatCount(more)} more`);

@@ -8,6 +8,7 @@ import type { Config } from '../config.ts';
 import { applyMapping, type Mapped } from '../domain/column-map.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
+import { withFlags } from '../domain/source-options.ts';
 import { formatBytes, formatCount } from '../domain/wording.ts';
 import { createFileSystemStore } from '../files/file-system.ts';
 import { type Inspection, inspectFile, look, renderInspection } from '../load/inspect/inspect-file.ts';
@@ -185,7 +186,7 @@ function printInspection(
       {
         '>line': ({ line }) => String(line),
         code: ({ code }) => code,
-        reason: ({ message }) => printable(message, 80),
+        reason: ({ message }) => printable(withFlags(message), 80),
         record: ({ raw }) => printable(Buffer.from(raw).toString('utf8').trimEnd(), 60),
       },
       refused.samples,
@@ -224,5 +225,5 @@ const inspectedColumns: Columns<InspectedColumn> = {
     samples
       .map((sample) => printable(typeof sample === 'string' ? sample : JSON.stringify(sample), 20))
       .join(', '),
-  because: ({ reason }) => reason,
+  because: ({ reason }) => withFlags(reason),
 };

@@ -278,14 +278,18 @@ export function toGivenSource(options: SourceOptions): GivenSource {
 }
 
 const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
-const namedOption = new RegExp(`\\b(${sourceOptionNames.join('|')})=([\\w-]*)`, 'g');
+const namedOption = new RegExp(
+  `\\b(${[...sourceOptionNames, 'preset', 'entity', 'mapping'].join('|')})=([\\w-]*)`,
+  'g',
+);
 
 /** A message that names options as the query has them, `header=none`, with the flags of the command line in their place. */
 export function withFlags(message: string): string {
   return message
-    .replace(namedOption, (_, name: SourceOptionName, value: string) => {
+    .replace(namedOption, (_, name: string, value: string) => {
       const flag = flagOf(name);
-      return value === '' || sourceOptions[name].type === 'boolean' ? flag : `${flag} ${value}`;
+      const isBoolean = sourceOptions[name as SourceOptionName]?.type === 'boolean';
+      return value === '' || isBoolean ? flag : `${flag} ${value}`;
     })
     .replace(namedMap, '--map "$1=$2"');
 }
@@ -300,7 +304,7 @@ export function withKeys(message: string): string {
     .replace(namedMap, '`map: { "$1": $2 }`');
 }
 
-export function flagOf(name: SourceOptionName): string {
+export function flagOf(name: string): string {
   return `--${name.replaceAll('_', '-')}`;
 }
 

@@ -97,6 +97,9 @@ export class EventTimes {
   /** The day read last, as YYYYMMDD, and when it began. */
   #day = 0;
   #dayMs = 0;
+  /** The text read last, and what it is: of another product's record, several rows have its time. */
+  #lastText = '';
+  #last: Instant | null = null;
 
   /**
    * `acceptedAt`: of the load, as `Instant` writes it. Not the present moment: a chunk that is read again must come to the
@@ -108,7 +111,11 @@ export class EventTimes {
 
   /** ISO 8601, in UTC where it names no zone, or seconds or milliseconds since 1970. */
   read(text: string, column: string): Instant | Reason {
-    const instant = this.#readPlain(text) ?? readInstant(text) ?? readEpoch(text);
+    if (text !== this.#lastText) {
+      this.#last = this.#readPlain(text) ?? readInstant(text) ?? readEpoch(text);
+      this.#lastText = text;
+    }
+    const instant = this.#last;
     if (instant === null) {
       const message = `${column} is neither an ISO 8601 time such as 2026-11-20T12:34:56.123456Z nor seconds or milliseconds since 1970`;
       return { code: 'invalid_date', message, column };
@@ -118,7 +125,7 @@ export class EventTimes {
 
   /** The usual form, for a fraction of what the others cost. */
   #readPlain(text: string): Instant | null {
-    if (text.length > maxPlainLength) return null;
+    if (text.length > maxPlainLength || text.length < plainLength) return null;
     const end = scratch.write(text, 0, 'latin1');
     const ms = this.copy(scratch, 0, end, scratch, maxPlainLength);
     if (Number.isNaN(ms)) return null;

@@ -5,6 +5,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
+import { amendManually } from '../support/amend-file.ts';
 import { readEvents, type StoredEvent } from '../support/events.ts';
 import {
   newEnvironment,
@@ -16,6 +17,7 @@ import {
 import { runs } from '../support/runs.ts';
 import type { Profiles } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { loadFile, undo } from '../support/undo.ts';
 import { zipFile } from '../support/zip-file.ts';
 
 let t: TestSystem;
@@ -415,6 +417,20 @@ describe('users of event files', () => {
     },
   );
 
+  // proves: undo
+  test('were first seen at the oldest event, even if its load is undone', async () => {
+    const environment = await newEnvironment(t.system);
+    const event = (timestamp: string) =>
+      JSON.stringify({ uuid: timestamp, event: 'A', distinct_id: 'ada', timestamp });
+    await loadFile(t.system, environment, event('2026-03-04T00:00:00.000Z'), { preset: 'posthog' });
+    const older = await loadFile(t.system, environment, event('2026-03-01T00:00:00.000Z'), {
+      preset: 'posthog',
+    });
+    expect(await undo(t.system, environment, [older.jobId])).toMatchObject({ status: 'completed' });
+    expect(await readEvents(t.system, environment)).toMatchObject([{ at: '2026-03-04T00:00:00.000Z' }]);
+    expect(await firstSeen(environment, 'users')).toEqual({ ada: '2026-03-01T00:00:00.000Z' });
+  });
+
   // proves: latest-company
   test('are in the company of the kind of group that is said, and groups of other kinds are refused', async () => {
     const environment = await newEnvironment(t.system);
@@ -442,6 +458,53 @@ describe('users of event files', () => {
     expect(await readProfiles(t.system, environment)).toEqual({
       users: { u: { company: 'p', metadata: {} } },
       companies: { p: { metadata: {} }, 'of-project': { metadata: { size: 5 } } },
+    });
+  });
+});
+
+describe('a refused record of another product', () => {
+  const line = (timestamp: string) => ({
+    ...{ event: 'Paid', distinct_id: 'ada', timestamp },
+    properties: { $groups: { company: 'c', project: 'p' }, $set: { plan: 'pro' } },
+  });
+  const csv = (lines: readonly object[]): string =>
+    lines
+      .map((each) =>
+        Object.values(each).map((cell) => (typeof cell === 'object' ? JSON.stringify(cell) : cell)),
+      )
+      .map((cells) => cells.map((cell) => `"${String(cell).replaceAll('"', '""')}"`).join())
+      .join('\n');
+
+  // proves: presets
+  test.each([
+    [
+      'NDJSON',
+      (lines: readonly object[]) => lines.map((each) => JSON.stringify(each)).join('\n'),
+      (mended: object) => JSON.stringify({ ...mended, sluice_reject: { row: 1 } }),
+    ],
+    [
+      'CSV',
+      (lines: readonly object[]) => `event,distinct_id,timestamp,properties\n${csv(lines)}`,
+      (mended: object) =>
+        `event,distinct_id,timestamp,properties,sluice_row\n${csv([{ ...mended, row: 1 }])}`,
+    ],
+  ])('of %s is mended by its preset, with the kind of group that is the company', async (_, write, mend) => {
+    const environment = await newEnvironment(t.system);
+    const file = write([line('someday'), line('2026-03-04T05:06:07Z')]);
+    const options = { preset: 'posthog', source: { companyFrom: 'project' } } as const;
+    const first = await runManually(await startManually(t.system, environment, file, options));
+    expect(first.tally).toMatchObject({ inserted: 1, rejected: 1 });
+    const mended = mend(line('2026-03-05T05:06:07Z'));
+    const amended = await runManually(await amendManually(t.system, environment, first.jobId, mended));
+    expect(amended.tally).toMatchObject({ read: 1, inserted: 1, rejected: 0 });
+    const events = await readEvents(t.system, environment);
+    expect(events.map(({ name, company }) => [name, company])).toEqual([
+      ['Paid', 'p'],
+      ['Paid', 'p'],
+    ]);
+    expect(await readProfiles(t.system, environment)).toEqual({
+      users: { ada: { company: 'p', metadata: { plan: 'pro' } } },
+      companies: { p: { metadata: {} } },
     });
   });
 });

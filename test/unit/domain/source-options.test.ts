@@ -8,6 +8,8 @@ import {
   sourceOptionProblem,
   toGivenSource,
   toSourceOptions,
+  withFlags,
+  withKeys,
 } from '../../../src/domain/source-options.ts';
 
 describe('an option of how a file is written', () => {
@@ -102,4 +104,16 @@ describe('an option that a file has no use for', () => {
     expect(() => requireFitting(source, format)).toThrow(InputError);
     expect(() => requireFitting(source, format)).toThrow(message);
   });
+});
+
+test.each([
+  ['load it with preset=posthog', 'load it with --preset posthog', 'load it with `preset: posthog`'],
+  [
+    'say entity=users or removals=true',
+    'say --entity users or --removals',
+    'say `entity: users` or `removals: true`',
+  ],
+  ['or ragged=pad, or header=', 'or --ragged pad, or --header', 'or `ragged: pad`, or `header:`'],
+])('a message %j names options as a command line and a file in YAML have them', (message, flags, keys) => {
+  expect([withFlags(message), withKeys(message)]).toEqual([flags, keys]);
 });

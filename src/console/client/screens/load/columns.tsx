@@ -134,7 +134,7 @@ function Outcome({ query, found }: Inspected): VNode | null {
   if (preset !== null && isPreset(query, found))
     return (
       <p class="outcome">
-        This is read as an export of <strong>{presetTitles[preset]}</strong>, with preset={preset}.
+        This is read as an export of <strong>{presetTitles[preset]}</strong>.
       </p>
     );
   const columnOf = (field: string) => columns.find(({ becomes }) => becomes === field);
