@@ -11,10 +11,9 @@ import { type BatchFormat, readBatchItem } from '../ingest/read-batch.ts';
 import { foreignReader } from '../ingest/read-foreign.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
 import { readIdempotency } from './parameters.ts';
-import { environmentId } from './plugins/auth.ts';
 import { renderErrors } from './plugins/errors.ts';
 import { beginsAsJson, bodyBytes, isNdjsonBody, readEnvelope } from './plugins/json-body.ts';
-import { problemsOf, receivedAt, takeItems } from './take-batch.ts';
+import { foreignContext, problemsOf, takeItems } from './take-batch.ts';
 
 export type Members = Readonly<Record<string, unknown>>;
 
@@ -73,11 +72,7 @@ export async function takeProduct(
   if (isKeyOfBody) await request.server.admitKey(request, reply, sent.key);
   const preset = choose(sent.envelope);
   const { sentAt, isStrict, isWhole, answer } = products[preset];
-  const context = {
-    environmentId: environmentId(request),
-    receivedAt: receivedAt(request),
-    sentAt: sent.envelope[sentAt],
-  };
+  const context = foreignContext(request, sent.envelope[sentAt]);
   // A beacon from a page has no header for its key, so records of ours may come this way too.
   const isMixed = preset === 'segment' && !('type' in adds);
   const found = await takeItems(system, request, {

@@ -3,10 +3,11 @@ import type { System } from '../context.ts';
 import { errorCodes, InputError, type Problem } from '../domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from '../domain/limits.ts';
 import { type BatchFormat, type ReadItem, readBatch } from '../ingest/read-batch.ts';
+import type { ForeignContext } from '../ingest/read-foreign.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import type { BatchAnswer } from '../ingest/write-batch.ts';
 import type { RecordRouteName, TakenRecord } from '../live/views.ts';
-import { callerKeyId, environmentId } from './plugins/auth.ts';
+import { callerKeyId, environmentId, hasScope } from './plugins/auth.ts';
 import { bodyBytes } from './plugins/json-body.ts';
 
 interface SentBatch {
@@ -42,8 +43,18 @@ export function sayDropped(reply: FastifyReply, dropped: number): void {
 }
 
 /** Returns when the head of a request came, in milliseconds since 1970. */
-export function receivedAt({ startedAt }: FastifyRequest): number {
+function receivedAt({ startedAt }: FastifyRequest): number {
   return Date.now() - (performance.now() - startedAt);
+}
+
+/** Returns what tells of the request to those who read records of other products; `sentAt` by the sender's clock. */
+export function foreignContext(request: FastifyRequest, sentAt: unknown): ForeignContext {
+  return {
+    environmentId: environmentId(request),
+    receivedAt: receivedAt(request),
+    sentAt,
+    isOfPage: hasScope(request, 'browser'),
+  };
 }
 
 /** Commits the items of a body that can be stored, and returns which were refused. */

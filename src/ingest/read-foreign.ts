@@ -1,5 +1,6 @@
 import { PAGE_VIEW_NAME } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
+import type { ShownLink } from '../domain/identities.ts';
 import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import { CLOCK_TOLERANCE_MS } from '../domain/limits.ts';
 import type { Preset } from '../domain/load.ts';
@@ -19,6 +20,8 @@ export interface ForeignContext {
   readonly sentAt: unknown;
   /** The key of the body if it is that of the request: records with another belong elsewhere. */
   readonly token?: string | null;
+  /** Its key stands in a page, where anybody can read it. */
+  readonly isOfPage: boolean;
 }
 
 /**
@@ -50,9 +53,23 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   };
   // The rows beside come first, as in files.
   const own = read({ record: ours.record, fillsIn: false });
-  const link = readLink(ours.link);
+  const link = allowedLink(readLink(ours.link), context.isOfPage);
   const user = ours.user === undefined ? [] : [read({ record: ours.user, fillsIn: false })];
   return [...ours.profiles.map(read), ...user, link === null ? own : { ...own, link }];
+}
+
+/** Ids that an SDK made for a visitor; no other can be told from a user's, which somebody else may know or guess. */
+const madeId = /[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}/i;
+
+/** Lets a page link the visitor, but no users of its choice. @throws InputError `insufficient_scope` */
+function allowedLink(link: ShownLink | null, isOfPage: boolean): ShownLink | null {
+  if (link === null || !isOfPage) return link;
+  if (link.linking === 'observe') return madeId.test(link.alias) ? link : null;
+  throw inputError(
+    'insufficient_scope',
+    'A key for pages joins no users; send this from a server, with a key of the scope ingest',
+    `alias: ${link.alias}`,
+  );
 }
 
 /** @throws InputError `invalid_field` for a record with the token of another project than the one that the request was let in with. */

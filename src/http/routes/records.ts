@@ -15,7 +15,7 @@ import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody, readEnvelope } from '../plugins/json-body.ts';
 import { takeProduct } from '../products.ts';
 import { directRoute, type Route, route } from '../route.ts';
-import { receivedAt, refuseIfNothing, sayDropped, showRecord, takeItems } from '../take-batch.ts';
+import { foreignContext, refuseIfNothing, sayDropped, showRecord, takeItems } from '../take-batch.ts';
 
 /*
  * The bodies of single records are read by hand (`src/ingest/read-record.ts`), and their schemas only document them. Measured with the
@@ -231,14 +231,11 @@ const batch = route({
     schema: batchResult.ref,
   },
   refuses: ['invalid_metadata_value', 'too_many_records', 'invalid_date', 'unknown_event_type'],
-  handle: async ({ system, request, reply, environment }) => {
+  handle: async ({ system, request, reply }) => {
     const body = bodyBytes(request);
     const isNdjson = isNdjsonBody(request);
-    const context = {
-      environmentId: environment,
-      receivedAt: receivedAt(request),
-      sentAt: body.includes('"sentAt"') && !isNdjson ? readEnvelope(body)['sentAt'] : undefined,
-    };
+    const sentAt = body.includes('"sentAt"') && !isNdjson ? readEnvelope(body)['sentAt'] : undefined;
+    const context = foreignContext(request, sentAt);
     const answer = await takeItems(system, request, {
       reply,
       body,

@@ -9,7 +9,11 @@ import { companyId, givenId, linkRecord, membersOf, objectOf, type PresetRecord 
  */
 export function readSegmentRecord(call: JsonObject): PresetRecord | null {
   const { type, userId, anonymousId, previousId } = call;
-  if (type === 'alias') return linkRecord(previousId ?? anonymousId, userId, 'add');
+  if (type === 'alias') {
+    return previousId === undefined
+      ? linkRecord(anonymousId, userId, 'observe')
+      : linkRecord(previousId, userId, 'add');
+  }
   const record = readCall(call);
   if (record === null) return null;
   const isBoth = type === 'identify' && userId !== undefined && anonymousId !== undefined;

@@ -146,6 +146,34 @@ describe('a key for pages', () => {
     expect((await server.fetch('/v1/batch', { key, method: 'POST', body: large })).status).toBe(413);
   });
 
+  // proves: browser-keys
+  test('links the visitor whose id an SDK made, and joins no users of its choice', async () => {
+    const { origin, key, pageKey } = await site();
+    const send = (path: string, json: object) =>
+      server.fetch(path, {
+        key: null,
+        json: { writeKey: pageKey, api_key: pageKey, ...json },
+        headers: from(origin),
+      });
+    const visitor = '1f0a3f6e-58a3-4c0b-9a51-0d2b7b1c9e11';
+    const linked = await send('/v1/i', { userId: 'eve', anonymousId: visitor });
+    const identified = await send('/v1/i', { userId: 'eve', anonymousId: 'ada', traits: { plan: 'free' } });
+    expect([linked.status, identified.status]).toEqual([200, 200]);
+    const posthog = { distinct_id: 'eve', properties: { alias: 'ada' } };
+    for (const [path, json] of [
+      ['/v1/a', { userId: 'eve', previousId: 'ada' }],
+      ['/v1/b', { batch: [{ type: 'alias', userId: 'eve', previousId: visitor }] }],
+      ['/capture', { event: '$merge_dangerously', ...posthog }],
+    ] as const) {
+      const answer = await send(path, json);
+      expect([path, answer.status]).toEqual([path, 400]);
+      expect(await answer.text()).toContain('A key for pages joins no users');
+    }
+    expect((await send('/capture', { event: '$create_alias', ...posthog })).status).toBe(200);
+    const { body } = await server.json<{ data: { alias: string }[] }>('/v1/users/eve/aliases', { key });
+    expect(body.data.map(({ alias }) => alias)).toEqual([visitor]);
+  });
+
   test('has no other scope', async () => {
     const { environmentId } = t.environment;
     const wish = { label: 'both', scopes: [...scopes, 'browser'] } as const;
