@@ -1,6 +1,6 @@
 /**
- * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS]
- * npm run bench:load -- --events N [--turns N]
+ * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS] [--aliases N]
+ * npm run bench:load -- --events N [--turns N] [--aliases N]
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
  * npm run bench:load -- --large [--rows N | --events N]
@@ -14,7 +14,7 @@
  * --against: of the other ways: copy, hand.
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
- * --plans: a plan of each file, and then its load.
+ * --plans: a plan of each file, and then its load. --aliases: so many ids of other users are aliases.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -42,6 +42,7 @@ const { values: flags } = parseArgs({
     dialects: { type: 'boolean', default: false },
     plans: { type: 'boolean', default: false },
     events: { type: 'string' },
+    aliases: { type: 'string', default: '0' },
   },
 });
 
@@ -74,6 +75,12 @@ async function measure(): Promise<void> {
   try {
     print(
       `${process.version}, ${await version(client)}, ${availableParallelism()} cores, ${diskOfBenches}\n`,
+    );
+    await client.query(
+      `insert into sluice.aliases (environment_id, alias, user_id, given_to, load_id)
+       select environment_id, 'alias-' || n, 'person', 'person', 0
+       from sluice.environments cross join generate_series(1, $1::integer) n`,
+      [flags.aliases],
     );
     if (flags.large) await measureLarge(service, client, folder, largeLoad(), print);
     else if (flags.events !== undefined) await events(bench, Number(flags.events));

@@ -83,7 +83,7 @@ async function load(
         maxErrors: null,
         yields: null,
         removals: 'unasked',
-        hasAliases: false,
+        namesAliases: false,
         recordKey: '',
       },
       store,

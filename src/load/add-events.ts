@@ -20,7 +20,7 @@ export async function addEvents(
   events: EventBuffer,
   memory: LoadMemory,
 ): Promise<EventOutcomes> {
-  if (!source.dryRun && memory.events !== 'known' && !source.hasAliases) {
+  if (!source.dryRun && memory.events !== 'known' && !source.namesAliases) {
     const added = await tryCopying(transaction, source, chunkNo, events);
     if (added !== null) return added;
   }
@@ -67,8 +67,8 @@ export async function addMissingEvents(
   return outcomesOf(events, includes, added);
 }
 
-function scopeOf({ environmentId, loadId, chunkCount, hasAliases }: LoadSource, chunkNo: number) {
-  return { environmentId, loadId, chunkNo, hasAliases, keepKeys: chunkCount > 1 };
+function scopeOf({ environmentId, loadId, chunkCount, namesAliases }: LoadSource, chunkNo: number) {
+  return { environmentId, loadId, chunkNo, namesAliases, keepKeys: chunkCount > 1 };
 }
 
 /** Without `added`, all were added. */

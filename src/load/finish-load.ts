@@ -14,7 +14,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { AliasesMet, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
-import { knowsAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
+import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import { noteWritten, readChunkRange } from '../postgres/stores/chunks.ts';
 import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
@@ -177,9 +177,9 @@ async function replayChunk(
     const { client, db } = transaction;
     await nameTaskSession(db, claim);
     await prepareIncoming(client);
-    const hasAliases = await knowsAliases(db, source.environmentId);
+    const meets = await namesAliases(db, source.environmentId, () => rows.userIds());
     for (const entity of entities) {
-      const batch = batchOf({ ...source, hasAliases }, chunkNo, rows, entity, isAccepted);
+      const batch = batchOf({ ...source, namesAliases: meets }, chunkNo, rows, entity, isAccepted);
       if (batch.text.length === 0) continue;
       await copyBatch(transaction, batch);
       if ((await keepReplayed(db, claim.subjectId, entity)) === 0) continue;

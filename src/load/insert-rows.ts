@@ -41,7 +41,7 @@ export async function insertRows(
   rows: Rows,
   memory: LoadMemory,
 ): Promise<MergedKinds> {
-  if (source.hasAliases) throw new AliasesMet('users may be aliases');
+  if (source.namesAliases) throw new AliasesMet('users may be aliases');
   const { users, events } = rows;
   const severalChunks = source.chunkCount > 1;
   const scope = {
@@ -50,7 +50,7 @@ export async function insertRows(
     chunkNo,
     acceptedAt: source.acceptedAt,
     yields: null,
-    hasAliases: false,
+    namesAliases: false,
     dated: false,
     removes: false,
     removesProfiles: false,

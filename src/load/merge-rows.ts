@@ -233,7 +233,7 @@ function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity
     chunkNo,
     acceptedAt: source.acceptedAt,
     yields: source.yields,
-    hasAliases: source.hasAliases,
+    namesAliases: source.namesAliases,
     dated,
     removes,
     removesProfiles,

@@ -16,7 +16,7 @@ import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { AliasesMet } from '../postgres/merge/incoming.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
-import { knowsAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
+import { namesAliases, writeLinksOfLoad } from '../postgres/stores/aliases.ts';
 import {
   type ChunkTally,
   endValidation,
@@ -187,8 +187,9 @@ async function tryInserting(
         insertRows(transaction, aliased, claim.part, rows, learned),
       );
     } catch (error) {
+      if (error instanceof AliasesMet) return null;
       // A key is known after all (or another defect of the data, which merging names): from now on, merge.
-      if (!isDataError(error) && !isDeadlock(error) && !(error instanceof AliasesMet)) throw error;
+      if (!isDataError(error) && !isDeadlock(error)) throw error;
     }
   }
   learned.users = 'known';
@@ -232,8 +233,8 @@ async function commitChunk(
       context.pool,
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
-        const hasAliases = await knowsAliases(transaction.db, source.environmentId);
-        const kinds = await write(transaction, { ...source, hasAliases });
+        const meets = await namesAliases(transaction.db, source.environmentId, () => rows.userIds());
+        const kinds = await write(transaction, { ...source, namesAliases: meets });
         if (rows.links.length > 0 && !source.dryRun) await keepLinks(transaction.db, claim, rows.links);
         const rejects = countRejects(source, chunk, rows);
         await insertRejects(transaction, claim.subjectId, rejects, causesOf(source));

@@ -19,7 +19,7 @@ import {
   mergeEvents,
   replaceEvents,
 } from '../postgres/merge/add-events.ts';
-import { knowsAliases } from '../postgres/stores/aliases.ts';
+import { namesAliases } from '../postgres/stores/aliases.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import {
@@ -76,7 +76,8 @@ async function replayChunk(
   const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
   await inTransaction(pool, async (transaction) => {
     await nameTaskSession(transaction.db, claim);
-    const aliased = { ...source, hasAliases: await knowsAliases(transaction.db, source.environmentId) };
+    const meets = await namesAliases(transaction.db, source.environmentId, () => rows.userIds());
+    const aliased = { ...source, namesAliases: meets };
     const added =
       own === null
         ? await addRepeats(transaction, aliased, chunkNo, counted, replacing)

@@ -10,6 +10,7 @@ import { REMOVED, REMOVES, type RowBuffer, SENT_FLAGS, UNCOUNTED } from './row-b
  * Not folded by key, as those of `RowBuffer` are: which of a key's rows counts is decided property by property, by time
  * and then by the order of the file, and only Postgres knows the times of what is stored.
  */
+const TAB = 9;
 const initialBytes = 64 * 1024;
 const initialRows = 1024;
 /** A buffer that an unusually large chunk has grown beyond this is given back. */
@@ -99,6 +100,14 @@ export class DatedRows {
   /** The records that rows came from, each once, in order. */
   records(): number[] {
     return [...new Set(this.#records.subarray(0, this.rows))].sort((a, b) => a - b);
+  }
+
+  /** The keys as they stand in the COPY text. */
+  *keys(): Generator<string> {
+    for (let row = 0; row < this.rows; row++) {
+      const line = this.line(row);
+      yield line.toString('latin1', 0, line.indexOf(TAB));
+    }
   }
 
   /** Row `row` as COPY reads it. */

@@ -19,6 +19,7 @@ import { doubled, eventKey, givenEventHash, KeyHashes, KeyTable } from './key-ta
  */
 const initialBytes = 4 * 1024 * 1024;
 const initialRows = 16 * 1024;
+const TAB = 9;
 const LF = 10;
 const ZERO = 48;
 
@@ -118,6 +119,14 @@ export class EventBuffer {
   /** An instant of every month met, in milliseconds since 1970. */
   get months(): ReadonlySet<number> {
     return this.#months;
+  }
+
+  /** The users as they stand in the COPY text. */
+  *users(): Generator<string> {
+    for (let row = 0; row < this.rows; row++) {
+      const start = this.#startOf(row) + this.#prefix.length;
+      yield this.#byteString(start, this.bytes.indexOf(TAB, start));
+    }
   }
 
   /** The names of events met. */

@@ -168,6 +168,13 @@ export class RowBuffer {
     return false;
   }
 
+  /** The keys, each once, as they stand in the COPY text. */
+  *keys(): Generator<string> {
+    for (let row = 0; row < this.rows; row++)
+      if (this.#keys.isHead(row))
+        yield this.bytes.toString('latin1', this.#keys.start(row), this.#keys.end(row));
+  }
+
   /** The record (the caller's number) that row `row` came from. */
   recordOf(row: number): number {
     return this.#records[row] ?? -1;

@@ -4,12 +4,13 @@ import type { ShownLink } from '../domain/identities.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
+import { textArray } from './binary-array.ts';
 import { type CellList, kind } from './cells.ts';
 import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { EventTimes } from './event-rules.ts';
 import { EventUsers } from './event-users.ts';
-import { fromByteString } from './json-text.ts';
+import { fromByteString, unescapeCopy } from './json-text.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -123,6 +124,14 @@ export class Rows {
     const reason = write();
     if (reason === null) this.dropped += properties;
     return reason;
+  }
+
+  /** The ids of users whom rows name, as a text[]. */
+  userIds(): Buffer {
+    const ids = new Set(this.users.keys());
+    for (const key of this.dated.users.keys()) ids.add(key);
+    for (const user of this.events.users()) ids.add(user);
+    return textArray(Array.from(ids, unescapeCopy));
   }
 
   /** A record that the database refused after it had passed all checks. */

@@ -1,5 +1,6 @@
 import { type Entity, entities } from '../domain/entity.ts';
 import { MAX_ID_BYTES } from '../domain/limits.ts';
+import { BinaryArray, typeText, typeUuid } from './binary-array.ts';
 import { KeyOrder } from './key-order.ts';
 import { doubled, KeyHashes, KeyTable } from './key-table.ts';
 import type { RecordDigests } from './record-digests.ts';
@@ -173,27 +174,5 @@ class Offers {
       if (this.#isUnchanged[key] === 1) hashes.add(bytes, this.#keys.start(key), this.#keys.end(key));
     }
     return hashes.array;
-  }
-}
-
-const typeText = 25;
-const typeUuid = 2950;
-
-/** An array as PostgreSQL reads it in binary: one dimension, no nulls. */
-class BinaryArray {
-  readonly bytes: Buffer;
-  #at: number;
-
-  constructor(type: number, count: number, bytes: number) {
-    this.bytes = Buffer.allocUnsafe(20 + 4 * count + bytes);
-    this.#at = 0;
-    for (const value of [1, 0, type, count, 1]) this.#at = this.bytes.writeInt32BE(value, this.#at);
-  }
-
-  /** Returns where the next element, of so many bytes, goes. */
-  reserve(length: number): number {
-    const at = this.bytes.writeInt32BE(length, this.#at);
-    this.#at = at + length;
-    return at;
   }
 }

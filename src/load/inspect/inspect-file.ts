@@ -227,7 +227,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: 
     yields: null,
     removals: source.removals === true ? 'taken' : 'unasked',
     companyFrom: source.companyFrom ?? null,
-    hasAliases: false,
+    namesAliases: false,
     recordKey: '',
   };
 }

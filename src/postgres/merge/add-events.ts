@@ -13,7 +13,7 @@ import type { Database, Transaction } from '../database.ts';
 import { isMissingPartition } from '../sqlstate.ts';
 import { copyText, isAlias, type MergeScope } from './incoming.ts';
 
-type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys' | 'hasAliases'>;
+type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys' | 'namesAliases'>;
 
 /** New events as COPY text. See `EventBuffer`. */
 export interface NewEvents {
@@ -126,7 +126,7 @@ export async function classifyEvents(
  */
 export async function replaceEvents(
   transaction: Transaction,
-  scope: Pick<Scope, 'environmentId' | 'hasAliases'>,
+  scope: Pick<Scope, 'environmentId' | 'namesAliases'>,
   batch: EventBatch,
 ): Promise<void> {
   const { db } = transaction;
@@ -190,7 +190,7 @@ const noted = (scope: Scope, batch: EventBatch) => sql`
 /** Temporary tables are the session's: made by its first batch, emptied here, since a transaction may bring several. */
 async function copyIncomingEvents(
   { client, db }: Transaction,
-  { environmentId, hasAliases }: Pick<Scope, 'environmentId' | 'hasAliases'>,
+  { environmentId, namesAliases }: Pick<Scope, 'environmentId' | 'namesAliases'>,
   { text, ids }: EventBatch,
 ): Promise<void> {
   await client.query(`
@@ -216,7 +216,7 @@ async function copyIncomingEvents(
     delete from incoming_event_ids`);
   await copy(client, `incoming_events (${columns})`, text);
   if (ids.length > 0) await copy(client, `incoming_event_ids (${idColumns}, key_hash)`, ids);
-  if (hasAliases)
+  if (namesAliases)
     for (const table of ['incoming_events', 'incoming_event_ids'])
       await resolveAliases(db, environmentId, table);
 }

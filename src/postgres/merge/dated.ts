@@ -49,7 +49,7 @@ export async function copyDated(
 ): Promise<number> {
   await prepareDated(client);
   await copyText(client, `${datedTable[entity]} (key, seq, at, properties, company, flags)`, text);
-  if (scope.hasAliases && entity === 'users') {
+  if (scope.namesAliases && entity === 'users') {
     await sql`
       update dated_users d
       set key = person_of(${scope.environmentId}, d.key)

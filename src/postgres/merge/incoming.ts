@@ -4,7 +4,6 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Entity } from '../../domain/entity.ts';
-import type { Database } from '../database.ts';
 
 /**
  * The session's temporary tables for the rows of one batch: each key once; `company` null leaves the company alone and '' removes
@@ -53,15 +52,6 @@ export class AliasesMet extends Error {
 export const isAlias = (environmentId: number, key: string): RawBuilder<boolean> => sql<boolean>`
   (select true from aliases a where a.environment_id = ${environmentId} and a.alias = ${sql.ref(key)} limit 1)`;
 
-/** @throws AliasesMet */
-export async function requireNoAliases(db: Database, environmentId: number): Promise<void> {
-  const { rows } = await sql`
-    select 1 from ${sql.table(incomingTable.users)} i where ${isAlias(environmentId, 'i.key')} limit 1`.execute(
-    db,
-  );
-  if (rows.length > 0) throw new AliasesMet('users of the batch are aliases');
-}
-
 /** The start of the changes that an amendment yields to. */
 export interface Yields {
   readonly parentId: number;
@@ -77,8 +67,8 @@ export interface MergeScope {
   readonly acceptedAt: string;
   /** Set for an amendment: what changed since its parent ended stays. */
   readonly yields: Yields | null;
-  /** The environment has aliases, so each user is looked up. */
-  readonly hasAliases: boolean;
+  /** Users of the rows are aliases, so each is looked up. */
+  readonly namesAliases: boolean;
   /** The rows are dated: what is stored stays where it is newer. */
   readonly dated: boolean;
   /** A row of the batch removes a property or its company. */

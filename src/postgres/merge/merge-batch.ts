@@ -9,6 +9,7 @@ import { Fault } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import {
+  AliasesMet,
   copyText,
   holdsUndated,
   incomingTable,
@@ -18,7 +19,6 @@ import {
   type MergeScope,
   notedDropped,
   nothingUnchanged,
-  requireNoAliases,
   type Unchanged,
 } from './incoming.ts';
 import { isGone, nothingRemoved, removedHash, removeProfiles } from './remove-profiles.ts';
@@ -75,9 +75,9 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
 export async function copyBatch(transaction: Transaction, batch: Batch): Promise<number> {
   const { entity, text, keys, scope } = batch;
   if (scope.dated) return copyDated(transaction, entity, text, scope);
+  if (scope.namesAliases && entity === 'users') throw new AliasesMet('users of the batch are aliases');
   const target = `${incomingTable[entity]} (key, properties, company, digest, flags)`;
   await copyText(transaction.client, target, text);
-  if (scope.hasAliases && entity === 'users') await requireNoAliases(transaction.db, scope.environmentId);
   return keys ?? 0;
 }
 

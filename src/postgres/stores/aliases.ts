@@ -9,7 +9,7 @@ import { lockAliases } from './joins.ts';
 import { insertPatch, loadOf } from './loads.ts';
 
 /*
- * Aliases: ids that belong to another user. A transaction that writes records looks up aliases under a lock (`knowsAliases`, the
+ * Aliases: ids that belong to another user. A transaction that writes records looks up aliases under a lock (`namesAliases`, the
  * row locks of the hot statements), which it holds until it ends. So a join knows for whom to wait (`readersOfAliases`).
  */
 
@@ -97,6 +97,21 @@ export async function knowsAliases(db: Database, environmentId: number): Promise
     db,
   );
   return rows[0]?.some ?? false;
+}
+
+/** Tells whether any of these ids is an alias: a text[] in binary, asked for only if there are aliases. Locks as `knowsAliases` does. */
+export async function namesAliases(
+  db: Database,
+  environmentId: number,
+  userIds: () => Buffer,
+): Promise<boolean> {
+  if (!(await knowsAliases(db, environmentId))) return false;
+  const { rows } = await sql`
+    select 1
+    from unnest(${userIds()}::text[]) id
+    join aliases a on a.environment_id = ${environmentId} and a.alias = id
+    limit 1`.execute(db);
+  return rows.length > 0;
 }
 
 /** The persons of `ids`, an array, and all their aliases. */

@@ -59,8 +59,8 @@ export async function readLoadSource(db: Database, loadId: number) {
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
   const { parentId, since, isLogged: isComplete, ...load } = row;
-  // Each transaction looks for itself (`knowsAliases`).
-  const source = { ...load, hasAliases: false as boolean };
+  // Each transaction looks for itself (`namesAliases`).
+  const source = { ...load, namesAliases: false as boolean };
   if (parentId === null) return { ...source, yields: null };
   if (since === null || !isComplete) throw new FinalFailure('job_expired', notLogged);
   return { ...source, yields: { parentId, since } };

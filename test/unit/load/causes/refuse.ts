@@ -30,7 +30,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     chunkCount: 1,
     yields: null,
     removals: 'unasked',
-    hasAliases: false,
+    namesAliases: false,
     recordKey: '',
     ...more,
   };
