@@ -96,6 +96,7 @@ async function exportOnce(environmentId: number, format: ExportFormat, what: str
           to: null,
           since: null,
           includeRemoved: false,
+          distinctIds: false,
           layout: 'datasets',
           datasets: ['events'],
           eventKinds: [],

@@ -3,6 +3,7 @@ import {
   MAX_ACTIVITY_NAMES,
   MAX_COUNTED_EVENTS,
   MAX_COUNTED_USERS,
+  MAX_DISTINCT_IDS,
   MAX_PROVENANCE_CHANGES,
   MAX_PROVENANCE_CHUNKS,
 } from '../domain/limits.ts';
@@ -150,6 +151,12 @@ export const userProfile = component(
       user_id: text('ID of the user, as sent.', 'u1'),
       company_id: orNull(text('Current company of the user. Null if there is none.', 'acme')),
       ...profileFields,
+      distinct_ids: Type.Optional(
+        Type.Array(Type.String(), {
+          description: `Only with \`distinct_ids=true\`: the ID and its aliases, at most ${MAX_DISTINCT_IDS} of them, sorted.`,
+          examples: [['u1', 'anon-7f3a']],
+        }),
+      ),
     },
     'A stored user.',
   ),

@@ -64,6 +64,7 @@ const options = {
     'only what was written since an earlier export, of which this is the cursor',
   ),
   includeRemoved: flag('--include-removed', 'with --since: also profiles and properties that were removed'),
+  distinctIds: flag('--distinct-ids', 'users with all their ids: their own, and their aliases'),
   eventType: repeated(
     '--event-type <type>',
     'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
@@ -120,7 +121,7 @@ Ctrl-C, which cancels the export.`,
     const { out, quiet, everything, ...wish } = flags;
     if (out === undefined) throw new UsageError('Name a folder for the files: --out FOLDER.');
     if (everything) requireAll(wish);
-    const body = toBody(everything ? { ...wish, layout: 'datasets' } : wish);
+    const body = toBody(everything ? { ...wish, layout: 'datasets', distinctIds: true } : wish);
     await requireEmpty(out);
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
@@ -162,7 +163,15 @@ async function requireEmpty(folder: string): Promise<void> {
 type Wish = Omit<Flags<typeof options>, 'out' | 'quiet' | 'everything'>;
 
 /** @throws UsageError if something is left out, or would not come back as it is. */
-function requireAll({ layout, format, compression, escapeFormulas, includeRemoved, ...filters }: Wish): void {
+function requireAll({
+  layout,
+  format,
+  compression,
+  escapeFormulas,
+  includeRemoved,
+  distinctIds,
+  ...filters
+}: Wish): void {
   const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
   if (!isFiltered && layout !== 'stream' && exportFormatFacts[format].isLossless) return;
   throw new UsageError(
@@ -177,6 +186,7 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
     to: wish.to,
     since: wish.since,
     include_removed: wish.includeRemoved,
+    distinct_ids: wish.distinctIds,
     event_type: wish.eventType,
     user_id: wish.user,
     company_id: wish.company,

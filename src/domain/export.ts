@@ -28,6 +28,8 @@ export interface ExportRequest {
   readonly since: string | null;
   /** Removed profiles and properties since the cursor are exported too. */
   readonly includeRemoved: boolean;
+  /** Users have their ids: their own, and their aliases. */
+  readonly distinctIds: boolean;
   readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
   /** Stored types of events, and names of others that are wanted beside them; both empty: all. */
@@ -41,6 +43,9 @@ export interface ExportRequest {
   readonly compression: Compression;
   readonly escapeFormulas: boolean;
 }
+
+/** What decides which columns the rows of a dataset have. */
+export type RowShape = Pick<ExportRequest, 'includeRemoved' | 'distinctIds'>;
 
 export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
 
@@ -112,6 +117,7 @@ export function toGivenRequest(request: ExportRequest): Readonly<Record<string, 
     to,
     since,
     include_removed: request.includeRemoved ? true : null,
+    distinct_ids: request.distinctIds ? true : null,
     event_type: givenEvents(request),
     user_id: userIds,
     company_id: companyIds,

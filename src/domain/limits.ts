@@ -410,6 +410,8 @@ export const PROVENANCE_MS = 5_000;
 /** Events of one user or company that its activity counts, days it shows, and names of events. */
 export const MAX_COUNTED_EVENTS = 100_000;
 export const MAX_ACTIVITY_NAMES = 50;
+/** Aliases of a user that a profile lists. */
+export const MAX_DISTINCT_IDS = 100;
 export const MAX_COUNTED_USERS = 100_000;
 export const MAX_PREVIEWED_ROWS = 1_000_000;
 /** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */

@@ -49,9 +49,10 @@ export function readRequest(
   const eventTypes = distinct(fields.event_type);
   const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
   const { isPackedInside } = exportFormatFacts[format];
-  const { compression = isPackedInside ? 'none' : 'gzip', include_removed: includeRemoved = false } = fields;
-  // Streams tell nothing that was removed.
-  const { layout = includeRemoved ? 'datasets' : usual } = fields;
+  const { compression = isPackedInside ? 'none' : 'gzip' } = fields;
+  const { include_removed: includeRemoved = false, distinct_ids: distinctIds = false } = fields;
+  // Streams tell neither.
+  const { layout = includeRemoved || distinctIds ? 'datasets' : usual } = fields;
   if (isPackedInside && compression === 'gzip') {
     problems.push(wrong(`Files of ${format} are compressed inside; leave compression out`, 'compression'));
   }
@@ -59,6 +60,7 @@ export function readRequest(
     ...readRange(fields.from, fields.to, now, problems),
     since: fields.since ?? null,
     includeRemoved,
+    distinctIds,
     layout,
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),
@@ -70,6 +72,8 @@ export function readRequest(
     escapeFormulas: fields.escape_formulas ?? true,
   };
   problems.push(...findUntold(request));
+  if (distinctIds && layout !== 'datasets')
+    problems.push(wrong('Rows of a stream have no distinct_ids; leave one out', 'layout'));
   const emails = distinct(fields.emails);
   const warnings = findIgnored(given);
   return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };

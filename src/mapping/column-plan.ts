@@ -21,10 +21,16 @@ export const eventColumns = [
 
 /**
  * The role of a column. `url`: the address of a page, which is a property of profiles. `removed`: a property too, in files that remove
- * no profile. `ignored`: the map says so, or it says why
+ * no profile. `distinct_ids`: aliases of the user, as a list in JSON. `ignored`: the map says so, or it says why
  * the record was refused, in a file of rejects sent again, or when the profile was seen, in a file that was exported.
  */
-export type ColumnRole = (typeof eventColumns)[number] | 'url' | 'removed' | 'property' | 'ignored';
+export type ColumnRole =
+  | (typeof eventColumns)[number]
+  | 'url'
+  | 'removed'
+  | 'distinct_ids'
+  | 'property'
+  | 'ignored';
 
 /** The meanings of a CSV's columns. */
 export interface ColumnPlan {
@@ -80,7 +86,7 @@ function roleInEvents(name: string): ColumnRole {
 
 function roleInProfiles(name: string, entity: LoadEntity): ColumnRole {
   if (name === 'company_id' || name === 'metadata' || name === 'removed') return name;
-  if (name === 'user_id' && entity === 'users') return name;
+  if ((name === 'user_id' || name === 'distinct_ids') && entity === 'users') return name;
   return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
 }
 

@@ -11,8 +11,10 @@ import { CellFiller, CellList, MAX_ESCAPED_BYTES, RecordCells, role, roleNames }
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { JsonMembers } from './json-members.ts';
+import { JsonRecords } from './json-records.ts';
 import { fromByteString, isObject, parseJsonText, toByteString } from './json-text.ts';
 import { KnownName } from './known-names.ts';
+import { readAliases } from './presets/record.ts';
 import {
   invalidEscape,
   malformed,
@@ -42,7 +44,12 @@ export class CsvRows {
   readonly #metadataIndex: number;
   readonly #members = new JsonMembers();
   readonly #properties = new CellFiller(() => role.property);
+  readonly #kindIndex: number;
+  readonly #aliasIndex: number;
+  readonly #idsIndex: number;
   readonly #repeatedHeader: RepeatedHeader;
+  /** Reads records of the kind `alias`. */
+  readonly #aliases: JsonRecords;
   readonly #writer: RowWriter;
   /** The buffer that `#chunk` has indexed. */
   #indexed: Buffer | null = null;
@@ -63,10 +70,11 @@ export class CsvRows {
     this.#entity = plan.entity === 'companies' ? 'companies' : 'users';
     this.#idIndex = roles.indexOf(idColumn[this.#entity]);
     this.#metadataIndex = roles.indexOf('metadata');
-    this.#repeatedHeader = new RepeatedHeader(
-      header.columns,
-      saysKinds ? roles.indexOf('event_type') : this.#idIndex,
-    );
+    this.#kindIndex = roles.indexOf('event_type');
+    this.#aliasIndex = saysKinds ? plan.names.indexOf('alias') : -1;
+    this.#idsIndex = roles.indexOf('distinct_ids');
+    this.#repeatedHeader = new RepeatedHeader(header.columns, saysKinds ? this.#kindIndex : this.#idIndex);
+    this.#aliases = new JsonRecords({ entity: plan.entity, map: {} }, rows);
     this.#writer = new RowWriter(plan.entity, rows, removals);
   }
 
@@ -116,6 +124,26 @@ export class CsvRows {
   #readRecord(record: number): Reason | null {
     const problem = this.#findCells(record) ?? this.#chunk.findCellProblem(record, this.#isProperty);
     if (problem !== null) return problem;
+    if (this.#aliasIndex !== -1 && this.#textOf(this.#kindIndex) === 'alias') return this.#readAlias(record);
+    if (this.#idsIndex === -1 || this.#cells.isEmpty(this.#idsIndex)) return this.#write(record);
+    const links = readAliases(this.#textOf(this.#idsIndex), this.#textOf(this.#idIndex), 'distinct_ids');
+    if ('code' in links) return links;
+    this.#rows.digests.refuse(record);
+    const reason = this.#write(record);
+    if (reason === null) this.#rows.links.push(...links);
+    return reason;
+  }
+
+  #readAlias(record: number): Reason | null {
+    const [user_id, alias] = [this.#textOf(this.#idIndex), this.#textOf(this.#aliasIndex)];
+    return this.#aliases.parse(JSON.stringify({ event_type: 'alias', user_id, alias }), record);
+  }
+
+  #textOf(column: number): string {
+    return fromByteString(this.#cells.byteString(column));
+  }
+
+  #write(record: number): Reason | null {
     this.#properties.dropped = 0;
     this.#readMetadata();
     const { starts, ends } = this.#rows.records;
@@ -176,7 +204,7 @@ function listOf(cells: CsvCells, { roles, names }: ColumnPlan): CellList {
   list.ends = cells.ends;
   list.kinds = cells.special;
   list.names = names.map((name, column) => {
-    const is = roles[column] ?? 'ignored';
+    const is = roles[column] === 'distinct_ids' ? 'ignored' : (roles[column] ?? 'ignored');
     const number = is === 'property' || is === 'ignored' ? role[is] : roleNames.get(is);
     return new KnownName(toByteString(name), number ?? role.property);
   });

@@ -15,7 +15,7 @@ import {
   parseJsonText,
   withoutTexts,
 } from './json-text.ts';
-import { type PresetProfile, readLink } from './presets/record.ts';
+import { type PresetProfile, readAliases, readLink } from './presets/record.ts';
 import { fillingTime, presetTexts, readPreset } from './presets.ts';
 import { UNCOUNTED } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
@@ -31,9 +31,9 @@ export interface RecordRules {
 
 const dotted = 'metadata.';
 /** Keys that no property has unless it is written `metadata.x`. */
-const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed']);
+const documented: ReadonlySet<string> = new Set([...eventColumns, 'company', 'removed', 'distinct_ids']);
 /** Names that only the parser deals with. `company` is an object, most times. */
-const unfitNames: ReadonlySet<string> = new Set(['company', rejectKey, rejectRawKey]);
+const unfitNames: ReadonlySet<string> = new Set(['company', 'distinct_ids', rejectKey, rejectRawKey]);
 const unfit = -1;
 
 /**
@@ -56,7 +56,7 @@ export class JsonRecords {
   #used = 0;
   /** The user of another product's event. */
   #user: JsonObject | null = null;
-  #link: ShownLink | null = null;
+  #links: readonly ShownLink[] = [];
 
   constructor(rules: RecordRules, rows: Rows) {
     const userRole = rules.entity === 'companies' ? role.userOfCompany : role.userId;
@@ -101,7 +101,7 @@ export class JsonRecords {
     if (!isObject(object)) return notAnObject;
     for (const name of [rejectKey, rejectRawKey]) if (name in object) delete object[name];
     this.#used = 0;
-    this.#link = null;
+    this.#links = [];
     this.#records.dropped = 0;
     this.#properties.dropped = 0;
     this.#user = null;
@@ -111,9 +111,11 @@ export class JsonRecords {
         ? this.#fillOwn(this.#renamed(object), source)
         : this.#fillFromPreset(preset, object, source);
     if (reason !== null) return reason;
+    // What is passed over as unchanged shows no link.
+    if (this.#links.length > 0) this.#rows.digests.refuse(record);
     const dropped = this.#records.dropped + this.#properties.dropped;
     const refusal = this.#rows.writeWithout(dropped, record, () => this.#write(record));
-    if (refusal === null && this.#link !== null) this.#rows.links.push(this.#link);
+    if (refusal === null) this.#rows.links.push(...this.#links);
     if (refusal === null && this.#user !== null) this.#noteUser(this.#user, record);
     return refusal;
   }
@@ -167,21 +169,26 @@ export class JsonRecords {
     return Object.fromEntries(renamed);
   }
 
-  /** A record `alias` is about its user, of whom it says nothing else. */
+  /** A record `alias` is about its user, of whom it says nothing else; another may list the ids of its user. */
   #fillOwn(object: JsonObject, source: Source): Reason | null {
-    if (object['event_type'] !== 'alias' || this.#rules.entity !== 'auto') return this.#fill(object, source);
-    const { user_id, alias } = object;
-    this.#link = readLink({ alias, userId: user_id, linking: 'add' });
-    if (this.#link === null && user_id !== alias)
-      return { code: 'invalid_id', message: 'alias must be another id of the user', column: 'alias' };
-    return this.#fill({ event_type: 'identify_user', user_id }, source);
+    const { entity } = this.#rules;
+    const isAlias = object['event_type'] === 'alias' && entity === 'auto';
+    const { user_id, alias, distinct_ids = null } = object;
+    const given = isAlias ? [alias] : distinct_ids;
+    if (given === null || !(isAlias || isOfUser(object, entity))) return this.#fill(object, source);
+    object['distinct_ids'] = undefined;
+    const links = readAliases(given, user_id, isAlias ? 'alias' : 'distinct_ids');
+    if ('code' in links) return links;
+    this.#links = links;
+    return this.#fill(isAlias ? { event_type: 'identify_user', user_id } : object, source);
   }
 
   /** A record of another product: one of ours, and what it says of profiles besides. */
   #fillFromPreset(preset: Preset, object: JsonObject, source: Source): Reason | null {
     const ours = readPreset[preset](object, this.#rules.companyFrom ?? null);
     if (ours === null) return notOfPreset(preset, this.#rules.companyFrom ?? null);
-    this.#link = readLink(ours.link);
+    const link = readLink(ours.link);
+    this.#links = link === null ? [] : [link];
     this.#user = ours.user ?? null;
     let reason = this.#fill(ours.record, source);
     for (const profile of ours.profiles) reason ??= this.#fillProfile(profile, source);

@@ -47,6 +47,7 @@ const everything: ExportRequest = {
   to: null,
   since: null,
   includeRemoved: false,
+  distinctIds: false,
   layout: 'datasets',
   datasets: ['events'],
   eventKinds: [],

@@ -121,6 +121,34 @@ describe('an alias', () => {
     expect(await events()).toEqual(['u1 alone', 'u1 alone', 'u1 in file']);
   });
 
+  // proves: distinct-ids
+  test.each([
+    [
+      'a record of a CSV',
+      'event_type,user_id,alias,plan\nidentify_user,u1,nick,pro\nalias,u1,a1,x\n',
+      { alias: 'nick', plan: 'pro' },
+    ],
+    ['a record of NDJSON', '{"event_type":"alias","user_id":"u1","alias":"a1"}\n', {}],
+    ['a column of users', 'user_id,distinct_ids,plan\nu1,"[""u1"",""a1""]",pro\nu2,,free\n', { plan: 'pro' }],
+    ['a list of a user', '{"user_id":"u1","distinct_ids":["a1","u1"],"plan":"pro"}\n', { plan: 'pro' }],
+    ['a number', '{"user_id":1,"distinct_ids":["1",7]}\n{"user_id":"u1","distinct_ids":["a1"]}\n', {}],
+  ])('is made by %s', async (_, content, metadata) => {
+    expect((await load(content, { entity: 'auto' })).tally).toMatchObject({ rejected: 0 });
+    await sendUser('a1', {});
+    const { u1, a1 } = await users();
+    expect([u1?.metadata, a1]).toEqual([metadata, undefined]);
+  });
+
+  // proves: distinct-ids
+  test.each([
+    'event_type,user_id,alias\nalias,u1,\nalias,,a1\n',
+    'user_id,distinct_ids\nu1,a1\nu1,"[""a1"",{}]"\n',
+    '{"user_id":"u1","distinct_ids":"a1"}\n{"user_id":"u1","distinct_ids":["a1"," "]}\n',
+  ])('is refused, and never lost, where it cannot be one: %j', async (content) => {
+    expect((await load(content, { entity: 'auto' })).tally).toMatchObject({ read: 2, rejected: 2 });
+    expect(await users()).toEqual({});
+  });
+
   test('counts an event that both ids have once', async () => {
     await load(track('anon', 'visited', { event_id: 'e1' }) + track('u1', 'visited', { event_id: 'e1' }));
     expect((await join('anon', 'u1')).tally).toMatchObject({ read: 1, removed: 1 });

@@ -138,6 +138,7 @@ const everything: Omit<ExportRequest, 'since'> = {
   from: null,
   to: null,
   includeRemoved: true,
+  distinctIds: true,
   layout: 'datasets',
   datasets: ['users', 'companies', 'events'],
   eventKinds: [],

@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Entity } from '../../domain/entity.ts';
-import type { Dataset, ExportRequest, FileDataset } from '../../domain/export.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { Dataset, FileDataset, RowShape } from '../../domain/export.ts';
 import { instantText } from '../../postgres/columns.ts';
 import type { Compilable } from '../../postgres/copy-out.ts';
+import { distinctIdsOf } from '../../postgres/stores/aliases.ts';
 import {
   exportsCompany,
   exportsEvent,
@@ -42,6 +43,8 @@ const optional = (name: string): Column => ({ name, kind: 'text', isOptional: tr
 const removedColumn = column('removed', 'json');
 const metadata = column('metadata', 'json');
 const insertedAt = column('inserted_at', 'instant');
+/** The id of a user and its aliases. */
+const distinctIds = column('distinct_ids', 'json');
 const seen = [column('first_seen_at', 'instant'), column('last_seen_at', 'instant')];
 
 /**
@@ -61,13 +64,24 @@ const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
   ],
 };
 
-export function columnsOf(
-  dataset: FileDataset,
-  { includeRemoved }: Pick<ExportRequest, 'includeRemoved'>,
-): readonly Column[] {
-  if (!includeRemoved || dataset === 'events' || dataset === 'stream') return columns[dataset];
-  const [key, ...others] = columns[dataset];
+export function columnsOf(dataset: FileDataset, request: RowShape): readonly Column[] {
+  const stored = storedColumns(dataset, request);
+  if (!request.includeRemoved || dataset === 'events' || dataset === 'stream') return stored;
+  const [key, ...others] = stored;
   return [key as Column, ...others, removedColumn].map((each) => ({ ...each, isOptional: each !== key }));
+}
+
+/** The times stay last (`profileTail`). */
+function storedColumns(dataset: FileDataset, request: RowShape): readonly Column[] {
+  if (dataset !== 'users' || !request.distinctIds) return columns[dataset];
+  return [...columns.users.slice(0, -seen.length), distinctIds, ...seen];
+}
+
+/** Selects a column of the page from the table. */
+function ofTable({ name }: Column): RawBuilder<unknown> {
+  const own = (column: string) => sql.ref(`${alias}.${column}`);
+  if (name !== distinctIds.name) return own(name);
+  return sql`${distinctIdsOf(own('environment_id'), own('user_id'))} as ${sql.ref(name)}`;
 }
 
 const alias = 'exported';
@@ -76,7 +90,7 @@ const conditions = { users: exportsUser, companies: exportsCompany, events: expo
 export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
   if (dataset !== 'events' && filter.request.includeRemoved) return pageWithRemoved(dataset, filter);
   const source = (dataset === 'events' ? filter.events : undefined) ?? sql.table(dataset);
-  const names = columns[dataset].map(({ name }) => sql.ref(name));
+  const names = storedColumns(dataset, filter.request).map(ofTable);
   return sql`(
     select ${sql.join(names)} from ${source} as ${sql.ref(alias)}
     where ${conditions[dataset](filter, alias)}
@@ -91,9 +105,10 @@ export function pageOf(dataset: Dataset, filter: Filter): RawBuilder<unknown> {
  */
 function pageWithRemoved(entity: Entity, filter: Filter): RawBuilder<unknown> {
   const { environmentId, request } = filter;
-  const key = columns[entity][0]?.name as string;
-  const names = columns[entity].map(({ name }) => name);
-  const stored = names.map((name) => (name === 'metadata' ? withLost : sql.ref(`${alias}.${name}`)));
+  const all = storedColumns(entity, request);
+  const key = idColumn[entity];
+  const names = all.map(({ name }) => name);
+  const stored = all.map((each) => (each === metadata ? withLost : ofTable(each)));
   const isToReplace = request.format === 'ndjson' ? sql`is_erased` : sql`false`;
   const gone = names.map((name) => (name === key ? sql`changed.key` : sql`null`));
   const conditionsOfLog = [
@@ -244,6 +259,7 @@ function selected(
   // In a row of NDJSON that is loaded, no company_id says nothing, and null that the user has none.
   if (includeRemoved && format === 'ndjson' && dataset === 'users' && name === 'company_id')
     return sql`coalesce(to_json(${stored})::text, case when page.removed is null then 'null' end)`;
+  if (name === distinctIds.name) return sql`${stored}::text`;
   if (kind === 'json' && isOptional)
     return sql`case when page.removed is null then ${pageMetadata(filter)}::text end`;
   if (kind === 'json') return sql`${pageMetadata(filter)}::text`;

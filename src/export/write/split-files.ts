@@ -1,4 +1,4 @@
-import type { Compression, ExportFormat, ExportRequest, FileDataset } from '../../domain/export.ts';
+import type { Compression, ExportFormat, FileDataset, RowShape } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './rows.ts';
 
@@ -107,7 +107,7 @@ const maxGroupBytes = 512 * 1024;
 
 export interface FileRows {
   readonly dataset: FileDataset;
-  readonly request: Pick<ExportRequest, 'includeRemoved'>;
+  readonly request: RowShape;
 }
 
 /** A file of groups of rows: row groups of Parquet, blocks of Avro. */

@@ -16,7 +16,7 @@ import { ndjsonText, type RowBlock, rowBlocks, separator } from './rows.ts';
  * in the file store, as they came, and merged with the events as those come.
  */
 
-const columns = columnsOf('stream', { includeRemoved: false });
+const columns = columnsOf('stream', { includeRemoved: false, distinctIds: false });
 
 /** Returns null if the request is not about profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {

@@ -14,7 +14,7 @@ import { type Entity, entities, idColumn } from '../../domain/entity.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { isTimeZone, readRangeEnd } from '../../domain/instant.ts';
 import { MAX_EVENT_NAME_BYTES, MAX_ID_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { findPerson } from '../../postgres/stores/aliases.ts';
+import { findPerson, withDistinctIds } from '../../postgres/stores/aliases.ts';
 import { type ProfileKey, readHistory } from '../../postgres/stores/changes.ts';
 import {
   countUsersOf,
@@ -77,6 +77,14 @@ const filters = {
   ),
 };
 
+const distinctIds = {
+  distinct_ids: flagParameter(
+    'distinct_ids',
+    'If true, each user has `distinct_ids`: the ID and its aliases.',
+    { default: false },
+  ),
+};
+
 const companyQuery = lenientQuery({ ...keyPage, ...filters });
 
 const userQuery = lenientQuery({
@@ -88,6 +96,7 @@ const userQuery = lenientQuery({
     'segment_id is a whole number, from the lookup of segments',
     'Only return users who are in this segment now. The ID is that of the segment lookup.',
   ),
+  ...distinctIds,
 });
 
 export function noSuchProfile(entity: Entity, id: string): InputError {
@@ -168,7 +177,11 @@ const list = (entity: Entity): Route =>
       const asked = askedPage(call.query, keyCursor);
       const page = await listProfiles(reader, entity, call.environment, filter, asked);
       const next = page.next === null ? null : keyCursor.write(page.next);
-      return sendEnvelope(call, page.profiles, next);
+      const profiles =
+        entity === 'users' && call.query.distinct_ids === true
+          ? await withDistinctIds(reader.db, call.environment, page.profiles)
+          : page.profiles;
+      return sendEnvelope(call, profiles, next);
     },
   });
 
@@ -186,13 +199,15 @@ async function profileOf(
   };
 }
 
-const showQuery = lenientQuery({
-  provenance: flagParameter(
-    'provenance',
-    'If true, the answer also says for each value which change set it last, and for a load the row and line of its file.',
-    { default: false },
-  ),
-});
+const provenance = flagParameter(
+  'provenance',
+  'If true, the answer also says for each value which change set it last, and for a load the row and line of its file.',
+  { default: false },
+);
+const showQueries = {
+  users: lenientQuery({ provenance, ...distinctIds }),
+  companies: lenientQuery({ provenance }) as never,
+} as const satisfies Record<Entity, object>;
 
 const show = (entity: Entity): Route =>
   route({
@@ -203,7 +218,7 @@ const show = (entity: Entity): Route =>
     access: 'read',
     config: { trustsKnownKeys: true },
     params: texts[entity].params,
-    query: showQuery,
+    query: showQueries[entity] as (typeof showQueries)['users'],
     answer: { description: `The ${texts[entity].one}.`, schema: texts[entity].schema.ref },
     refuses: ['method_not_allowed'],
     handle: async ({ system, request, reply, params, query, environment }) => {
@@ -214,6 +229,10 @@ const show = (entity: Entity): Route =>
         query.provenance === true
           ? await readWithProvenance(system, profile, abortWhenClosed(reply).signal)
           : await readProfile(system.reader, entity, environment, id);
+      if (json !== null && entity === 'users' && query.distinct_ids === true) {
+        const [user] = await withDistinctIds(system.reader.db, environment, [{ key: id, json }]);
+        return sendJson(reply, user?.json ?? json);
+      }
       if (json !== null) return sendJson(reply, json);
       const postPaths: readonly string[] = texts[entity].postPaths;
       if (!postPaths.includes(id)) throw noSuchProfile(entity, id);

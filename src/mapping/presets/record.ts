@@ -1,8 +1,9 @@
 import type { Linking, ShownLink } from '../../domain/identities.ts';
 import { readInstant } from '../../domain/instant.ts';
 import { EARLIEST_EVENT } from '../../domain/limits.ts';
+import type { Reason } from '../../domain/reject.ts';
 import { idProblem } from '../../validation.ts';
-import { isObject, type JsonObject, numberText } from '../json-text.ts';
+import { isObject, type JsonObject, numberText, parseJsonText } from '../json-text.ts';
 
 /*
  * What the presets share: the shape of what they return, changes of profiles, and which group of several is the company, and links of ids.
@@ -121,6 +122,21 @@ export function readLink(link: PresetLink | undefined): ShownLink | null {
   if (link === undefined) return null;
   const [alias, userId] = [idOf(link.alias), idOf(link.userId)];
   return alias === null || userId === null || alias === userId ? null : { ...link, alias, userId };
+}
+
+/** Reads other ids of a user from a list, or its text as a cell has it; `column` has them. */
+export function readAliases(value: unknown, userId: unknown, column: string): readonly ShownLink[] | Reason {
+  const parsed = typeof value === 'string' ? parseJsonText(value) : { value };
+  const ids = 'code' in parsed ? null : parsed.value;
+  if (!Array.isArray(ids))
+    return { code: 'invalid_type', message: `${column} must be a list of ids`, column };
+  const own = idOf(userId);
+  // What is wrong with it is said when the record is written.
+  if (own === null) return [];
+  const others = ids.filter((alias) => idOf(alias) !== own);
+  const links = others.flatMap((alias) => readLink({ alias, userId, linking: 'add' }) ?? []);
+  if (links.length === others.length) return links;
+  return { code: 'invalid_id', message: `${column} must be another id of the user`, column };
 }
 
 function idOf(value: unknown): string | null {

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { UserAlias } from '../../api/alias.ts';
 import { type Link, type Linked, type Linking, link, type ShownLink } from '../../domain/identities.ts';
+import { MAX_DISTINCT_IDS } from '../../domain/limits.ts';
 import { type JobIdentity, type Origin, originColumns } from '../../domain/task.ts';
 import { camel, instantText } from '../columns.ts';
 import type { Database } from '../database.ts';
@@ -138,6 +139,35 @@ export async function readAliases(
     order by a.alias
     limit ${limit}`.execute(db);
   return rows;
+}
+
+/** Selects the ids of a user as a JSON array: its own, and its aliases, sorted. */
+export const distinctIdsOf = (
+  environmentId: RawBuilder<unknown>,
+  userId: RawBuilder<unknown>,
+  limit = sql``,
+): RawBuilder<string> => sql`array_to_json(array[${userId}] || array(
+  select a.alias
+  from aliases a
+  where a.environment_id = ${environmentId} and a.user_id = ${userId}
+  order by a.alias
+  ${limit}
+))`;
+
+/** Adds `distinct_ids` to users written as JSON, at most `MAX_DISTINCT_IDS` aliases of each. */
+export async function withDistinctIds<User extends { readonly key: string; readonly json: string }>(
+  db: Database,
+  environmentId: number,
+  users: readonly User[],
+): Promise<User[]> {
+  const { rows } = await sql<{ ids: string }>`
+    select ${distinctIdsOf(sql`${environmentId}`, sql.ref('u.id'), sql`limit ${MAX_DISTINCT_IDS}`)}::text as ids
+    from unnest(${users.map(({ key }) => key)}::text[]) with ordinality u (id, place)
+    order by u.place`.execute(db);
+  return users.map((user, at) => ({
+    ...user,
+    json: `${user.json.slice(0, -1)},"distinct_ids":${rows[at]?.ids}}`,
+  }));
 }
 
 /** Removes the aliases of persons, and those among these ids. Returns what went. */

@@ -38,6 +38,12 @@ test('an alias is listed, read, tracked, deleted and given back as its person', 
       user_id: 'u1',
       metadata: { source: 'ads' },
     });
+    const distinct_ids = ['u1', 'anon'];
+    expect((await server.json(`/v1/users/${id}?distinct_ids=true`)).body).toMatchObject({ distinct_ids });
+    expect((await server.json('/v1/users?distinct_ids=true&id_prefix=u1')).body).toMatchObject({
+      data: [{ user_id: 'u1', distinct_ids }],
+    });
+    expect((await server.json<object>(`/v1/users/${id}`)).body).not.toHaveProperty('distinct_ids');
     const { body: events } = await server.json<{ data: { event_name: string }[] }>(`/v1/users/${id}/events`);
     expect(events.data.map(({ event_name }) => event_name)).toEqual(['again', 'visited']);
     expect((await server.json<Page>(`/v1/users/${id}/aliases`)).body).toMatchObject({

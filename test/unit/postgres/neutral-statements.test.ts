@@ -117,6 +117,7 @@ const request: ExportRequest = {
   to: '2026-12-01T00:00:00Z',
   since: null,
   includeRemoved: false,
+  distinctIds: false,
   layout: 'datasets',
   datasets,
   eventKinds: [],

@@ -64,7 +64,8 @@ function schedule(
 /** The fields of the form of an export, by their names in the address. */
 export const exportFields = [
   ...(['kinds', 'events', 'from', 'to', 'zone', 'segment_id', 'user_id', 'company_id', 'leave_out'] as const),
-  ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout', 'formulas', 'emails'] as const),
+  ...(['since', 'removed', 'exclusions', 'format', 'compression', 'layout'] as const),
+  ...(['formulas', 'distinct_ids', 'emails'] as const),
 ];
 
 /** The value of each field; '' for what is not given. */
@@ -100,6 +101,7 @@ export function bodyOf(wish: ExportWish): Body {
   return {
     ...Object.fromEntries(given),
     ...(wish.removed === 'yes' && wish.since !== '' && { include_removed: true }),
+    ...(wish.distinct_ids === 'yes' && wish.layout !== 'stream' && { distinct_ids: true }),
     ...(wish.formulas === 'keep' && { escape_formulas: false }),
   };
 }
@@ -134,13 +136,14 @@ export function exportForms(body: Body, zone: string): readonly Form[] {
   );
   const left = listOf(String(exclusions)).map((term) => `--exclude ${shellWord(term)}`);
   const removed = body['include_removed'] === true ? ['--include-removed'] : [];
+  const ids = body['distinct_ids'] === true ? ['--distinct-ids'] : [];
   const formulas = body['escape_formulas'] === false ? ['--no-escape-formulas'] : [];
   const url = shellWord(publicUrl('/api/v1/analytics/exports'));
   const range = since === null ? 'yesterday' : 'since_last_success';
   const values = { range, ...rest, ...(exclusions !== '' && { exclusions }) };
   return formsOf(
     ['-H "Content-Type: application/json"', url, `-d ${shellWord(JSON.stringify(body))}`],
-    ['sluice export --out export', ...flags, ...left, ...removed, ...formulas],
+    ['sluice export --out export', ...flags, ...left, ...removed, ...ids, ...formulas],
     schedule('my-export', zone, 'export', values),
     'its range, such as yesterday or since_last_success',
   );

@@ -201,6 +201,16 @@ function Layout(part: Part): VNode {
           <Choice {...part} name="compression" label="Compression" options={compressions} />
         )}
       </div>
+      {wish.layout === 'stream' ? null : (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={wish.distinct_ids === 'yes'}
+            onChange={() => onChange({ distinct_ids: wish.distinct_ids === 'yes' ? '' : 'yes' })}
+          />
+          Users with all their IDs
+        </label>
+      )}
       {isForSpreadsheets ? (
         <label class="check">
           <input
