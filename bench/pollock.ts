@@ -85,6 +85,7 @@ async function load(
         removals: 'unasked',
         namesAliases: false,
         recordKey: '',
+        rules: null,
       },
       store,
     );

@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { definitionsFileSchema } from '../src/definitions/definitions.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { rulesFileSchema } from '../src/rules/rules-file.ts';
 import { segmentSchema } from '../src/segments/segment.ts';
 import { schedulesFileSchema } from '../src/sources/schedules/schedules-file.ts';
 import { configurationPage, errorsPage } from './pages.ts';
@@ -17,6 +18,7 @@ for (const [name, page] of [
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
   ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
+  ['schemas/rules.schema.json', `${JSON.stringify(rulesFileSchema(), null, 2)}\n`],
   ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
   ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(), null, 2)}\n`],
 ] as const) {

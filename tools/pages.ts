@@ -53,6 +53,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
     '`inserted_at` is neither ISO 8601 nor seconds or milliseconds since 1970, or lies before 2000 or more than a day ahead.',
   invalid_removal:
     '`removed` is neither true nor false, the record says more than that its profile is removed, or the load does not remove profiles: `removals=true`.',
+  breaks_rule: 'A value, or the name of an event, breaks a rule of the environment: [rules](rules.md).',
   refused_by_database: 'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
   changed_since: 'An undo keeps this: somebody else has changed it after the undone job.',
 };

@@ -18,6 +18,7 @@ create table sluice.loads (
   header jsonb,
   column_map jsonb not null default '{}',
   preset text,
+  rules_version integer,
   source_options jsonb not null default '{}',
   read_as jsonb,
   total_rows bigint not null,
@@ -102,6 +103,7 @@ create table sluice.loads (
 comment on table sluice.loads is 'One row per accepted import or bulk identify; job_id is what the API shows.';
 comment on column sluice.loads.lane_position is 'Loads and deletions of an environment take effect in this order.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
+comment on column sluice.loads.rules_version is 'The rules of its environment that it was accepted with; null: there were none.';
 comment on column sluice.loads.pass is
   'The work of its chunks. load: they write; dry_run, plan: they only look; guard, validate: they check a guard, then load; apply: the plan is to be loaded.';
 comment on column sluice.loads.end_cursor is

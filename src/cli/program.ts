@@ -80,6 +80,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   inbox: async () => (await import('./inbox.ts')).inbox,
   definitions: async () => (await import('./definitions.ts')).definitions,
   mappings: async () => (await import('./mappings.ts')).mappings,
+  rules: async () => (await import('./rules.ts')).rules,
   segments: async () => (await import('./definitions.ts')).segments,
   notifications: async () => (await import('./notifications.ts')).notifications,
   schedules: async () => (await import('./schedules.ts')).schedules,

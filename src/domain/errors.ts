@@ -15,6 +15,7 @@ export const errorCodes = {
   invalid_cursor: 400,
   unknown_segment: 400,
   unknown_event_type: 400,
+  breaks_rule: 400,
   invalid_api_key: 401,
   insufficient_scope: 403,
   not_found: 404,

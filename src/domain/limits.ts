@@ -20,6 +20,14 @@ export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Listed properties of an environment and entity, and event names of an environment. */
 export const MAX_LISTED_NAMES = 10_000;
+/** Until rules that change count for the records of requests. */
+export const RULES_KNOWN_MS = 1_000;
+/** Properties that the rules of one entity list. */
+export const MAX_RULED_PROPERTIES = 500;
+/** Of a pattern in a rule. */
+export const MAX_PATTERN_CHARS = 500;
+/** States of the automaton that a pattern becomes; counted repetitions are written out. */
+export const MAX_PATTERN_STATES = 2_000;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;

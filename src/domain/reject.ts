@@ -29,6 +29,7 @@ export const rejectCodes = [
   'missing_event_name',
   'invalid_date',
   'invalid_removal',
+  'breaks_rule',
   'refused_by_database',
   'changed_since',
 ] as const;

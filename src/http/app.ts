@@ -54,6 +54,7 @@ import { profileRoutes } from './routes/profiles.ts';
 import { recordRoutes } from './routes/records.ts';
 import { rejectRoutes } from './routes/rejects.ts';
 import { reportRoutes } from './routes/report.ts';
+import { rulesRoutes } from './routes/rules.ts';
 import { segmentRoutes } from './routes/segments.ts';
 import { documentationRoutes, serviceRoutes, showConsole } from './routes/service.ts';
 import { sessionRoutes } from './routes/session.ts';
@@ -65,6 +66,7 @@ const routes: Readonly<Record<Tag, readonly Route[]>> = {
   ingestion: [...recordRoutes, ...productRoutes],
   loads: [...importRoutes, ...uploadRoutes],
   mappings: mappingRoutes,
+  rules: rulesRoutes,
   deletions: deletionRoutes,
   exports: exportRoutes,
   jobs: [

@@ -18,10 +18,12 @@ import {
   type Idempotency,
   type IngestContext,
   type IngestEntity,
+  type ItemRecord,
   type RecordWriter,
   refused,
   type UserRecord,
 } from './records.ts';
+import { RecordRules } from './ruled-records.ts';
 import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter, profileWriter } from './write-records.ts';
 
@@ -30,6 +32,7 @@ import { eventWriter, profileWriter } from './write-records.ts';
  * refuses the record; the key stands for another request) or `TransientError`.
  */
 export interface Ingest {
+  readonly rules: RecordRules;
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
@@ -58,6 +61,7 @@ const profileBatches = 1;
 
 export function openIngest(context: IngestContext): Ingest {
   const persons = new Persons(context);
+  const rules = new RecordRules(context.db);
   const profileRows = profileWriter(context);
   const eventRows = eventWriter(context);
   const users = Array.from({ length: userLanes }, () =>
@@ -74,29 +78,40 @@ export function openIngest(context: IngestContext): Ingest {
   });
   const arrivals = new Arrivals();
   /** By the lane, unless there are batches that came before it. */
-  const inOrder = (item: BatchItem, byLane: () => Promise<void>): Promise<void> => {
-    const commit = (): Promise<void> => (batches.isIdle ? byLane() : behind(batches, item));
-    return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
+  const inOrder = <Item extends ItemRecord>(
+    item: Item,
+    byLane: (record: Item['record']) => Promise<void>,
+  ): Promise<void> => {
+    const commit = (ruled: Item): Promise<void> =>
+      batches.isIdle ? byLane(ruled.record) : behind(batches, { index: 0, ...ruled });
+    const ruled = arrivals.isEmpty ? rules.apply(item) : null;
+    if (ruled !== null && !(ruled instanceof Promise)) return commit(ruled);
+    return arrivals.inTurn(async () => ({ end: commit(await (ruled ?? rules.apply(item))) }));
   };
   return {
-    identifyUser(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, profileRows, persons);
-      return inOrder({ index: 0, entity: 'users', record }, () => {
-        const lane = users[laneOf(record.userId)] ?? users[0];
-        return (lane as CommitWindow<UserRecord>).submit(record);
+    rules,
+    async identifyUser(record, idempotency) {
+      const item = { entity: 'users', record } as const;
+      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows, persons);
+      return inOrder(item, (ruled) => {
+        const lane = users[laneOf(ruled.userId)] ?? users[0];
+        return (lane as CommitWindow<UserRecord>).submit(ruled);
       });
     },
-    identifyCompany(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, profileRows, persons);
-      return inOrder({ index: 0, entity: 'companies', record }, () => companies.submit(record));
+    async identifyCompany(record, idempotency) {
+      const item = { entity: 'companies', record } as const;
+      if (idempotency !== null) return once(context, rules, item, idempotency, profileRows, persons);
+      return inOrder(item, (ruled) => companies.submit(ruled));
     },
-    track(record, idempotency) {
-      if (idempotency !== null) return once(context, record, idempotency, eventRows, persons);
-      return events.submit(record);
+    async track(record, idempotency) {
+      const item = { entity: 'events', record } as const;
+      if (idempotency !== null) return once(context, rules, item, idempotency, eventRows, persons);
+      const ruled = rules.apply(item);
+      return events.submit((ruled instanceof Promise ? await ruled : ruled).record);
     },
     batch: (environmentId, read, bytes, idempotency) =>
       arrivals.inTurn(async () => {
-        const found = await read();
+        const found = await rules.applyToBatch(environmentId, await read());
         const batch = new PendingBatch(environmentId, found, bytes, idempotency);
         const isNothing = found.items.length === 0 && idempotency === null;
         const window = batch.hasProfiles ? batches : eventBatches;
@@ -171,13 +186,15 @@ async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Pro
 }
 
 /** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */
-async function once<T extends { readonly environmentId: number }, Rows>(
+async function once<Item extends ItemRecord, Rows>(
   { pool }: IngestContext,
-  record: T,
+  rules: RecordRules,
+  item: Item,
   { key, digest }: Idempotency,
-  writer: RecordWriter<T, Rows>,
+  writer: RecordWriter<Item['record'], Rows>,
   persons: Persons,
 ): Promise<void> {
+  const { record } = await rules.apply(item);
   try {
     await persons.writing([record], async (own) => {
       const rows = await writer.prepare(own);

@@ -54,8 +54,12 @@ export function readForeign(preset: Preset, fields: Fields, context: ForeignCont
   // The rows beside come first, as in files.
   const own = read({ record: ours.record, fillsIn: false });
   const link = allowedLink(readLink(ours.link), context.isOfPage);
-  const user = ours.user === undefined ? [] : [read({ record: ours.user, fillsIn: false })];
-  return [...ours.profiles.map(read), ...user, link === null ? own : { ...own, link }];
+  const user =
+    ours.user === undefined
+      ? []
+      : [{ ...read({ record: ours.user, fillsIn: false }), isBeside: true } as ItemRecord];
+  const beside = ours.profiles.map((profile) => ({ ...read(profile), isBeside: true }) as ItemRecord);
+  return [...beside, ...user, link === null ? own : { ...own, link }];
 }
 
 /** Ids that an SDK made for a visitor; no other can be told from a user's, which somebody else may know or guess. */

@@ -56,8 +56,8 @@ export type BatchItem = { readonly index: number; readonly link?: ShownLink } & 
 export type ReadRecord = ItemRecord & { readonly link?: ShownLink };
 
 export type ItemRecord =
-  | { readonly entity: 'users'; readonly record: UserRecord }
-  | { readonly entity: 'companies'; readonly record: CompanyRecord }
+  | { readonly entity: 'users'; readonly record: UserRecord; readonly isBeside?: true }
+  | { readonly entity: 'companies'; readonly record: CompanyRecord; readonly isBeside?: true }
   | { readonly entity: 'events'; readonly record: EventRecord };
 
 export type Connection = pg.Pool | pg.PoolClient;

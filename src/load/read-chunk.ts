@@ -17,6 +17,7 @@ import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import type { Database } from '../postgres/database.ts';
 import { findRefuted } from '../postgres/merge/merge-batch.ts';
 import type { LoadSource } from '../postgres/stores/running-loads.ts';
+import { compileRules } from '../rules/compile-rules.ts';
 import { breathing } from '../yielding.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 
@@ -45,6 +46,7 @@ export function createChunkReader(
   rows = new Rows(),
 ): ChunkReader {
   const parser = createParser(source, rows);
+  rows.stage = source.rules === null ? null : compileRules(source.rules);
   // A record that says what it is bears no digest.
   const key = !parser.saysKinds && isDigested(source) ? digestKeyOf(source) : null;
   const { fileRef } = source;
@@ -82,8 +84,8 @@ function isDigested({ preset, removals }: LoadSource): boolean {
 }
 
 /** All that decides what becomes of a record, beside its bytes. */
-function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadSource): Int32Array {
-  return digestKey(recordKey, [entity, fileFormat, header, columnMap]);
+function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap, rules }: LoadSource): Int32Array {
+  return digestKey(recordKey, [entity, fileFormat, header, columnMap, ...(rules === null ? [] : [rules])]);
 }
 
 function createParser(source: LoadSource, rows: Rows): CsvRows | CsvPresetRows | NdjsonRows {

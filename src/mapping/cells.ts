@@ -1,6 +1,7 @@
 import { automaticProperties, type Entity } from '../domain/entity.ts';
 import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
+import type { Finding } from '../rules/compile-rules.ts';
 import {
   hasTooManyProperties,
   type JsonObject,
@@ -124,6 +125,25 @@ export class CellList {
     return size;
   }
 
+  /** Gives cells other texts: all move to a buffer of this record. Returns how many bytes more they may take once they are written. */
+  rewrite(texts: ReadonlyMap<number, string>): number {
+    const parts: Buffer[] = [];
+    let at = 0;
+    let more = 0;
+    for (let cell = 0; cell < this.count; cell++) {
+      const text = texts.get(cell);
+      const part =
+        text === undefined ? this.bytes.subarray(this.starts[cell], this.ends[cell]) : Buffer.from(text);
+      if (text !== undefined) more += 2 * part.length;
+      parts.push(part);
+      this.starts[cell] = at;
+      at += part.length;
+      this.ends[cell] = at;
+    }
+    this.bytes = Buffer.concat(parts);
+    return more;
+  }
+
   #grow(): void {
     const [starts, ends, kinds] = [this.starts, this.ends, this.kinds];
     this.starts = new Int32Array(2 * starts.length);
@@ -152,6 +172,10 @@ export class RecordCells {
   entity: Entity | null = null;
   /** Since when it holds, as `Instant` writes it, where that is not in the field. */
   since: string | null = null;
+  /** What the address of the page of an event says; null: the record gives none. */
+  page: Record<string, unknown> | null = null;
+  /** The findings of the rules that it broke; null: they have not seen it. */
+  findings: readonly Finding[] | null = null;
 
   constructor(own = new CellList()) {
     this.own = own;
@@ -167,6 +191,7 @@ export class RecordCells {
     this.flags = 0;
     this.entity = null;
     this.since = null;
+    this.findings = null;
   }
 
   /** To be called when all cells are there, of objects that were decoded. */
@@ -248,12 +273,12 @@ export class CellFiller {
 const notPlain = /["\\\p{Cc}\p{Cs}]/u;
 
 /** The value as JSON, a text without its quotes. */
-function textOf(value: unknown, { marked }: ParsedJson): string {
+export function textOf(value: unknown, { marked }: Pick<ParsedJson, 'marked'>): string {
   if (typeof value !== 'string') return typeof value === 'object' ? writeJson(value, marked) : String(value);
   return notPlain.test(value) ? (markedNumber(value) ?? JSON.stringify(value).slice(1, -1)) : value;
 }
 
-function kindOf(value: unknown, text: string): number {
+export function kindOf(value: unknown, text: string): number {
   if (value === null) return kind.null;
   if (typeof value === 'number') return kind.number;
   if (typeof value === 'boolean') return kind.boolean;

@@ -84,8 +84,7 @@ function parseExactly(text: string): unknown {
       containers.pop();
       keys.pop();
     } else if (token.name === 'keyValue') keys[keys.length - 1] = token.value;
-    else if (token.name === 'numberValue')
-      put(String(Number(token.value)) === token.value ? Number(token.value) : mark + token.value);
+    else if (token.name === 'numberValue') put(markNumber(token.value));
     else if ('value' in token) put(token.value);
   }
   return root;
@@ -117,6 +116,11 @@ export function numberText(value: unknown): string | null {
   if (typeof value === 'number') return String(value);
   const text = markedNumber(value);
   return text === null ? null : plainNumber(text);
+}
+
+/** A number as it is written, as a value of a record that is `marked`. */
+export function markNumber(text: string): string | number {
+  return String(Number(text)) === text ? Number(text) : mark + text;
 }
 
 /** See `numberText`. */

@@ -34,6 +34,7 @@ import { escapeCopy, escapeCopyJson, fromByteString, plainNumber } from './json-
 import type { KnownName } from './known-names.ts';
 import { NESTED, REMOVED, REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
 import { idLengthProblem, missingId, type Rows, textProblem } from './rows.ts';
+import { applyRules } from './ruled-cells.ts';
 
 const TAB = 9;
 const SPACE = 0x20;
@@ -140,6 +141,9 @@ export class RowWriter {
 
   #writeProfile(cells: RecordCells, entity: Entity, shape: Uint8Array, record: number): Reason | null {
     const out = this.#rows[entity];
+    const removal = cells.has(role.removed) ? this.#readRemoval(cells, entity, shape) : false;
+    const broken = removal === false ? this.#rule(cells, entity, shape) : null;
+    if (broken !== null) return broken;
     out.reserve(cells.size + rowOverhead);
     this.#target = out.bytes;
     this.#to = out.at;
@@ -152,7 +156,6 @@ export class RowWriter {
     if (problem !== null) return problem;
     const keyEnd = this.#to;
     this.#target[this.#to++] = TAB;
-    const removal = cells.has(role.removed) ? this.#readRemoval(cells, entity, shape) : false;
     if (removal === true) return this.#endRemoval(out, keyEnd, record);
     if (removal !== false) return removal;
     this.#writeProperties(cells, shape, '');
@@ -183,7 +186,16 @@ export class RowWriter {
       this.#rows.add('companies', this.#written(propertyEnd + 2, this.#to), '', null, UNCOUNTED, record);
     }
     this.#noteTypes(cells, entity, shape);
+    if (cells.findings !== null) this.#rows.findings.add(cells.findings);
     return null;
+  }
+
+  /** Applies the rules to the properties; returns why the record is refused, or null. */
+  #rule(cells: RecordCells, entity: PropertyEntity, shape: Uint8Array): Reason | null {
+    const stage = this.#rows.stage?.[entity] ?? null;
+    return stage === null
+      ? null
+      : applyRules(stage, cells, shape, { isBeside: (cells.flags & UNCOUNTED) !== 0 });
   }
 
   /** Tells whether the record removes its profile; or why it is refused. */
@@ -221,13 +233,18 @@ export class RowWriter {
 
   #writeEvent(cells: RecordCells, kind: EventKind, record: number): Reason | null {
     const { events, types } = this.#rows;
-    const address = pageOf(cells);
+    if (cells.findings === null) cells.page = pageOf(cells);
+    const shape = cells.page === null ? ofEventWithUrl : ofEvent;
+    const stage = this.#rows.stage?.events ?? null;
+    const name = () => (this.#isBlankName(cells) ? kind : this.#textOf(cells, role.eventName));
+    const broken = stage === null ? null : applyRules(stage, cells, shape, { eventName: name });
+    if (broken !== null) return broken;
+    const address = cells.page;
     const page = address === null ? '' : escapeCopyJson(JSON.stringify(address).slice(1, -1));
     this.#to = events.startRow(cells.size + page.length + rowOverhead);
     this.#target = events.bytes;
     this.#event.record = record;
     this.#event.kind = kind;
-    const shape = address === null ? ofEventWithUrl : ofEvent;
     const problem = this.#writeFields(cells, kind) ?? cells.problem;
     if (problem !== null) return problem;
     this.#target[this.#to++] = TAB;
@@ -236,6 +253,7 @@ export class RowWriter {
     events.endRow(this.#event, this.#to);
     for (const name in address ?? {}) types.events.note(name, 'string');
     this.#noteTypes(cells, 'events', shape);
+    if (cells.findings !== null) this.#rows.findings.add(cells.findings);
     return null;
   }
 
@@ -271,18 +289,19 @@ export class RowWriter {
     this.#target[this.#to++] = TAB;
     this.#event.nameStart = this.#to;
     let problem: Reason | null = null;
-    const { own, fields } = cells;
-    const cell = fields[role.eventName] ?? -1;
-    if (
-      cells.has(role.eventName) &&
-      own.starts[cell] !== own.ends[cell] &&
-      !this.#isBlank(cells, role.eventName)
-    )
+    if (!this.#isBlankName(cells))
       problem = this.#writeText(cells, role.eventName, 'event_name', eventNameProblem);
     else if (kind === 'track') problem = eventNameProblem(0);
     else this.#to += this.#target.write(kind, this.#to, 'latin1');
     this.#event.nameEnd = this.#to;
     return problem;
+  }
+
+  #isBlankName(cells: RecordCells): boolean {
+    const { own, fields } = cells;
+    const cell = fields[role.eventName] ?? -1;
+    const isEmpty = !cells.has(role.eventName) || own.starts[cell] === own.ends[cell];
+    return isEmpty || this.#isBlank(cells, role.eventName);
   }
 
   #writeCompanyAndSource(cells: RecordCells): Reason | null {
@@ -434,6 +453,7 @@ export class RowWriter {
 
   /** Notes the types of a profile's record that is passed over, as if it were written. */
   sample(cells: RecordCells, entity: Entity): void {
+    this.#rule(cells, entity, this.#profile);
     this.#noteTypes(cells, entity, this.#profile);
   }
 

@@ -4,6 +4,7 @@ import type { ShownLink } from '../domain/identities.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
+import type { Stage } from '../rules/compile-rules.ts';
 import { textArray } from './binary-array.ts';
 import { type CellList, kind } from './cells.ts';
 import { DatedBuffer } from './dated-buffer.ts';
@@ -14,6 +15,7 @@ import { fromByteString, unescapeCopy } from './json-text.ts';
 import { doubled } from './key-table.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
+import { FindingCounts } from './ruled-cells.ts';
 import { UnchangedRecords } from './unchanged-records.ts';
 
 /*
@@ -51,6 +53,9 @@ export class Rows {
   };
   /** When events and dated profiles may be. */
   readonly times = new EventTimes();
+  /** The rules that records must keep to; null: there are none. */
+  stage: Stage | null = null;
+  readonly findings = new FindingCounts();
   /** Companies that users name have rows of their own, in the order of the file: some may be removed. */
   namesCompanies = false;
   #isDated = false;
@@ -75,6 +80,7 @@ export class Rows {
     this.dated.reset();
     this.kinds.reset();
     this.times.reset(origin.acceptedAt);
+    this.findings.reset();
     for (const types of Object.values(this.types)) types.reset();
     this.users.shrink();
     this.companies.shrink();

@@ -239,12 +239,15 @@ export function published(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   const { published: instead, required, ...rest } = schema as Node & { properties?: Record<string, Node> };
   if (instead !== undefined) return instead;
-  const needed = (required as string[] | undefined)?.filter(
-    (name) => !('default' in (rest.properties?.[name] ?? {})),
-  );
+  // A map of members may have one of this name.
+  const needed = Array.isArray(required)
+    ? required.filter((name) => !('default' in (rest.properties?.[name] ?? {})))
+    : undefined;
   const members = Object.entries(rest).filter(([, value]) => typeof value !== 'function');
   return {
     ...Object.fromEntries(members.map(([name, value]) => [name, published(value)])),
-    ...(needed !== undefined && needed.length > 0 && { required: needed }),
+    ...(needed === undefined
+      ? required !== undefined && { required: published(required) }
+      : needed.length > 0 && { required: needed }),
   };
 }

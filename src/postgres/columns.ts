@@ -37,6 +37,7 @@ import type {
 } from '../domain/load.ts';
 import type { Channel, DeliveryState, EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { RejectCode } from '../domain/reject.ts';
+import type { RulesDocument } from '../domain/rules.ts';
 import type { Holder, Scope } from '../domain/scope.ts';
 import type { ReadAs, SourceOptions } from '../domain/source.ts';
 import type { Origin, RunStatus, TaskKindName } from '../domain/task.ts';
@@ -99,6 +100,7 @@ interface Known {
   };
   properties: { data_type: DataType; entity: NameKind };
   received_files: { file_ref: FileRef };
+  rules: { document: RulesDocument };
   schedule_runs: {
     cause: 'due' | 'made_up' | 'asked';
     definition: object;

@@ -447,6 +447,7 @@ export interface DB {
     rows_superseded: Generated<number>;
     rows_unchanged: Generated<number>;
     rows_updated: Generated<number>;
+    rules_version: number | null;
     sha256: Buffer;
     source_options: Generated<Json>;
     started_at: Date | null;
@@ -558,6 +559,13 @@ export interface DB {
     condemned_at: Date | null;
     file_ref: string;
     received_at: Generated<Date>;
+  };
+  rules: {
+    applied_at: Generated<Date>;
+    applied_by: string | null;
+    document: Json;
+    environment_id: number;
+    version: number;
   };
   schedule_memory: {
     environment_id: number;

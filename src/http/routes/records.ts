@@ -57,7 +57,7 @@ function recordRoute<T>(options: RecordRoute<T>): Route {
         headers: ['Sluice-Dropped-Properties'],
       },
       answers,
-      refuses: ['invalid_metadata_value', ...refuses],
+      refuses: ['invalid_metadata_value', 'breaks_rule', ...refuses],
     },
     (system) => (request, reply) => commitRecord(system, options, request, reply),
   );
@@ -230,7 +230,13 @@ const batch = route({
     headers: ['Sluice-Dropped-Properties'],
     schema: batchResult.ref,
   },
-  refuses: ['invalid_metadata_value', 'too_many_records', 'invalid_date', 'unknown_event_type'],
+  refuses: [
+    'invalid_metadata_value',
+    'breaks_rule',
+    'too_many_records',
+    'invalid_date',
+    'unknown_event_type',
+  ],
   handle: async ({ system, request, reply }) => {
     const body = bodyBytes(request);
     const isNdjson = isNdjsonBody(request);

@@ -229,6 +229,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset, source = {} }: 
     companyFrom: source.companyFrom ?? null,
     namesAliases: false,
     recordKey: '',
+    rules: null,
   };
 }
 

@@ -31,6 +31,7 @@ import { releaseClaims } from './amendments.ts';
 import { forgetPlannedRows } from './plans.ts';
 import { countReload, eventRemovals } from './reloads.ts';
 import { forgetRepeats, forgetReplays } from './repeats.ts';
+import { currentVersion } from './rules.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
 /*
@@ -103,6 +104,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       undoes: undoes && [...undoes.loadIds],
       undo_properties: undoes?.properties && [...undoes.properties],
       begins_anew: isPatch(columns.type),
+      rules_version: currentVersion(columns.environmentId),
       chunk_count: chunks.length,
     })
     .returning('load_id')

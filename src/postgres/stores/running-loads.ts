@@ -39,6 +39,12 @@ export async function readLoadSource(db: Database, loadId: number) {
     .leftJoin('loads as parent', (join) =>
       join.onRef('parent.load_id', '=', 'loads.amends').on('loads.wins', '=', false),
     )
+    .leftJoin('rules', (join) =>
+      join
+        .onRef('rules.environment_id', '=', 'loads.environment_id')
+        .onRef('rules.version', '=', 'loads.rules_version'),
+    )
+    .select('rules.document as rules')
     .select(camel('loads.load_id', 'loads.job_id', 'loads.environment_id', 'loads.type', 'loads.entity'))
     .select(camel('loads.preset'))
     .select(camel('loads.file_ref', 'loads.file_format', 'loads.header', 'loads.column_map'))

@@ -38,6 +38,8 @@ const access: Readonly<Record<(typeof scopes)[number], readonly string[]>> = {
     'GET /v1/mappings/{name}',
     'PUT /v1/mappings/{name}',
     'DELETE /v1/mappings/{name}',
+    'GET /v1/rules',
+    'PUT /v1/rules',
     'POST /v1/users/bulk_identify',
     'POST /v1/companies/bulk_identify',
     'POST /v1/background_jobs/cancel',

@@ -32,6 +32,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     removals: 'unasked',
     namesAliases: false,
     recordKey: '',
+    rules: null,
     ...more,
   };
 }

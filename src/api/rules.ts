@@ -1,0 +1,20 @@
+import type { Static } from 'typebox';
+import { component, count, object, orNull, record, text, time } from './schema.ts';
+
+export const rulesRecord = component(
+  'Rules',
+  object(
+    {
+      version: count('Version of the rules. 0 if none were ever applied.', 3),
+      applied_at: orNull(time('When they were applied. Null if none were.', '2026-11-20T12:34:56.123Z')),
+      applied_by: orNull(text('ID of the API key. Null: the command line, or nobody.', 'k3f9')),
+      file: text('The rules as a YAML file.', 'users:\n  unknown: report\n'),
+      document: record({
+        additionalProperties: true,
+        description: 'The same as an object: docs/schemas/rules.schema.json.',
+      }),
+    },
+    'The rules that the records of an environment must keep to.',
+  ),
+);
+export type RulesRecord = Static<typeof rulesRecord.schema>;

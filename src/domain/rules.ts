@@ -1,0 +1,51 @@
+/** The rules of an environment: what its records must hold, and what becomes of personal values. Written in one file (docs/rules.md). */
+import type { PropertyEntity } from './entity.ts';
+
+export const ruleTypes = ['text', 'number', 'integer', 'boolean', 'date', 'list', 'object'] as const;
+/** What becomes of a value that breaks a rule: it is counted, left out, or its record is refused. */
+export const remedies = ['report', 'strip', 'refuse'] as const;
+export type Remedy = (typeof remedies)[number];
+export const personalActions = ['drop', 'hash', 'truncate', 'encrypt'] as const;
+export type PersonalAction = (typeof personalActions)[number];
+
+/** The words are those of JSON Schema 2020-12 where it has them. */
+export interface PropertyRule {
+  readonly type?: (typeof ruleTypes)[number];
+  readonly required?: boolean;
+  readonly pattern?: string;
+  readonly enum?: readonly (string | number | boolean)[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly unique?: boolean;
+  /** The value is the id of a company that exists. */
+  readonly references?: 'companies';
+  readonly otherwise?: Remedy;
+  readonly personal?: PersonalAction;
+}
+
+/** The rules of users, companies or events. */
+export interface EntityRules {
+  readonly properties?: Readonly<Record<string, PropertyRule>>;
+  /** What becomes of properties that are not listed. */
+  readonly unknown?: 'allow' | Remedy;
+  /** The events that exist, and what becomes of others. */
+  readonly names?: readonly string[];
+  readonly other_names?: 'report' | 'refuse';
+}
+
+export type RulesDocument = { readonly [Of in PropertyEntity]?: EntityRules };
+
+/** A version of an environment's rules. */
+export interface Rules {
+  readonly version: number;
+  readonly document: RulesDocument;
+}
+
+/** Tells whether a document has rules for values that must not be stored in clear. */
+export function hasPersonalRules(document: RulesDocument): boolean {
+  return Object.values(document).some(({ properties = {} }) =>
+    Object.values(properties).some(({ personal }) => personal !== undefined),
+  );
+}

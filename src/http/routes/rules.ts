@@ -1,0 +1,66 @@
+import { Type } from 'typebox';
+import { rulesRecord } from '../../api/rules.ts';
+import { object } from '../../api/schema.ts';
+import { MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { applyRules, readRules } from '../../postgres/stores/rules.ts';
+import { readRulesFile, renderRules } from '../../rules/rules-file.ts';
+import { throwProblems, worded } from '../../validation.ts';
+import { callerKeyId } from '../plugins/auth.ts';
+import { type Route, route } from '../route.ts';
+
+const show = route({
+  at: 'GET /v1/rules',
+  operationId: 'showRules',
+  summary: 'Show the rules',
+  description: 'Returns what the records of the environment must hold.',
+  access: 'import',
+  answer: { description: 'The rules.', schema: rulesRecord.ref },
+  handle: async ({ system: { db }, environment }) => renderRules(await readRules(db, environment)),
+});
+
+const body = object(
+  {
+    file: worded(
+      Type.String({
+        maxLength: MAX_RECORD_BYTES,
+        description: 'The rules as a file, YAML or JSON: docs/rules.md.',
+      }),
+      'file must be the text of a rules file',
+    ),
+  },
+  'The rules to apply.',
+);
+
+const apply = route({
+  at: 'PUT /v1/rules',
+  operationId: 'applyRules',
+  summary: 'Apply rules',
+  description:
+    'Replaces the rules of the environment. They count for loads that are accepted from then on, and for single records within a second.',
+  access: 'import',
+  json: {
+    schema: body,
+    examples: {
+      plan: {
+        summary: 'Allowed values',
+        value: { file: 'users:\n  properties:\n    plan: { enum: [free, pro] }\n' },
+      },
+    },
+  },
+  answer: { description: 'The rules as they are now.', schema: rulesRecord.ref },
+  handle: async ({ system: { db, ingest }, environment, request, body: { file } }) => {
+    const { value, problems } = readRulesFile(Buffer.from(file));
+    throwProblems(
+      problems.map(({ line, column, message }) => ({
+        code: 'invalid_field',
+        message,
+        details: `file: line ${line}, column ${column}`,
+      })),
+    );
+    const rules = await applyRules(db, environment, value ?? {}, callerKeyId(request));
+    ingest.rules.forget(environment);
+    return renderRules(rules);
+  },
+});
+
+export const rulesRoutes: readonly Route[] = [show, apply];

@@ -1,0 +1,107 @@
+import type { Reason } from '../domain/reject.ts';
+import type { EntityStage, Finding } from '../rules/compile-rules.ts';
+import { type CellList, kind, kindOf, type RecordCells, role, textOf } from './cells.ts';
+import { fromByteString, markNumber, parseJsonText } from './json-text.ts';
+import { KnownName } from './known-names.ts';
+
+/** A cell that the rules left out. */
+const leftOut = new KnownName('', role.ignored);
+
+/**
+ * Judges the cells of a record that are properties by the `shape`, once: other passes over the same cells find them as they are to be
+ * stored. Returns why the record is refused, or null.
+ */
+export function applyRules(
+  stage: EntityStage,
+  cells: RecordCells,
+  shape: Uint8Array,
+  { eventName, isBeside = false }: { readonly eventName?: () => string; readonly isBeside?: boolean },
+): Reason | null {
+  if (cells.findings !== null) return null;
+  stage.begin();
+  if (eventName !== undefined) stage.judgeName(() => fromByteString(eventName()));
+  const { own, metadata, page } = cells;
+  if (metadata.count > 0) hideOverwritten(own, metadata, shape);
+  cells.size += judgeList(stage, own, shape) + judgeList(stage, metadata, shape);
+  if (page !== null) cells.page = stage.judgeAll(withoutOverwritten(page, [own, metadata], shape));
+  stage.end(isBeside);
+  cells.findings = stage.findings;
+  return stage.problems[0] ?? null;
+}
+
+/** Leaves out the cells of a record that its `metadata` says otherwise. */
+function hideOverwritten(own: CellList, metadata: CellList, shape: Uint8Array): void {
+  const names = new Set<string>();
+  for (let cell = 0; cell < metadata.count; cell++) names.add(metadata.names[cell]?.text ?? '');
+  for (let cell = 0; cell < own.count; cell++) {
+    const name = own.names[cell] as KnownName;
+    if (shape[name.role] === 1 && names.has(name.text)) leaveOut(own, cell);
+  }
+}
+
+function withoutOverwritten(page: object, lists: readonly CellList[], shape: Uint8Array) {
+  const others = Object.entries(page).filter(
+    ([name]) =>
+      !lists.some((list) =>
+        list.names.slice(0, list.count).some(({ text, role }) => text === name && shape[role] === 1),
+      ),
+  );
+  return Object.fromEntries(others);
+}
+
+/** Returns how many bytes more its cells may take. */
+function judgeList(stage: EntityStage, list: CellList, shape: Uint8Array): number {
+  const replaced = new Map<number, string>();
+  for (let cell = 0; cell < list.count; cell++) {
+    const name = list.names[cell] as KnownName;
+    if (shape[name.role] !== 1 || list.isNothing(cell)) continue;
+    const property = stage.find(name.text);
+    if (property === undefined && stage.allowsUnknown) continue;
+    const before = readCell(list, cell);
+    const value = stage.judge(property, fromByteString(name.text), before);
+    if (value === undefined) leaveOut(list, cell);
+    else if (value !== before) {
+      const text = textOf(value, { marked: true });
+      list.kinds[cell] = kindOf(value, text);
+      replaced.set(cell, text);
+    }
+  }
+  return replaced.size === 0 ? 0 : list.rewrite(replaced);
+}
+
+function leaveOut(list: CellList, cell: number): void {
+  if (list.isCsv) list.ends[cell] = list.starts[cell] ?? 0;
+  else list.names[cell] = leftOut;
+}
+
+function readCell(list: CellList, cell: number): unknown {
+  const text = fromByteString(list.text(cell));
+  const is = list.kinds[cell] ?? 0;
+  if (is <= kind.escaped) return text;
+  if (is === kind.number) return markNumber(text);
+  if (is === kind.boolean) return text === 'true';
+  const parsed = parseJsonText(text);
+  return 'code' in parsed ? text : parsed.value;
+}
+
+/** Counts what the rules found in records that became rows. */
+export class FindingCounts {
+  readonly #counts = new Map<string, { readonly finding: Finding; records: number }>();
+
+  reset(): void {
+    this.#counts.clear();
+  }
+
+  add(findings: readonly Finding[]): void {
+    for (const finding of findings) {
+      const key = JSON.stringify([finding.entity, finding.property, finding.rule]);
+      const known = this.#counts.get(key);
+      if (known === undefined) this.#counts.set(key, { finding, records: 1 });
+      else known.records++;
+    }
+  }
+
+  get all(): (Finding & { readonly records: number })[] {
+    return Array.from(this.#counts.values(), ({ finding, records }) => ({ ...finding, records }));
+  }
+}

@@ -1,0 +1,247 @@
+import { type PropertyEntity, propertyEntities } from '../domain/entity.ts';
+import { readEpoch, readInstant } from '../domain/instant.ts';
+import type { Reason } from '../domain/reject.ts';
+import type { EntityRules, PersonalAction, PropertyRule, Remedy, RulesDocument } from '../domain/rules.ts';
+import {
+  isObject,
+  markedNumber,
+  markNumber,
+  numberInRange,
+  numberText,
+  parseJsonText,
+  toByteString,
+} from '../mapping/json-text.ts';
+
+/**
+ * Replaces a personal value, which has passed the rules; undefined leaves it out. Values are as `parseJsonText` gives them; the result must be
+ * the same for the same value, or records that are unchanged would differ.
+ */
+export type Personal = (action: PersonalAction, value: unknown, property: string) => unknown;
+
+/** What the records of an environment pass before they are stored. Null: nothing is ruled. */
+export type Stage = { readonly [Of in PropertyEntity]: EntityStage | null };
+
+/** A rule that a record broke and that did not refuse it. */
+export interface Finding {
+  readonly entity: PropertyEntity;
+  /** Null: the name of the event. */
+  readonly property: string | null;
+  readonly rule: string;
+  readonly otherwise: Remedy;
+}
+
+export function compileRules(document: RulesDocument, personal: Personal = (_, value) => value): Stage {
+  const stages = propertyEntities.map((entity) => {
+    const rules = document[entity];
+    return [entity, rules === undefined ? null : new EntityStage(entity, rules, personal)] as const;
+  });
+  return Object.fromEntries(stages) as Stage;
+}
+
+/** The rules of users, companies or events. Holds what it finds in one record, between `begin` and `end`. */
+export class EntityStage {
+  readonly #entity: PropertyEntity;
+  readonly #properties = new Map<string, RuledProperty>();
+  readonly #required: readonly RuledProperty[];
+  readonly #unknown: 'allow' | Remedy;
+  readonly #names: ReadonlySet<string> | null;
+  readonly #otherNames: Remedy;
+  readonly #personal: Personal;
+  #seen = new Set<RuledProperty>();
+  problems: Reason[] = [];
+  findings: Finding[] = [];
+
+  constructor(entity: PropertyEntity, rules: EntityRules, personal: Personal) {
+    const { properties = {}, unknown = 'allow', names, other_names = 'refuse' } = rules;
+    this.#entity = entity;
+    const ruled = Object.entries(properties).map(([name, rule]) => new RuledProperty(name, rule));
+    for (const each of ruled) this.#properties.set(toByteString(each.name), each);
+    this.#required = ruled.filter(({ rule }) => rule.required === true);
+    this.#unknown = unknown;
+    this.#names = names === undefined ? null : new Set(names);
+    this.#otherNames = other_names;
+    this.#personal = personal;
+  }
+
+  /** The rules of a property, by its name as a byte string. */
+  find(name: string): RuledProperty | undefined {
+    return this.#properties.get(name);
+  }
+
+  /** Properties that are not listed need no look. */
+  get allowsUnknown(): boolean {
+    return this.#unknown === 'allow';
+  }
+
+  begin(): void {
+    this.problems = [];
+    this.findings = [];
+    if (this.#seen.size > 0) this.#seen.clear();
+  }
+
+  /** Judges a value that is not null; returns what is stored, or undefined if it is left out. */
+  judge(property: RuledProperty | undefined, name: string, value: unknown): unknown {
+    if (property === undefined) {
+      if (this.#unknown !== 'allow')
+        this.#break(name, 'unknown', this.#unknown, 'is not among the properties of the rules');
+      return this.#unknown === 'strip' ? undefined : value;
+    }
+    if (value !== '') this.#seen.add(property);
+    const broken = property.judge(value);
+    if (broken !== null) {
+      this.#break(name, broken, property.otherwise, property.explain(broken));
+      if (property.otherwise === 'strip') return undefined;
+    }
+    const { personal } = property.rule;
+    return personal === undefined ? property.value : this.#personal(personal, property.value, name);
+  }
+
+  /** Judges the properties of a decoded record; returns those that are stored. */
+  judgeAll(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
+    const kept: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(properties)) {
+      const judged = value === null ? null : this.judge(this.find(toByteString(name)), name, value);
+      if (judged !== undefined) kept[name] = judged;
+    }
+    return kept;
+  }
+
+  /** Judges the name of an event. */
+  judgeName(name: () => string): void {
+    if (this.#names === null || this.#names.has(name())) return;
+    this.#break(null, 'names', this.#otherNames, 'is not among the names of the rules');
+  }
+
+  /** All values were judged. A record that another one brings along, such as the company of a user, may lack what is required. */
+  end(isBeside: boolean): void {
+    if (isBeside) return;
+    for (const property of this.#required) {
+      if (!this.#seen.has(property))
+        this.#break(property.name, 'required', property.otherwise, property.explain('required'));
+    }
+  }
+
+  #break(property: string | null, rule: string, otherwise: Remedy, what: string): void {
+    if (otherwise !== 'refuse') {
+      this.findings.push({ entity: this.#entity, property, rule, otherwise });
+      return;
+    }
+    const column = property ?? 'event_name';
+    this.problems.push({ code: 'breaks_rule', message: `${column} ${what}`, column });
+  }
+}
+
+type Keyword = 'type' | 'required' | 'pattern' | 'enum' | 'minimum' | 'maximum' | 'minLength' | 'maxLength';
+
+/** The rules of one property. */
+export class RuledProperty {
+  readonly name: string;
+  readonly rule: PropertyRule;
+  readonly otherwise: Remedy;
+  /** The value judged last, converted. */
+  value: unknown;
+  readonly #pattern: { test(text: string): boolean } | null;
+  readonly #allowed: ReadonlySet<unknown> | null;
+
+  constructor(name: string, rule: PropertyRule) {
+    this.name = name;
+    this.rule = rule;
+    this.otherwise = rule.otherwise ?? 'report';
+    this.#pattern = rule.pattern === undefined ? null : new RegExp(rule.pattern, 'u');
+    this.#allowed = rule.enum === undefined ? null : new Set(rule.enum);
+  }
+
+  /** Returns the keyword that the value breaks, or null; `value` is what it is converted to. */
+  judge(value: unknown): Keyword | null {
+    this.value = value;
+    const { type } = this.rule;
+    if (type !== undefined) {
+      const converted = convert[type](value);
+      if (converted === undefined) return 'type';
+      this.value = converted;
+    }
+    const items = Array.isArray(this.value) ? this.value : [this.value];
+    for (const item of items) {
+      const broken = this.#judgeItem(item);
+      if (broken !== null) return broken;
+    }
+    return null;
+  }
+
+  #judgeItem(value: unknown): Keyword | null {
+    const { minimum, maximum, minLength, maxLength } = this.rule;
+    const digits = typeof value === 'number' ? String(value) : markedNumber(value);
+    const plain = digits === null ? value : Number(digits);
+    if (this.#allowed?.has(plain) === false) return 'enum';
+    if (minimum !== undefined && !(Number(plain) >= minimum)) return 'minimum';
+    if (maximum !== undefined && !(Number(plain) <= maximum)) return 'maximum';
+    if (this.#pattern === null && minLength === undefined && maxLength === undefined) return null;
+    const text = digits ?? (typeof value === 'boolean' ? String(value) : value);
+    if (typeof text !== 'string') return 'pattern';
+    if (this.#pattern?.test(text) === false) return 'pattern';
+    // No text has more characters than UTF-16 units.
+    if (minLength !== undefined && countCharacters(text) < minLength) return 'minLength';
+    if (maxLength !== undefined && text.length > maxLength && countCharacters(text) > maxLength)
+      return 'maxLength';
+    return null;
+  }
+
+  /** Words what is wrong, without the value: it may be personal. */
+  explain(keyword: Keyword): string {
+    const { rule } = this;
+    if (keyword === 'required') return 'is missing; the rules require it';
+    if (keyword === 'type') return `is no ${rule.type}, as the rules want it`;
+    if (keyword === 'enum') return 'is none of the values that the rules allow';
+    return `breaks the rule ${keyword}: ${rule[keyword]}`;
+  }
+}
+
+function countCharacters(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}
+
+const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+function toNumber(value: unknown): unknown {
+  if (typeof value === 'number' || markedNumber(value) !== null) return value;
+  return typeof value === 'string' && jsonNumber.test(value) && numberInRange(value)
+    ? markNumber(value)
+    : undefined;
+}
+
+function toInteger(value: unknown): unknown {
+  const number = toNumber(value);
+  return Number.isInteger(Number(markedNumber(number) ?? number)) ? number : undefined;
+}
+
+/** A text that is JSON of the kind becomes it. */
+function parsedIf(value: unknown, is: (value: unknown) => boolean): unknown {
+  if (is(value)) return value;
+  if (typeof value !== 'string') return undefined;
+  const parsed = parseJsonText(value);
+  return 'code' in parsed || !is(parsed.value) ? undefined : parsed.value;
+}
+
+/** By type: the value as what it must be, or undefined if it is not that. */
+const convert: Readonly<Record<NonNullable<PropertyRule['type']>, (value: unknown) => unknown>> = {
+  text: (value) => {
+    const text = numberText(value) ?? (typeof value === 'boolean' ? String(value) : value);
+    return typeof text === 'string' ? text : undefined;
+  },
+  number: toNumber,
+  integer: toInteger,
+  boolean: (value) => {
+    if (typeof value === 'boolean') return value;
+    const text = typeof value === 'string' ? value.toLowerCase() : '';
+    return text === 'true' || (text === 'false' ? false : undefined);
+  },
+  date: (value) => {
+    const text = numberText(value) ?? value;
+    if (typeof text !== 'string') return undefined;
+    return readInstant(text) === null ? readEpoch(text)?.text : text;
+  },
+  list: (value) => parsedIf(value, Array.isArray),
+  object: (value) => parsedIf(value, isObject),
+};

@@ -1,0 +1,167 @@
+/*
+ * Rules: what the records of an environment must hold. An operator writes them in one file (docs/rules.md), which `sluice rules apply`
+ * and the API store as a version. `compile-rules.ts` makes of a version the stage that every record passes, whatever way it comes:
+ * `src/mapping/row-writer.ts` for files and bulk data, `src/ingest/ingest.ts` for requests.
+ */
+import { type Static, Type } from 'typebox';
+import { stringify } from 'yaml';
+import type { RulesRecord } from '../api/rules.ts';
+import {
+  MAX_EVENT_NAME_BYTES,
+  MAX_OPERATOR_FILE_ITEMS,
+  MAX_PATTERN_CHARS,
+  MAX_RULED_PROPERTIES,
+  MAX_VALUE_BYTES,
+} from '../domain/limits.ts';
+import { personalActions, type RulesDocument, remedies, ruleTypes } from '../domain/rules.ts';
+import {
+  type FileReading,
+  type OperatorFile,
+  type Place,
+  publishedSchema,
+  readOperatorFile,
+} from '../operator-file/read.ts';
+import {
+  atMostBytes,
+  choice,
+  flag,
+  listOf,
+  objectOf,
+  rule,
+  text,
+  wholeNumber,
+} from '../operator-file/schema.ts';
+import type { AppliedRules } from '../postgres/stores/rules.ts';
+import { patternProblem } from './pattern.ts';
+
+const number = (description: string) =>
+  Type.Number({ description, problem: rule('must be a number, or a date for type: date') });
+
+const propertyRule = objectOf('a property', 'What the values of a property must be.', {
+  type: Type.Optional(
+    choice(ruleTypes, 'What it is. A text that says it is converted: `"42"` to 42, `"true"` to true.'),
+  ),
+  required: Type.Optional(flag('Every record must have a value of it.')),
+  pattern: Type.Optional(
+    text({
+      maxChars: MAX_PATTERN_CHARS,
+      pattern: ['^', ''],
+      problem: patternProblem,
+      description: 'A regular expression that texts must match somewhere, or as a whole between `^` and `$`.',
+    }),
+  ),
+  enum: Type.Optional(
+    Type.Array(Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+      description: 'The values that are allowed.',
+      minItems: 1,
+      maxItems: MAX_OPERATOR_FILE_ITEMS,
+    }),
+  ),
+  minimum: Type.Optional(number('The least number.')),
+  maximum: Type.Optional(number('The greatest number.')),
+  minLength: Type.Optional(wholeNumber('The fewest characters of a text.', 0, MAX_VALUE_BYTES)),
+  maxLength: Type.Optional(wholeNumber('The most characters of a text.', 0, MAX_VALUE_BYTES)),
+  unique: Type.Optional(flag('No other profile has the value.')),
+  references: Type.Optional(choice(['companies'], 'The value is the id of a company that exists.')),
+  otherwise: Type.Optional(
+    choice(
+      remedies,
+      'What becomes of a value that breaks a rule: counted (the default), left out, or the record is refused.',
+    ),
+  ),
+  personal: Type.Optional(choice(personalActions, 'What is stored in place of a personal value.')),
+});
+
+const properties = Type.Optional(
+  Type.Unsafe<Readonly<Record<string, Static<typeof propertyRule>>>>({
+    type: 'object',
+    description: 'The rules of properties, by name.',
+    additionalProperties: propertyRule,
+    maxProperties: MAX_RULED_PROPERTIES,
+    problem: rule(`must be names of properties with their rules, at most ${MAX_RULED_PROPERTIES}`),
+  }),
+);
+const unknown = Type.Optional(
+  choice(['allow', ...remedies], 'What becomes of properties that are not listed: allowed by default.'),
+);
+
+const profileRules = (what: string) =>
+  Type.Optional(objectOf(what, `The rules of ${what}.`, { properties, unknown }));
+
+const rulesSchema = objectOf('a rules file', 'What the records of one environment must hold.', {
+  users: profileRules('users'),
+  companies: profileRules('companies'),
+  events: Type.Optional(
+    objectOf('events', 'The rules of events.', {
+      names: Type.Optional(
+        listOf(
+          text({
+            maxChars: MAX_EVENT_NAME_BYTES,
+            problem: atMostBytes(MAX_EVENT_NAME_BYTES),
+            description: 'The name of an event.',
+          }),
+          'The events that exist.',
+          MAX_OPERATOR_FILE_ITEMS,
+        ),
+      ),
+      other_names: Type.Optional(
+        choice(['report', 'refuse'], 'What becomes of events with another name: refused by default.'),
+      ),
+      properties,
+      unknown,
+    }),
+  ),
+});
+
+const rulesFile: OperatorFile<typeof rulesSchema> = {
+  schema: rulesSchema,
+  emptyCure: 'a file without rules is written `users: {}`',
+  check(root) {
+    for (const entity of ['users', 'companies', 'events']) {
+      const listed = root.at([entity, 'properties']);
+      for (const name of Object.keys((listed.value ?? {}) as object))
+        checkProperty(listed.at([name]), entity);
+    }
+  },
+};
+
+function checkProperty(place: Place, entity: string): void {
+  const { value } = place;
+  if (typeof value !== 'object' || value === null) return;
+  const { required, otherwise, unique } = value as Record<string, unknown>;
+  if (required === true && otherwise === 'strip')
+    place
+      .at(['otherwise'])
+      .report('cannot be strip for a required property, of which nothing is left to strip');
+  if (unique === true && (entity === 'events' || (otherwise ?? 'report') !== 'report'))
+    place.at(['unique']).report('is a rule of profiles, and needs `otherwise: report`');
+}
+
+export function readRulesFile(bytes: Uint8Array): FileReading<RulesDocument> {
+  return readOperatorFile(bytes, rulesFile) as FileReading<RulesDocument>;
+}
+
+export function rulesFileSchema(): object {
+  return publishedSchema('rules', 'Rules of sluice', rulesSchema);
+}
+
+export function writeRulesFile(document: RulesDocument): string {
+  return stringify(document, {
+    version: '1.2',
+    schema: 'core',
+    aliasDuplicateObjects: false,
+    lineWidth: 100,
+  });
+}
+
+/** The rules of an environment as callers see them. */
+export function renderRules(rules: AppliedRules | null): RulesRecord {
+  const document = rules?.document ?? {};
+  return {
+    version: rules?.version ?? 0,
+    applied_at: rules?.appliedAt.toISOString() ?? null,
+    applied_by: rules?.appliedBy ?? null,
+    file: writeRulesFile(document),
+    document: { ...document },
+  };
+}
