@@ -46,8 +46,8 @@ export async function findExportFolder(names: readonly string[]): Promise<string
   return found?.isFile() === true ? name : null;
 }
 
-/** Users come after the companies that they name; events, which refer to both, come last. */
-const order = ['companies', 'users', 'events'] as const;
+/** Users come after the companies that they name; events refer to both. A stream has all of them. */
+const order = ['companies', 'users', 'events', 'stream'] as const;
 type Dataset = (typeof order)[number];
 
 interface FileBack extends LoadedBack {
@@ -99,9 +99,9 @@ interface DataFile extends ListedFile {
 
 /** @throws UsageError for an export that says less than what is stored. */
 function inOrder({ files }: Manifest): readonly DataFile[] {
-  if (files.some(({ filename, dataset }) => dataset === 'stream' || /\.csv(\.gz)?$/.test(filename))) {
+  if (files.some(({ filename }) => /\.csv(\.gz)?$/.test(filename))) {
     throw new UsageError(
-      'A CSV has no types, and a stream no ids of events: as a whole, only exports of NDJSON, Parquet and Avro come back. Name the files.',
+      'A CSV has no types: as a whole, only exports of NDJSON, Parquet and Avro come back. Name the files.',
     );
   }
   return order.flatMap((dataset) =>
@@ -120,7 +120,8 @@ async function loadBack(
   const startedAt = new Date();
   const path = join(folder, file.filename);
   const input = { path, name: basename(path), bytes: (await stat(path)).size };
-  const entity = file.dataset === 'events' ? 'auto' : file.dataset;
+  const { dataset } = file;
+  const entity = dataset === 'users' || dataset === 'companies' ? dataset : 'auto';
   for (const ifDuplicate of ['skip', 'load'] as const) {
     const imported = await importFile(terminal, session, input, { ...options, entity, ifDuplicate });
     if (imported.exitCode !== exitCodes.ok || imported.load === null) return { imported, found: null };
@@ -131,7 +132,7 @@ async function loadBack(
   throw new Fault('the second time is the last');
 }
 
-/** Restores the times of profiles, and counts the rows of the file that are stored as it says. */
+/** Restores the times of profiles, which a stream does not have, and counts the rows of the file that are stored as it says. */
 async function bringBack(
   { system, environmentId }: ImportSession,
   path: string,
@@ -140,14 +141,17 @@ async function bringBack(
 ): Promise<FileBack> {
   const { dataset } = file;
   const sum = { rows: 0, same: 0, dated: 0 };
+  const held = dataset === 'stream' ? (['companies', 'users', 'events'] as const) : [dataset];
   for await (const rows of listsOf(path, file)) {
-    const part =
-      dataset === 'events'
-        ? await countStoredEvents(system.db, environmentId, rows)
-        : await restoreTimes(system.db, environmentId, dataset, jobId, rows);
-    sum.rows += part.rows;
-    sum.same += part.same;
-    sum.dated += part.dated;
+    for (const of of held) {
+      const part =
+        of === 'events'
+          ? await countStoredEvents(system.db, environmentId, rows)
+          : await restoreTimes(system.db, environmentId, of, jobId, rows);
+      sum.rows += part.rows;
+      sum.same += part.same;
+      sum.dated += part.dated;
+    }
   }
   return { dataset, ...sum };
 }
@@ -169,6 +173,7 @@ function printBack(terminal: Terminal, back: readonly FileBack[], setup: SetupLo
   for (const dataset of order) {
     const of = back.filter((each) => each.dataset === dataset);
     const sum = (key: keyof LoadedBack): number => of.reduce((total, each) => total + each[key], 0);
+    if (dataset === 'stream' && of.length === 0) continue;
     if (sum('rows') === sum('same')) {
       terminal.print(`${dataset}: all ${formatCount(sum('rows'))} are stored as the files say`);
       continue;

@@ -33,6 +33,12 @@ export type EventKind = (typeof eventKinds)[number];
 export const recordKinds = ['identify_user', 'identify_company', ...eventKinds] as const;
 export type RecordKind = (typeof recordKinds)[number];
 
+/** The kind of record that is a profile of each. */
+export const kindOfEntity = {
+  users: 'identify_user',
+  companies: 'identify_company',
+} as const satisfies Readonly<Record<Entity, RecordKind>>;
+
 export const byEventKind = <T>(make: (kind: EventKind) => T) =>
   Object.fromEntries(eventKinds.map((kind) => [kind, make(kind)])) as Record<EventKind, T>;
 

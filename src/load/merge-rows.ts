@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type Entity, entities, eventKinds, type RecordKind } from '../domain/entity.ts';
+import { type Entity, entities, eventKinds, kindOfEntity, type RecordKind } from '../domain/entity.ts';
 import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
@@ -17,11 +17,6 @@ import type { LoadMemory } from './context.ts';
 
 /** The outcomes of rows by kind of record; an absent kind has none. */
 export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
-
-export const kindOfEntity = {
-  users: 'identify_user',
-  companies: 'identify_company',
-} as const satisfies Readonly<Record<Entity, RecordKind>>;
 
 /** Is called for a record of the chunk that the database refuses; `kind` is what it is counted under. */
 export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;

@@ -1,4 +1,4 @@
-import { type LoadEntity, type RecordKind, recordKinds } from '../domain/entity.ts';
+import { kindOfEntity, type LoadEntity, type RecordKind, recordKinds } from '../domain/entity.ts';
 import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import {
   EARLIEST_EVENT,
@@ -12,8 +12,6 @@ import type { Reason } from '../domain/reject.ts';
  * Rules for records that say in `event_type` what they are, be they CSV or JSON.
  */
 
-const doorKind = { users: 'identify_user', companies: 'identify_company' } as const;
-
 /** Why a load of `entity` does not take a record of this kind, or null. `kind` is null for one that there is not; `text` is what the record says. */
 export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: string): Reason | null {
   const column = 'event_type';
@@ -22,8 +20,8 @@ export function kindProblem(kind: RecordKind | null, entity: LoadEntity, text: s
     const message = `event_type is ${shown(text)}; it must be one of ${recordKinds.join(', ')}`;
     return { code: 'unknown_event_type', message, column };
   }
-  if (kind === doorKind[entity]) return null;
-  const message = `event_type is ${shown(text)}; this job takes ${entity} only (${doorKind[entity]})`;
+  if (kind === kindOfEntity[entity]) return null;
+  const message = `event_type is ${shown(text)}; this job takes ${entity} only (${kindOfEntity[entity]})`;
   return { code: 'unexpected_event_row', message, column };
 }
 

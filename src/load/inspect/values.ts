@@ -1,6 +1,6 @@
 import type { InspectedColumn } from '../../api/upload.ts';
 import { dataTypeOf } from '../../domain/data-type.ts';
-import { type Entity, entities, idColumn, type RecordKind } from '../../domain/entity.ts';
+import { type Entity, entities, idColumn, kindOfEntity, type RecordKind } from '../../domain/entity.ts';
 import { INSPECTED_RECORDS, SHOWN_FREQUENT, SHOWN_SAMPLES } from '../../domain/limits.ts';
 import { CellTable } from '../../formats/csv-cell-table.ts';
 import { marksOf } from '../../formats/csv-dialect.ts';
@@ -9,7 +9,6 @@ import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { isObject, type JsonObject, unescapeCopy } from '../../mapping/json-text.ts';
 import { REMOVED, UNCOUNTED } from '../../mapping/row-buffer.ts';
 import type { Rows } from '../../mapping/rows.ts';
-import { kindOfEntity } from '../merge-rows.ts';
 import type { ReceivedFile } from '../receive/receive.ts';
 import type { ReceivingStore } from '../receive/unpack.ts';
 

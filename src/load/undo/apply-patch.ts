@@ -1,4 +1,4 @@
-import { entities } from '../../domain/entity.ts';
+import { entities, kindOfEntity } from '../../domain/entity.ts';
 import { ConflictError } from '../../domain/errors.ts';
 import {
   addOutcomes,
@@ -19,7 +19,6 @@ import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { nameTaskSession } from '../../postgres/stores/workers.ts';
 import { RejectCauses } from '../causes/reject-causes.ts';
 import type { LoadContext } from '../context.ts';
-import { kindOfEntity } from '../merge-rows.ts';
 
 const newline = 0x0a;
 

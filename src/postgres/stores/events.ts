@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { type Entity, idColumn } from '../../domain/entity.ts';
+import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_ACTIVITY_NAMES, MAX_COUNTED_EVENTS, MAX_COUNTED_USERS } from '../../domain/limits.ts';
 import { instantText } from '../columns.ts';
@@ -104,7 +104,8 @@ export async function countStoredEvents(
     )
     left join events e
       on e.environment_id = ${environmentId} and e.user_id = r.user_id
-        and e.inserted_at = r.inserted_at and e.event_id = r.event_id`.execute(db);
+        and e.inserted_at = r.inserted_at and e.event_id = r.event_id
+    where r.event_type not in (${kindOfEntity.users}, ${kindOfEntity.companies})`.execute(db);
   const { rows: all = 0, same = 0 } = found.rows[0] ?? {};
   return { rows: all, same, dated: 0 };
 }

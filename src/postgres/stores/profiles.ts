@@ -1,6 +1,6 @@
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type pg from 'pg';
-import { type Entity, idColumn } from '../../domain/entity.ts';
+import { type Entity, idColumn, kindOfEntity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import { instantText } from '../columns.ts';
 import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
@@ -147,8 +147,10 @@ export async function restoreTimes(
   const found = await sql<LoadedBack>`
     with given as materialized (
       select *
-      from json_to_recordset(${rows}::json)
-        as r (user_id text, company_id text, metadata jsonb, first_seen_at timestamptz, last_seen_at timestamptz)
+      from json_to_recordset(${rows}::json) as r (
+        event_type text, user_id text, company_id text, metadata jsonb, first_seen_at timestamptz, last_seen_at timestamptz
+      )
+      where event_type is null or event_type = ${kindOfEntity[entity]}
     ),
     load as (
       select load_id, accepted_at, ended_at
@@ -162,7 +164,7 @@ export async function restoreTimes(
         last_seen_at = case when p.last_seen_at > l.ended_at then p.last_seen_at else r.last_seen_at end
       from given r, load l
       where p.environment_id = ${environmentId} and p.${id} = r.${id} and p.load_id = l.load_id
-        and p.first_seen_at between l.accepted_at and l.ended_at
+        and p.first_seen_at between l.accepted_at and l.ended_at and r.first_seen_at is not null
       returning 1
     )
     select
