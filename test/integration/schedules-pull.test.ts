@@ -52,6 +52,7 @@ beforeEach(async () => {
   server.events.splice(0);
   server.instead.splice(0);
   server.mostRows = 50_000;
+  server.mostEvents = 50_000;
 });
 afterEach(async () => {
   await sql`truncate schedules cascade`.execute(context.db);
@@ -317,6 +318,29 @@ describe('Mixpanel', () => {
     expect(run).toMatchObject({ status: 'completed', attempts: 2 });
     expect(server.asked).toEqual(['2026-03-02', '2026-03-01']);
     expect(await eventIds()).toEqual(['01', '02', '03']);
+  });
+});
+
+describe('Amplitude', () => {
+  // proves: pull-days
+  test('that has too many events on a day is asked for each hour of it, and an hour that it refuses holds up no other', async () => {
+    add('a', '2026-03-01T05:00:00.000Z');
+    for (const id of ['b', 'c']) add(id, '2026-03-01T17:30:00.000Z');
+    server.mostEvents = 1;
+    const schedule = pull('amplitude');
+    const failed = await doAt(schedule, '2026-03-02T09:00:00Z');
+    expect(server.asked).toHaveLength(25);
+    expect(failed).toMatchObject({ status: 'failed', code: 'too_large' });
+    expect(failed.reason).toContain('amplitude 2026-03-01T17');
+    expect(await eventIds()).toEqual(['a']);
+    expect(await progress(schedule, '2026-03-02T09:00:00Z')).toEqual([0, 1]);
+    server.mostEvents = 2;
+    await doAt(schedule, '2026-03-02T10:00:00Z');
+    expect(server.asked).toEqual(['2026-03-01', '2026-03-01T17']);
+    expect(await eventIds()).toEqual(['a', 'b', 'c']);
+    expect(await progress(schedule, '2026-03-02T10:00:00Z')).toEqual([1, 1]);
+    await doAt(schedule, '2026-03-02T11:00:00Z');
+    expect(server.asked).toEqual([]);
   });
 });
 

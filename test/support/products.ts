@@ -26,6 +26,8 @@ export interface ProductServer extends WebServer {
   readonly instead: (((request: IncomingMessage, response: ServerResponse) => void) | null)[];
   /** Rows of a page of PostHog, whatever the query asks for. */
   mostRows: number;
+  /** Events that an export of Amplitude may have. */
+  mostEvents: number;
 }
 
 export const productKey = 'key-geheim';
@@ -37,7 +39,15 @@ const dayOf = (at: string) => at.slice(0, 10);
 
 export async function startProducts(): Promise<ProductServer> {
   const web = await startWebServer('http');
-  const server: ProductServer = { ...web, events: [], asked: [], instead: [], now: '9', mostRows: 50_000 };
+  const server: ProductServer = {
+    ...web,
+    events: [],
+    asked: [],
+    instead: [],
+    now: '9',
+    mostRows: 50_000,
+    mostEvents: 50_000,
+  };
   const known = () => server.events.filter(({ at, receivedAt = at }) => receivedAt < server.now);
   const answer =
     (authorization: string, how: (request: IncomingMessage, url: URL, response: ServerResponse) => void) =>
@@ -70,9 +80,11 @@ export async function startProducts(): Promise<ProductServer> {
       const [start, end] = [url.searchParams.get('start') ?? '', url.searchParams.get('end') ?? ''];
       const hourOf = ({ at, receivedAt = at }: ProductEvent) =>
         `${receivedAt.slice(0, 13).replaceAll('-', '')}`;
-      server.asked.push(`${start.slice(0, 4)}-${start.slice(4, 6)}-${start.slice(6, 8)}`);
+      const hour = start === end ? start.slice(8) : '';
+      server.asked.push(`${start.slice(0, 4)}-${start.slice(4, 6)}-${start.slice(6, 8)}${hour}`);
       const found = known().filter((event) => start <= hourOf(event) && hourOf(event) <= end);
-      if (found.length === 0) return void response.writeHead(404).end();
+      if (found.length === 0 || found.length > server.mostEvents)
+        return void response.writeHead(found.length === 0 ? 404 : 400).end();
       const files = [...new Set(found.map(hourOf))].map((hour) => ({
         name: `7/7_${hour}#0.json.gz`,
         data: gzipSync(

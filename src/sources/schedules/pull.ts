@@ -10,7 +10,7 @@ import type { ScheduleSettings } from './context.ts';
 import { type Answered, ask, checkHeader, openAnswer, rulesOf } from './http.ts';
 import { type Product, productHosts, products } from './products.ts';
 import type { LoadDefinition, SourceDefinition } from './schedules-schema.ts';
-import { fillIn, type OpenItem, type Source, SourceFailure } from './source.ts';
+import { fillIn, type OpenItem, type Source, SourceFailure, tooLarge } from './source.ts';
 
 /**
  * Pull: the export API of another product, day by day. A day is an item of its source, as a file is of others; its version says
@@ -23,7 +23,10 @@ type AskProject = (path: string, body?: string) => Promise<Answered>;
 interface Api<K extends Product> {
   /** The value of the header Authorization. */
   readonly authorize: (definition: SourceDefinition<K>, secret: (text: string) => string) => string;
+  /** Opens a day, such as `2026-03-01`; with `hasHours` also an hour of one, `2026-03-01T05`. */
   readonly openDay: (definition: SourceDefinition<K>, day: string, ask: AskProject) => Promise<OpenItem>;
+  /** Days that are too large can be had by the hour. */
+  readonly hasHours?: true;
 }
 
 const apis: { readonly [K in Product]: Api<K> } = {
@@ -35,6 +38,7 @@ const apis: { readonly [K in Product]: Api<K> } = {
   amplitude: {
     authorize: ({ api_key, secret_key }, fill) => basic(fill(api_key), fill(secret_key)),
     openDay: openAmplitudeDay,
+    hasHours: true,
   },
   posthog: {
     authorize: ({ api_key }, fill) => `Bearer ${fill(api_key)}`,
@@ -52,7 +56,7 @@ export function openPull<K extends Product>(
   timeZone: string,
   settings: ScheduleSettings,
 ): Source {
-  const { authorize, openDay } = apis[product];
+  const { authorize, openDay, hasHours } = apis[product];
   const { region, host } = definition;
   const base = host ?? `https://${(productHosts[product] as Readonly<Record<string, string>>)[region]}`;
   const rules = rulesOf(definition, settings, PULL_ANSWER_MS);
@@ -62,24 +66,43 @@ export function openPull<K extends Product>(
       const headers = { authorization: authorize(definition, fill), 'content-type': 'application/json' };
       const askProject: AskProject = (path, body) =>
         ask({ url: new URL(path, base), headers, ...(body !== undefined && { body }) }, rules, signal);
+      const itemOf = (day: string, version: string) => ({
+        key: keyOf(product, day),
+        filename: `${product}-${day}`,
+        version,
+        open: async () => ({ ...(await openDay(definition, day, askProject)), version, mayBeEmpty: true }),
+      });
       return pulledDays(product, definition, timeZone, settings.now())
-        .filter(({ key, version }) => !isDone(key, version))
+        .filter(({ day, version }) => !isPulled(product, day, (key) => isDone(key, version)))
         .reverse()
         .slice(0, MAX_PULL_DAYS)
-        .map(({ key, day, version }) => ({
-          key,
-          filename: `${product}-${day}`,
-          version,
-          open: async () => ({ ...(await openDay(definition, day, askProject)), version, mayBeEmpty: true }),
+        .map(({ day, version }) => ({
+          ...itemOf(day, version),
+          ...(hasHours && { parts: hoursOf(day).map((hour) => itemOf(hour, version)) }),
         }));
     },
   };
 }
 
+/** The name of a day or hour in the memory of the schedule. */
+function keyOf(product: Product, day: string): string {
+  return `${product} ${day}`;
+}
+
+function hoursOf(day: string): string[] {
+  return Array.from({ length: 24 }, (_, hour) => `${day}T${String(hour).padStart(2, '0')}`);
+}
+
+/** Tells whether a day is loaded, as a whole or hour by hour. */
+function isPulled(product: Product, day: string, isLoaded: (key: string) => boolean): boolean {
+  return (
+    isLoaded(keyOf(product, day)) ||
+    (apis[product].hasHours === true && hoursOf(day).every((hour) => isLoaded(keyOf(product, hour))))
+  );
+}
+
 interface PulledDay {
   readonly day: string;
-  /** Its name in the memory of the schedule. */
-  readonly key: string;
   /** Another one from day to day, until it is final. */
   readonly version: string;
 }
@@ -100,7 +123,7 @@ function pulledDays(
   return Array.from({ length: count }, (_, at) => {
     const day = new Date(Date.parse(from) + at * dayMs).toISOString().slice(0, 10);
     const isFinal = count - at > overlap_days;
-    return { day, key: `${product} ${day}`, version: isFinal ? 'final' : `as of ${today}` };
+    return { day, version: isFinal ? 'final' : `as of ${today}` };
   });
 }
 
@@ -115,7 +138,8 @@ export function pullProgress(
   const definition = product && load?.[product];
   if (!product || !definition) return { days_loaded: null, days_over: null };
   const days = pulledDays(product, definition, timeZone, now);
-  return { days_loaded: days.filter(({ key }) => memory.has(key)).length, days_over: days.length };
+  const loaded = days.filter(({ day }) => isPulled(product, day, (key) => memory.has(key)));
+  return { days_loaded: loaded.length, days_over: days.length };
 }
 
 export function productOf(load: LoadDefinition | undefined): Product | null {
@@ -148,14 +172,17 @@ async function openMixpanelDay(
   };
 }
 
-/** Opens a day of Amplitude's export: a ZIP of gzipped files with a line of JSON for each event. */
+/** Opens a day or an hour of Amplitude's export: a ZIP of gzipped files with a line of JSON for each event. */
 async function openAmplitudeDay(_: unknown, day: string, ask: AskProject): Promise<OpenItem> {
-  const date = day.replaceAll('-', '');
-  const { answer, host } = await ask(`/api/2/export?start=${date}T00&end=${date}T23`);
-  // It answers 404 for hours without events.
-  if (answer.status !== 404) return openAnswer(answer, host);
+  const [start, end] = day.includes('T') ? [day, day] : [`${day}T00`, `${day}T23`];
+  const path = `/api/2/export?start=${start}&end=${end}`.replaceAll('-', '');
+  const { answer, host } = await ask(path);
+  if (answer.status !== 400 && answer.status !== 404) return openAnswer(answer, host);
   await answer.close();
-  return { ...unsent, bytes: Readable.from([]), hints: {} };
+  // It answers 404 for hours without events.
+  if (answer.status === 404) return { ...unsent, bytes: Readable.from([]), hints: {} };
+  const message = `${host} refuses to export ${day}, perhaps because it has more than 4 GB; let Amplitude export to S3, and load that`;
+  throw new SourceFailure(tooLarge, message);
 }
 
 const unsent = { version: null, close: async () => undefined };
@@ -214,7 +241,7 @@ async function readRows({ answer, host }: Answered): Promise<readonly EventRow[]
     let size = 0;
     for await (const piece of bytes) {
       size += piece.length;
-      if (size > MAX_PULL_PAGE_BYTES) throw new SourceFailure('page_too_large', `${host} ${tooLarge}`);
+      if (size > MAX_PULL_PAGE_BYTES) throw new SourceFailure('page_too_large', `${host} ${largePage}`);
       pieces.push(piece);
     }
     const { results } = JSON.parse(Buffer.concat(pieces).toString()) as { readonly results?: unknown };
@@ -228,7 +255,7 @@ async function readRows({ answer, host }: Answered): Promise<readonly EventRow[]
   }
 }
 
-const tooLarge = `answers with more than ${MAX_PULL_PAGE_BYTES} bytes for ${PULL_PAGE_ROWS} events; use a batch export to S3`;
+const largePage = `answers with more than ${MAX_PULL_PAGE_BYTES} bytes for ${PULL_PAGE_ROWS} events; use a batch export to S3`;
 
 function isEventRow(row: unknown): row is EventRow {
   return Array.isArray(row) && row.length === 5 && row.slice(0, 4).every((cell) => typeof cell === 'string');

@@ -43,6 +43,7 @@ import {
   type Source,
   SourceFailure,
   type SourceItem,
+  tooLarge,
 } from './source.ts';
 
 /** After an error that may pass: half an hour in all. `failures`: from 1. */
@@ -162,7 +163,9 @@ async function runLoad(
         break;
       }
       const key = shortKey(item.key);
-      await takeItem(context, run, load, { ...item, key }, memory.get(key) ?? null, signal);
+      const isTaken = await takeItem(context, run, load, { ...item, key }, memory.get(key) ?? null, signal);
+      for (const part of isTaken ? [] : (item.parts ?? []))
+        if (!isDone(part.key, part.version)) await takeItem(context, run, load, part, null, signal);
     }
   } finally {
     source.close?.();
@@ -175,6 +178,7 @@ function shortKey(key: string): string {
   return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;
 }
 
+/** Returns false if the parts of the item are to be taken instead. */
 async function takeItem(
   context: ScheduleContext,
   run: RunAttempt,
@@ -182,29 +186,31 @@ async function takeItem(
   item: SourceItem,
   known: string | null,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   let opened: OpenItem | null = null;
   try {
     const found = await item.open(known, signal);
-    if (found === 'unchanged') return;
+    if (found === 'unchanged') return true;
     opened = found;
     await loadItem(context, run, load, item, opened, signal);
   } catch (error) {
     if (error instanceof SourceFailure) {
-      const isOfItem = opened !== null || error.code === unexpectedStatus;
+      if (error.code === tooLarge && item.parts !== undefined) return false;
+      const isOfItem = opened !== null || error.code === unexpectedStatus || error.code === tooLarge;
       if (error.passing || !isOfItem || signal.aborted) throw error;
       await keepRefusal(context, run, item.key, error);
-      return;
+      return true;
     }
     if (!(error instanceof InputError)) throw error;
     const { code } = error.problems[0];
     if (code === 'empty_file' && opened?.mayBeEmpty === true)
-      return rememberEmpty(context, run, item.key, opened);
+      await rememberEmpty(context, run, item.key, opened);
     // The message names the option of the HTTP interface; here it is a key of the file.
-    await keepRefusal(context, run, item.key, { code, message: withKeys(error.message) });
+    else await keepRefusal(context, run, item.key, { code, message: withKeys(error.message) });
   } finally {
     await opened?.close();
   }
+  return true;
 }
 
 /** More than a line at the end of an answer that says why it is not whole. */

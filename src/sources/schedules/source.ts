@@ -26,7 +26,12 @@ export interface SourceItem {
   readonly version: string | null;
   /** `known`: the version that was loaded last. @throws SourceFailure */
   open(known: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
+  /** Items that make it up; they are taken instead if opening it fails as `tooLarge`. */
+  readonly parts?: readonly SourceItem[];
 }
+
+/** The code of a failure of an item that has to be taken in parts. */
+export const tooLarge = 'too_large';
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
