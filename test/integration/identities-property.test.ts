@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addAlias } from '../../src/load/undo/add-alias.ts';
+import { acceptDeletion } from '../support/deletions.ts';
 import {
   newEnvironment,
   readProfiles,
@@ -40,7 +41,9 @@ type Step =
       readonly joins: boolean;
     }
   | { readonly does: 'load' | 'batch'; readonly items: readonly Item[]; readonly ranks: readonly number[] }
-  | { readonly does: 'undo' };
+  | { readonly does: 'undo' }
+  | { readonly does: 'undo load'; readonly which: number }
+  | { readonly does: 'delete'; readonly id: string };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -62,15 +65,36 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('undo' as const) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('undo load' as const), which: fc.nat(5) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('delete' as const), id }) },
 );
+
+/** A value and who set it: a load, a join or, without a name, anybody else. */
+interface Setting {
+  readonly by: string;
+  readonly value: number;
+}
+
+/** All settings of each property that count, the last one behind. */
+interface Profile {
+  readonly properties: Map<string, Setting[]>;
+  /** Who has written it. */
+  writers: string[];
+  seen: number;
+}
+
+const valuesOf = ({ properties }: Profile): Record<string, number> =>
+  Object.fromEntries(
+    Array.from(properties).flatMap(([name, settings]) =>
+      settings.slice(-1).map(({ value }) => [name, value]),
+    ),
+  );
 
 /** Aliases by union-find without a tree: each id names its person. Each value says how it came. */
 class Oracle {
   person = new Map<string, string>();
-  profiles = new Map<string, Map<string, number>>();
-  events = new Map<string, string>();
-  /** When each profile was seen last. */
-  seen = new Map<string, number>();
+  profiles = new Map<string, Profile>();
+  events = new Map<string, { readonly by: string; person: string }>();
 
   personOf(of: string): string {
     const next = this.person.get(of);
@@ -85,41 +109,75 @@ class Oracle {
     return 'made';
   }
 
-  take({ id: of, name }: Item, value: number): void {
+  take({ id: of, name }: Item, value: number, by: string): void {
     const person = this.personOf(of);
-    if (name === null) {
-      this.events.set(`e${value}`, person);
-      return;
-    }
-    const profile = this.profiles.get(person) ?? new Map<string, number>();
-    this.profiles.set(person, profile.set(name, value));
-    this.seen.set(person, value);
+    if (name === null) this.events.set(`e${value}`, { by, person });
+    else this.#set(person, name, { by, value }).seen = value;
   }
 
-  /** The own values win; of several aliases those of the one that was seen last. */
-  join(given: ReadonlyMap<string, string>): void {
+  #profile(person: string): Profile {
+    const profile = this.profiles.get(person) ?? { properties: new Map(), writers: [], seen: 0 };
+    this.profiles.set(person, profile);
+    return profile;
+  }
+
+  #set(person: string, name: string, setting: Setting): Profile {
+    const profile = this.#profile(person);
+    profile.properties.set(name, [...(profile.properties.get(name) ?? []), setting]);
+    profile.writers.push(setting.by);
+    return profile;
+  }
+
+  /** The own values win; of several aliases those of the one that was seen last. The join has set what it moved. */
+  join(given: ReadonlyMap<string, string>, by: string): void {
     const target = (of: string): string => (given.has(of) ? target(given.get(of) ?? of) : of);
-    const aliases = [...given.keys()].sort((a, b) => (this.seen.get(a) ?? 0) - (this.seen.get(b) ?? 0));
-    const filling = new Map<string, Map<string, number>>();
-    const seen = new Map<string, number>();
-    for (const alias of aliases) {
-      const person = target(alias);
-      for (const [event, of] of this.events) if (of === alias) this.events.set(event, person);
-      const found = this.profiles.get(alias);
-      this.profiles.delete(alias);
-      if (found === undefined) continue;
-      filling.set(person, new Map([...(filling.get(person) ?? []), ...found]));
-      seen.set(person, this.seen.get(alias) ?? 0);
+    const seenOf = (of: string) => this.profiles.get(of)?.seen ?? 0;
+    const moved = [...given.keys()]
+      .sort((a, b) => seenOf(b) - seenOf(a))
+      .flatMap((alias) => {
+        const profile = this.profiles.get(alias);
+        this.profiles.delete(alias);
+        for (const event of this.events.values()) if (event.person === alias) event.person = target(alias);
+        return profile === undefined ? [] : [{ person: target(alias), profile }];
+      });
+    for (const { person, profile } of moved) {
+      const own = this.#profile(person);
+      own.writers.push(by);
+      own.seen = Math.max(own.seen, profile.seen);
+      for (const [name, value] of Object.entries(valuesOf(profile)))
+        if (!(name in valuesOf(own))) this.#set(person, name, { by, value });
     }
-    for (const [person, values] of filling) {
-      this.profiles.set(person, new Map([...values, ...(this.profiles.get(person) ?? [])]));
-      this.seen.set(person, Math.max(this.seen.get(person) ?? 0, seen.get(person) ?? 0));
+  }
+
+  /** Each value is the one that was set last by who counts; what a join has moved is the join's. */
+  undo(load: string, at: number): void {
+    for (const [event, { by }] of this.events) if (by === load) this.events.delete(event);
+    for (const [id, profile] of this.profiles) {
+      const before = JSON.stringify(valuesOf(profile));
+      for (const [name, settings] of profile.properties)
+        profile.properties.set(
+          name,
+          settings.filter(({ by }) => by !== load),
+        );
+      profile.writers = profile.writers.filter((by) => by !== load);
+      if (profile.writers.length === 0) this.profiles.delete(id);
+      else if (JSON.stringify(valuesOf(profile)) !== before) profile.seen = at;
+    }
+  }
+
+  delete(of: string): void {
+    const person = this.personOf(of);
+    const ids = [...this.person.keys(), person].filter((each) => this.personOf(each) === person);
+    for (const [event, { person: own }] of this.events) if (own === person) this.events.delete(event);
+    for (const each of ids) {
+      this.profiles.delete(each);
+      this.person.delete(each);
     }
   }
 }
 
 // proves: identities, alias-of-one
-test('after any aliases, merges, files, batches, joins and undos, each id has one person, with all that came under any id', async () => {
+test('after any aliases, merges, files, batches, joins, deletions and undos, each id has one person, with all that came under any id', async () => {
   const property = fc.asyncProperty(
     fc.array(step, { minLength: 3, maxLength: 9, size: 'max' }),
     async (steps) => {
@@ -127,6 +185,7 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
       const quiet = withoutQueue(t.system);
       const oracle = new Oracle();
       let value = 0;
+      let loads: string[] = [];
       const waiting = new Map<string, Map<string, string>>();
       let done: {
         readonly jobId: string;
@@ -138,7 +197,7 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
           const before = Object.assign(new Oracle(), structuredClone({ ...oracle }));
           const joined = await runJob(quiet, environmentId, jobId);
           expect(joined).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
-          oracle.join(given);
+          oracle.join(given, jobId);
           done.push({ jobId, given, before });
         }
         waiting.clear();
@@ -173,6 +232,25 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
           Object.assign(oracle, { ...newest.before, person: oracle.person });
           continue;
         }
+        if (each.does === 'undo load') {
+          await join();
+          const jobId = loads[each.which % loads.length];
+          if (jobId === undefined) continue;
+          loads = loads.filter((load) => load !== jobId);
+          expect(await undo(quiet, environmentId, [jobId])).toMatchObject({ status: 'completed' });
+          const at = ++value;
+          for (const one of [oracle, ...done.map(({ before }) => before)]) one.undo(jobId, at);
+          continue;
+        }
+        if (each.does === 'delete') {
+          await join();
+          const deletion = await acceptDeletion(t.system, environmentId, 'users', [each.id]);
+          expect((await deletion.run()).status).toBe('completed');
+          oracle.delete(each.id);
+          done = [];
+          continue;
+        }
+        let by = '';
         const numbered = each.items.map((one) => ({ ...one, value: ++value }));
         if (each.does === 'load') {
           await join();
@@ -185,6 +263,8 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
           );
           const load = await startManually(quiet, environmentId, `${lines.join('\n')}\n`, { chunkBytes: 60 });
           expect((await runAtOnce(load, shuffled(load, each.ranks), 2)).status).toBe('completed');
+          by = load.jobId;
+          loads.push(by);
         } else {
           const shared = { environmentId, companyId: null, marked: false, bytes: 10 };
           const items = numbered.map(({ id: userId, name, value: at }, index) =>
@@ -215,7 +295,7 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
           );
           expect(answer.accepted).toBe(items.length);
         }
-        for (const one of numbered) oracle.take(one, one.value);
+        for (const one of numbered) oracle.take(one, one.value, by);
         // What is written to a person stays with the person.
         done = [];
       }
@@ -229,10 +309,8 @@ test('after any aliases, merges, files, batches, joins and undos, each id has on
         users: Object.fromEntries(Object.entries(users).map(([key, { metadata }]) => [key, metadata])),
         events: Object.fromEntries(rows.map((row) => [row.id, row.user])),
       }).toEqual({
-        users: Object.fromEntries(
-          Array.from(oracle.profiles, ([key, profile]) => [key, Object.fromEntries(profile)]),
-        ),
-        events: Object.fromEntries(oracle.events),
+        users: Object.fromEntries(Array.from(oracle.profiles, ([key, profile]) => [key, valuesOf(profile)])),
+        events: Object.fromEntries(Array.from(oracle.events, ([key, { person }]) => [key, person])),
       });
     },
   );

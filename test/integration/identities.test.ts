@@ -99,6 +99,8 @@ describe('an alias', () => {
     expect(undone).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
     expect(await users()).toEqual(before);
     expect(await events()).toEqual(['anon visited', 'u1 paid']);
+    const again = { problems: [{ code: 'job_not_undoable' }] };
+    await expect(undo(t.system, environmentId, [undone.jobId])).rejects.toMatchObject(again);
     await load(identify('anon', { again: '1' }));
     expect((await users())['anon']?.metadata).toEqual({ plan: 'free', source: 'ads', again: '1' });
   });
@@ -203,11 +205,32 @@ describe('an alias', () => {
     expect(Object.keys(await users())).toEqual(['a', 'b', 'c']);
   });
 
-  test('lets the undo of an earlier load remove the events that moved', async () => {
-    const wrong = await load(track('anon', 'wrong', { event_id: 'e1' }));
-    await join('anon', 'u1');
+  test('lets the undo of an earlier load remove the events that moved; the properties, only once the join is undone', async () => {
+    const wrong = await load(identify('anon', { plan: 'x' }) + track('anon', 'wrong', { event_id: 'e1' }));
+    const moved = await join('anon', 'u1');
     await undo(t.system, environmentId, [wrong.jobId]);
     expect(await events()).toEqual([]);
+    expect((await users())['u1']?.metadata).toEqual({ plan: 'x' });
+    await undo(t.system, environmentId, [moved.jobId]);
+    expect(await users()).toEqual({});
+  });
+
+  // proves: identities-shown
+  test('of a device that many share is that of the first; its join lets loads pass until it is due', async () => {
+    const call = (userId: string) =>
+      `${JSON.stringify({ type: 'identify', userId, anonymousId: 'device', traits: { of: userId } })}\n`;
+    const preset = { preset: 'segment', entity: 'auto' } as const;
+    const jobs = await load(call('u1') + call('u2'), preset);
+    expect(jobs).toMatchObject({ status: 'completed', tally: { rejected: 0 } });
+    expect(await load(call('u3'), preset)).toMatchObject({ status: 'completed' });
+    const joins = sql<{ status: string; job: string }>`
+      update loads set accepted_at = accepted_at - interval '1 minute'
+      where environment_id = ${environmentId} and type = 'join' returning status, job_id as job`;
+    const { rows } = await joins.execute(t.system.db);
+    expect(rows).toMatchObject([{ status: 'queued' }]);
+    expect(await load(identify('device', { last: '1' }))).toMatchObject({ status: 'completed' });
+    expect((await joins.execute(t.system.db)).rows).toMatchObject([{ status: 'completed' }]);
+    expect(await users()).toMatchObject({ u1: { metadata: { of: 'u1', last: '1' } }, u2: {}, u3: {} });
   });
 
   // proves: identities
