@@ -55,6 +55,8 @@ const rows = `
     (job_id, environment_id, type, entity, filename, file_size, sha256, file_format, total_rows, chunk_count, plan_cursor, status)
     select gen_random_uuid(), 1, 'import', 'users', 'a', 1, sha256(''), 'ndjson', 1, 1, '700:700:', 'processing' from generate_series(1, 3);
   update sluice.loads set amends = 3 where load_id = 1;
+  insert into sluice.aliases (environment_id, alias, user_id, given_to, load_id)
+    values (1, 'phone', 'u', 'web', 2), (1, 'web', 'u', 'u', 3);
   insert into sluice.tasks (kind, subject_id, environment_id, attempt, lease_until, notified_at)
     values ('chunk', 1, 1, 2, now() + interval '1 hour', now());
   insert into sluice.workers (worker_id, host, pid) values (gen_random_uuid(), 'h', 1);
@@ -87,7 +89,7 @@ async function indexesOf({ client }: DatabaseSource): Promise<unknown[]> {
 }
 
 describe('the copy of a database', () => {
-  // proves: backup-moment, move
+  // proves: backup-moment, move, identities
   test('holds what one snapshot held, whatever is written and made meanwhile, and says it in the same bytes', async () => {
     await connectTo(from.url, async (client) => {
       await client.query(`insert into sluice.users (environment_id, user_id) values (1, 'later')`);
@@ -117,7 +119,8 @@ describe('the copy of a database', () => {
         (select count(*)::int from events_2024_01) as january,
         (select amends::int from loads where load_id = 1) as amends,
         (select attempt from tasks where lease_until is null and notified_at is null) as attempt,
-        (select b::text from added) as added`);
+        (select b::text from added) as added,
+        person_of(1, 'phone') as person`);
     expect(rows).toEqual([
       {
         users: 5000,
@@ -127,6 +130,7 @@ describe('the copy of a database', () => {
         amends: 3,
         attempt: 2,
         added: '1 mon 2 days',
+        person: 'u',
       },
     ]);
   });

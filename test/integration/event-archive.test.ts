@@ -262,6 +262,40 @@ describe('deletion and archived events', () => {
     }
   });
 
+  // proves: identities, identities-deleted
+  test('archived events of an alias are exported as the person, and deleted with the person', async () => {
+    const at = (n: number): string => instantBetween(monthsAgo(9), monthsAgo(8), n);
+    const event = { environment: environmentId, name: 'seen', company: null, metadata: {}, named: true };
+    const users = ['anon', 'u1', 'other'];
+    await insertEvents(
+      t,
+      users.map((user, n) => ({ ...event, id: user, user, at: at(0.1 * n) })),
+    );
+    await prune(t.system);
+    await sql`insert into aliases (environment_id, alias, user_id, given_to, load_id)
+      values (${environmentId}, 'anon', 'u1', 'u1', 0)`.execute(t.system.db);
+    for (const format of exportFormats) {
+      const written = await exportAll(t.system, environmentId, {
+        datasets: ['events'],
+        format,
+        userIds: ['u1'],
+      });
+      expect(written.files.find(({ dataset }) => dataset === 'events')?.rows).toBe(2);
+    }
+    const all = await texts(t.system, await exportAll(t.system, environmentId));
+    expect(records(all['events.ndjson']).map(({ event_id, user_id }) => [event_id, user_id])).toEqual([
+      ['anon', 'u1'],
+      ['u1', 'u1'],
+      ['other', 'other'],
+    ]);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await exportedIds(environmentId)).toEqual(['other']);
+    for (const ref of await archiveRefs())
+      for await (const group of readArchive(t.system.files, ref))
+        expect(group.map(({ user_id }) => user_id)).toEqual(['other']);
+  });
+
   test('archived events of deleted companies name them no more', async () => {
     const events = makePageViews(1_000);
     const of = (id: string): number => events.filter(({ company }) => company === id).length;

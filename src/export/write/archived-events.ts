@@ -9,6 +9,7 @@ import {
 } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { databaseOn } from '../../postgres/database.ts';
+import { findAllIds } from '../../postgres/stores/aliases.ts';
 import { type Archive, eventTable, findArchives } from '../../postgres/stores/retention.ts';
 import { findRetiredTables } from '../../postgres/stores/retirements.ts';
 import { type Filter, instant, integer, microsOf, text } from '../filter.ts';
@@ -26,6 +27,8 @@ interface LeftEvents {
   readonly archives: readonly Archive[];
   /** Events on their way into archives. */
   readonly tables: readonly string[];
+  /** The users that are asked for, by all ids under which archives have them. */
+  readonly userIds: readonly string[];
 }
 
 type EventSource = RawBuilder<unknown>;
@@ -45,21 +48,22 @@ export async function findLeftEvents(
     // Events whose retention ended before the increment are not in it.
     archives: request.since === null ? await findArchives(db, environmentId, request) : [],
     tables: await findRetiredTables(db),
+    userIds: request.userIds.length === 0 ? [] : await findAllIds(db, environmentId, request.userIds),
   };
 }
 
 /** Returns the source of events in the database, without archives. */
-export function storedEvents(filter: Filter, { tables }: LeftEvents): EventSource {
+export function storedEvents(filter: Filter, { tables }: Pick<LeftEvents, 'tables'>): EventSource {
   return storedBetween(filter, tables, null, null, null);
 }
 
 export async function* allEvents(
   files: FileStore,
   filter: Filter,
-  { archives, tables }: LeftEvents,
+  { archives, tables, userIds }: LeftEvents,
 ): AsyncGenerator<EventSource> {
   let after: Place | null = null;
-  for await (const batch of batches(files, filter, archives)) {
+  for await (const batch of batches(files, filter, archives, userIds)) {
     const upTo: Place | undefined = batch.at(-1);
     if (upTo === undefined) continue;
     yield storedBetween(filter, tables, after, upTo, batch);
@@ -98,7 +102,9 @@ function storedBetween(
   if (batch === null) return sql`(${sql.join(selects, sql` union all `)})`;
   return sql`(
     with archived as materialized (
-      select ${integer(environmentId)} as environment_id, ${columns}
+      select
+        ${integer(environmentId)} as environment_id, event_id, event_type, event_name,
+        coalesce(${personOf(environmentId)}, user_id) as user_id, company_id, source, inserted_at, metadata
       from json_to_recordset(${asJson(batch)}) as given (event_id text collate "C", event_type text,
         event_name text collate "C", user_id text collate "C", company_id text collate "C", source text,
         inserted_at timestamptz, metadata jsonb)
@@ -106,6 +112,11 @@ function storedBetween(
     ${sql.join([...selects, sql`select environment_id, ${columns}, 0 from archived`], sql` union all `)}
   )`;
 }
+
+/** Archives keep the ids that events had. With a limit it is always an index look-up per row. */
+const personOf = (environmentId: number) => sql`(
+  select a.user_id from aliases a where a.environment_id = ${integer(environmentId)} and a.alias = given.user_id limit 1
+)`;
 
 /** The time alone as well: partitions are found by it. */
 function bound(
@@ -132,8 +143,9 @@ async function* batches(
   files: FileStore,
   filter: Filter,
   archives: readonly Archive[],
+  userIds: readonly string[],
 ): AsyncGenerator<readonly ArchivedEvent[]> {
-  const isWanted = createTest(filter);
+  const isWanted = createTest(filter, userIds);
   const hasSegments = filter.segment !== null || filter.excludedSegments.length > 0;
   // A segment is worked out anew for each batch.
   const maxRows = hasSegments ? ARCHIVE_SEGMENT_BATCH_ROWS : ARCHIVE_BATCH_ROWS;
@@ -152,8 +164,8 @@ async function* batches(
   yield batch;
 }
 
-function createTest({ request }: Filter): (event: ArchivedEvent) => boolean {
-  const { from, to, userIds, companyIds, eventKinds, eventNames } = request;
+function createTest({ request }: Filter, userIds: readonly string[]): (event: ArchivedEvent) => boolean {
+  const { from, to, companyIds, eventKinds, eventNames } = request;
   const first = from === null ? Number.NEGATIVE_INFINITY : microsOf(from);
   const end = to === null ? Number.POSITIVE_INFINITY : microsOf(to);
   const isIn = (list: readonly string[]): ((value: string | null) => boolean) => {

@@ -124,6 +124,17 @@ export const allIdsOf = (environmentId: number, ids: RawBuilder<unknown>): RawBu
   from unnest(${ids}) id
   join aliases a on a.environment_id = ${environmentId} and a.user_id = person_of(${environmentId}, id)`;
 
+export async function findAllIds(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`${allIdsOf(environmentId, sql`${[...ids]}::text[]`)}`.execute(
+    db,
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** A page of the aliases of a person. */
 export async function readAliases(
   db: Database,
